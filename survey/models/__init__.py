@@ -1,0 +1,33 @@
+from survey.models.administration import (
+    Administration,
+    Identity,
+    Respondent,
+    Role,
+    Wave,
+)
+from survey.models.instrument import (
+    Block,
+    Item,
+    Option,
+    OptionSet,
+    Page,
+    PublishedSurvey,
+    Survey,
+)
+from survey.models.response import Response
+
+__all__ = [
+    "Administration",
+    "Block",
+    "Identity",
+    "Item",
+    "Option",
+    "OptionSet",
+    "Page",
+    "PublishedSurvey",
+    "Respondent",
+    "Response",
+    "Role",
+    "Survey",
+    "Wave",
+]

@@ -1,0 +1,117 @@
+"""Who is asked, and when."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+
+from survey.models.instrument import PublishedSurvey
+
+
+class Role(models.TextChoices):
+    STUDENT = "student"
+    TEACHER = "teacher"
+    PARENT = "parent"
+
+
+class Wave(models.Model):
+    name = models.CharField(max_length=200, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Administration(models.Model):
+    """One survey offered to one role in one window."""
+
+    name = models.SlugField(max_length=64, unique=True)
+    wave = models.ForeignKey(
+        Wave, on_delete=models.PROTECT, null=True, related_name="administrations"
+    )
+    published = models.ForeignKey(
+        PublishedSurvey, on_delete=models.PROTECT, related_name="administrations"
+    )
+    role = models.CharField(max_length=16, choices=Role)
+    opens_at = models.DateTimeField()
+    closes_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(closes_at__gt=F("opens_at")), name="closes_after_it_opens"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Respondent(models.Model):
+    """One person on a roster, in one administration. Holds no identity.
+
+    `issue` counts the access codes this person was given; only the newest
+    one's digest is stored, never the code itself.
+    """
+
+    administration = models.ForeignKey(
+        Administration, on_delete=models.PROTECT, related_name="respondents"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, related_name="respondents"
+    )
+    grade = models.CharField(max_length=16, blank=True)
+    language = models.CharField(max_length=16, blank=True)
+    # Further columns of the roster, by which responses are compared.
+    attributes = models.JSONField(default=dict)
+    issue = models.PositiveSmallIntegerField(default=1)
+    # Serves the login: one read by code.
+    code_digest = models.BinaryField(max_length=32, unique=True)
+    code_key_version = models.PositiveSmallIntegerField()
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(completed_at__isnull=True) | Q(started_at__isnull=False),
+                name="completed_only_after_starting",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"respondent {self.pk}"
+
+
+class Identity(models.Model):
+    """Who a respondent is; apart from the answers, so that it can be destroyed."""
+
+    respondent = models.OneToOneField(
+        Respondent, on_delete=models.CASCADE, primary_key=True
+    )
+    administration = models.ForeignKey(
+        Administration, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, related_name="+"
+    )
+    external_id = models.CharField(max_length=128)
+    given_name = models.CharField(max_length=200, blank=True)
+    family_name = models.CharField(max_length=200, blank=True)
+    email = models.EmailField(max_length=254, blank=True)
+    birth_date = models.DateField(null=True)
+
+    class Meta:
+        verbose_name_plural = "identities"
+        constraints: ClassVar = [
+            # Also finds a person again when the roster comes a second time.
+            models.UniqueConstraint(
+                fields=("administration", "district", "external_id"),
+                name="one_respondent_per_person_in_an_administration",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"identity of {self.respondent_id}"

@@ -1,0 +1,182 @@
+"""The instrument: what is asked.
+
+A draft is rows that a person can still change. Publishing compiles it into
+one `PublishedSurvey`, which never changes again; triggers in the database
+freeze it and the rows it was compiled from. Texts are JSON objects from a
+language's code to the text: ``{"en": "My school", "es": "Mi escuela"}``.
+Rules are compiled expressions (see `survey.expressions`), or null.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Survey(models.Model):
+    """One version of a survey; a new version is a new row."""
+
+    name = models.CharField(max_length=64)
+    version = models.CharField(max_length=64)
+    title = models.JSONField(default=dict)
+    # [{"code": "en", "name": "English", "direction": "ltr"}], default first.
+    languages = models.JSONField(default=list)
+    source_name = models.CharField(max_length=255, blank=True)
+    source = models.BinaryField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    # Set by publishing only: from then on the triggers refuse every change.
+    published_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("name", "version"), name="one_survey_per_name_and_version"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class OptionSet(models.Model):
+    survey = models.ForeignKey(
+        Survey, on_delete=models.CASCADE, related_name="option_sets"
+    )
+    name = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("survey", "name"), name="one_option_set_per_name_in_a_survey"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Option(models.Model):
+    option_set = models.ForeignKey(
+        OptionSet, on_delete=models.CASCADE, related_name="options"
+    )
+    position = models.PositiveIntegerField()
+    value = models.CharField(max_length=255)
+    label = models.JSONField(default=dict)
+    # Free columns of the choices sheet, which choice filters read.
+    attributes = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("option_set", "value"), name="one_option_per_value_in_a_set"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Page(models.Model):
+    survey = models.ForeignKey(Survey, on_delete=models.CASCADE, related_name="pages")
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=255)
+    title = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("survey", "position"), name="one_page_per_position_in_a_survey"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Block(models.Model):
+    """Items of a page that stand together: under a heading, or in a grid."""
+
+    page = models.ForeignKey(Page, on_delete=models.CASCADE, related_name="blocks")
+    position = models.PositiveIntegerField()
+    # A grid's stem, or a heading; empty for items that simply follow.
+    label = models.JSONField(default=dict)
+    is_grid = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("page", "position"), name="one_block_per_position_on_a_page"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.page} {self.position}"
+
+
+class Item(models.Model):
+    class Kind(models.TextChoices):
+        TEXT = "text"
+        INTEGER = "integer"
+        DECIMAL = "decimal"
+        RANGE = "range"
+        DATE = "date"
+        TIME = "time"
+        DATETIME = "datetime"
+        SELECT_ONE = "select_one"
+        SELECT_MULTIPLE = "select_multiple"
+        ACKNOWLEDGE = "acknowledge"
+        NOTE = "note"
+        CALCULATE = "calculate"
+        HIDDEN = "hidden"
+
+    survey = models.ForeignKey(Survey, on_delete=models.CASCADE, related_name="items")
+    block = models.ForeignKey(Block, on_delete=models.CASCADE, related_name="items")
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=255)
+    kind = models.CharField(max_length=16, choices=Kind)
+    label = models.JSONField(default=dict)
+    hint = models.JSONField(default=dict)
+    guidance = models.JSONField(default=dict)
+    option_set = models.ForeignKey(
+        OptionSet, on_delete=models.CASCADE, null=True, related_name="items"
+    )
+    # The rules and looks of the item, as in the published definition:
+    # required, required_message, relevant, constraint, constraint_message,
+    # calculation, choice_filter, default, default_expression, read_only,
+    # randomize, seed, appearance, range.
+    rules = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("survey", "name"), name="one_item_per_name_in_a_survey"
+            ),
+            models.UniqueConstraint(
+                fields=("survey", "position"),
+                name="one_item_per_position_in_a_survey",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PublishedSurvey(models.Model):
+    """A survey as it is taken, in one row that never changes.
+
+    `definition` is the canonical JSON text whose SHA-256 is `digest`; its
+    shape is described in `survey.publishing`.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    survey = models.ForeignKey(
+        Survey, on_delete=models.PROTECT, related_name="published"
+    )
+    definition = models.TextField()
+    published_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest[:12]
