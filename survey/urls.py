@@ -1,3 +1,17 @@
 from __future__ import annotations
 
-urlpatterns: list = []
+from django.urls import path
+
+from survey.taking import views
+
+urlpatterns = [
+    path("", views.survey_login, name="survey_login"),
+    path("take/", views.survey_display, name="survey_display"),
+    path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
+    path("take/complete/", views.survey_complete, name="survey_complete"),
+    path(
+        "content/<slug:digest>/<slug:renderer>/<slug:language>/<int:n>/",
+        views.survey_content,
+        name="survey_content",
+    ),
+]

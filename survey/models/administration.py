@@ -28,7 +28,11 @@ class Administration(models.Model):
 
     name = models.SlugField(max_length=64, unique=True)
     wave = models.ForeignKey(
-        Wave, on_delete=models.PROTECT, null=True, related_name="administrations"
+        Wave,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="administrations",
     )
     published = models.ForeignKey(
         PublishedSurvey, on_delete=models.PROTECT, related_name="administrations"
@@ -64,14 +68,14 @@ class Respondent(models.Model):
     grade = models.CharField(max_length=16, blank=True)
     language = models.CharField(max_length=16, blank=True)
     # Further columns of the roster, by which responses are compared.
-    attributes = models.JSONField(default=dict)
+    attributes = models.JSONField(default=dict, blank=True)
     issue = models.PositiveSmallIntegerField(default=1)
     # Serves the login: one read by code.
     code_digest = models.BinaryField(max_length=32, unique=True)
     code_key_version = models.PositiveSmallIntegerField()
-    started_at = models.DateTimeField(null=True)
-    completed_at = models.DateTimeField(null=True)
-    withdrawn_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = (
@@ -101,7 +105,7 @@ class Identity(models.Model):
     given_name = models.CharField(max_length=200, blank=True)
     family_name = models.CharField(max_length=200, blank=True)
     email = models.EmailField(max_length=254, blank=True)
-    birth_date = models.DateField(null=True)
+    birth_date = models.DateField(null=True, blank=True)
 
     class Meta:
         verbose_name_plural = "identities"

@@ -1,0 +1,11 @@
+"""Celery's application: `celery --app settings worker`."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+app = Celery("groundswell")
+# By name, so that the settings are read when the first task is sent, and not
+# by every command that never sends one.
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

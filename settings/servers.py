@@ -1,0 +1,49 @@
+"""The stack's servers as Django sees them: the same for the stack and its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+SESSION_ENGINE = "django.contrib.sessions.backends.cache"
+SESSION_CACHE_ALIAS = "sessions"
+
+
+def postgresql(
+    *, host: str, port: int, name: str, user: str, password: str
+) -> dict[str, Any]:
+    """PostgreSQL behind pgbouncer, whose pool hands out one transaction at a time."""
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": host,
+        "PORT": port,
+        "NAME": name,
+        "USER": user,
+        "PASSWORD": password,
+        "CONN_MAX_AGE": None,
+        # The check would be one more statement on each page turn.
+        "CONN_HEALTH_CHECKS": False,
+        # A cursor outlives its transaction, and then belongs to somebody else.
+        "DISABLE_SERVER_SIDE_CURSORS": True,
+        "OPTIONS": {"connect_timeout": 2},
+    }
+
+
+def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
+    return {
+        "default": {
+            "BACKEND": "settings.backends.KeptMemcachedCache",
+            "LOCATION": list(memcached),
+        },
+        SESSION_CACHE_ALIAS: {
+            "BACKEND": "django_redis.cache.RedisCache",
+            "LOCATION": redis,
+            "KEY_PREFIX": "session",
+            "OPTIONS": {
+                # Pickle would run whatever somebody managed to put there.
+                "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
+                "SOCKET_CONNECT_TIMEOUT": 0.1,
+                "SOCKET_TIMEOUT": 0.25,
+            },
+        },
+    }

@@ -1,0 +1,55 @@
+"""Behind nginx, with every server of its own; see DESIGN's *Two ways to run*."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from settings import servers
+from settings.base import *  # noqa: F403
+from settings.base import ACCESS_CODE_KEYS, SECRET_KEY, env
+
+for _name, _value in (
+    ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
+    ("GROUNDSWELL_ACCESS_CODE_KEYS", ACCESS_CODE_KEYS),
+):
+    if not _value:
+        raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")
+
+DATABASES = {
+    "default": servers.postgresql(
+        host=env.str("GROUNDSWELL_DATABASE_HOST", default="/var/run/postgresql"),
+        port=env.int("GROUNDSWELL_DATABASE_PORT", default=6432),
+        name=env.str("GROUNDSWELL_DATABASE_NAME", default="groundswell"),
+        user=env.str("GROUNDSWELL_DATABASE_USER", default="groundswell"),
+        password=env.str("GROUNDSWELL_DATABASE_PASSWORD", default=""),
+    )
+}
+CACHES = servers.caches(
+    memcached=env.list("GROUNDSWELL_MEMCACHED", default=["127.0.0.1:11211"]),
+    redis=env.str("GROUNDSWELL_REDIS", default="redis://127.0.0.1:6379/0"),
+)
+SESSION_ENGINE = servers.SESSION_ENGINE
+SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
+
+# nginx ends TLS, and removes this header where a browser sent it.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_SSL_REDIRECT = True
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+# Only the owner of a whole domain, a state, may ask browsers to preload it.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
+
+CELERY_BROKER_URL = env.str(
+    "GROUNDSWELL_BROKER", default="amqp://guest:guest@127.0.0.1:5672//"
+)
+# A task whose worker dies is done again: all of them may be.
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Progress is a row of ours; waiting for a dead result store would block.
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_max": 0.2,
+}

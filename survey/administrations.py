@@ -1,0 +1,58 @@
+"""Opening an administration: its window, and the place for its responses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection, transaction
+
+from survey.models import Administration, PublishedSurvey, Wave
+
+
+@transaction.atomic
+def open_administration(
+    *,
+    name: str,
+    published: PublishedSurvey,
+    role: str,
+    opens_at: datetime,
+    closes_at: datetime,
+    wave: Wave | None = None,
+) -> Administration:
+    """Offer a published survey to one role from `opens_at` to `closes_at`.
+
+    Raises ValidationError for a name that is taken or a window that ends
+    before it begins.
+    """
+    administration = Administration(
+        name=name,
+        published=published,
+        role=role,
+        opens_at=opens_at,
+        closes_at=closes_at,
+        wave=wave,
+    )
+    administration.full_clean()
+    administration.save(force_insert=True)
+    if connection.vendor == "postgresql":
+        _add_partition(administration.pk)
+    return administration
+
+
+def _add_partition(administration_id: int) -> None:
+    # Made as a table and then attached: CREATE … PARTITION OF would lock the
+    # parent against the page saves of every other administration. The check
+    # tells ATTACH that there is nothing to scan.
+    number = int(administration_id)
+    name = f"survey_response_{number}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            CREATE TABLE {name} (
+                LIKE survey_response INCLUDING ALL,
+                CONSTRAINT of_one_administration CHECK (administration_id = {number})
+            );
+            ALTER TABLE survey_response ATTACH PARTITION {name} FOR VALUES IN ({number});
+            ALTER TABLE {name} DROP CONSTRAINT of_one_administration;
+            """
+        )

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from survey.administrations import open_administration
+from survey.models import PublishedSurvey, Role, Wave
+
+
+class Command(BaseCommand):
+    help = "Offer a published survey to one role, from one moment to another."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="a short name, such as students-2027")
+        parser.add_argument("--survey", required=True, help="the survey's form_id")
+        parser.add_argument("--version", dest="survey_version")
+        parser.add_argument("--role", required=True, choices=Role.values)
+        parser.add_argument("--opens", required=True, type=_moment)
+        parser.add_argument("--closes", required=True, type=_moment)
+        parser.add_argument("--wave", help="such as 'Spring 2027'")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        published = _newest(options["survey"], options["survey_version"])
+        wave = None
+        if options["wave"]:
+            wave, _ = Wave.objects.get_or_create(name=options["wave"])
+        try:
+            administration = open_administration(
+                name=options["name"],
+                published=published,
+                role=options["role"],
+                opens_at=options["opens"],
+                closes_at=options["closes"],
+                wave=wave,
+            )
+        except ValidationError as error:
+            raise CommandError("\n".join(error.messages)) from error
+        self.stdout.write(
+            f"{administration}: {published.survey} for {administration.role}s,"
+            f" {administration.opens_at:%Y-%m-%d %H:%M}"
+            f" to {administration.closes_at:%Y-%m-%d %H:%M} (UTC)"
+        )
+
+
+def _moment(text: str) -> datetime:
+    moment = parse_datetime(text) or parse_datetime(f"{text}T00:00")
+    if moment is None:
+        raise ValueError(text)
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+
+
+def _newest(name: str, version: str | None) -> PublishedSurvey:
+    found = PublishedSurvey.objects.filter(survey__name=name).select_related("survey")
+    if version:
+        found = found.filter(survey__version=version)
+    published = found.order_by("-published_at").first()
+    if published is None:
+        raise CommandError(f"No published survey is called {name} {version or ''}.")
+    return published

@@ -1,0 +1,87 @@
+"""What a person has answered so far, read from the primary in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import connection
+
+from survey.taking.published import Published
+from survey.taking.saving import GRACE, moment
+from survey.taking.session import Taking
+
+TAKEN = """
+SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
+       x.item_id, x.value, x.revision
+FROM survey_respondent r
+JOIN survey_administration a ON a.id = r.administration_id
+LEFT JOIN survey_response x ON x.administration_id = %s AND x.respondent_id = r.id
+WHERE r.id = %s AND r.administration_id = %s
+"""
+CLOCK = {
+    "postgresql": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    "sqlite": "NULL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """`answers` maps the name of every item that has a row to its text or None.
+
+    `revision` is the base from which the next tab counts: above every stored
+    revision and not below the primary's clock in microseconds.
+    """
+
+    answers: Mapping[str, str | None]
+    revision: int
+    # Highest stored revision, and how many rows: what a review was of.
+    newest: int
+    rows: int
+    completed_at: datetime | None
+    closes_at: datetime
+
+
+class NoLongerTaking(Exception):
+    """The session's person may not go on: `reissued`, `withdrawn`, `closed`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def taken_so_far(taking: Taking, published: Published) -> Taken:
+    """1 statement on the primary. Raises NoLongerTaking."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            TAKEN.format(clock=CLOCK[connection.vendor]),
+            [taking.administration_id, taking.respondent_id, taking.administration_id],
+        )
+        found = cursor.fetchall()
+    if not found or found[0][2] is not None:
+        raise NoLongerTaking("withdrawn")
+    issue, completed_at, _, closes_at, clock = found[0][:5]
+    if issue != taking.issue:
+        raise NoLongerTaking("reissued")
+    closes_at = moment(closes_at)
+    if completed_at is None and datetime.now(UTC) >= closes_at + GRACE:
+        raise NoLongerTaking("closed")
+    rows = [row[5:] for row in found if row[5] is not None]
+    newest = max((revision for _, _, revision in rows), default=0)
+    return Taken(
+        answers={
+            published.names[item]: value
+            for item, value, _ in rows
+            if item in published.names
+        },
+        revision=max(newest + 1, clock or microseconds()),
+        newest=newest,
+        rows=len(rows),
+        completed_at=moment(completed_at) if completed_at else None,
+        closes_at=closes_at,
+    )
+
+
+def microseconds() -> int:
+    return int(datetime.now(UTC).timestamp() * 1_000_000)

@@ -1,0 +1,364 @@
+"""The five hot views. What each may cost is held by `tests/test_budgets.py`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.db import InterfaceError, OperationalError, connection
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    JsonResponse,
+)
+from django.middleware.csrf import get_token
+from django.shortcuts import redirect, render
+from django.utils import timezone, translation
+from django.utils.formats import date_format
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
+from django.views.decorators.http import require_http_methods, require_POST
+
+from survey.taking import content, messages, session, shell
+from survey.taking.admission import Admitted, NotAdmitted, admit
+from survey.taking.checking import check_page
+from survey.taking.finishing import finish, review
+from survey.taking.published import Published, SurveyNotFound, published_survey
+from survey.taking.saving import Outcome, Receipt, save_page
+from survey.taking.session import Taking, taking_of
+from survey.taking.taken import (
+    NoLongerTaking,
+    Taken,
+    taken_so_far,
+)
+from survey.taking.wire import PERSON_HEADER, BadRequest, check_origin, read_save
+
+View = Callable[..., HttpResponse]
+
+YEAR = 365 * 24 * 60 * 60
+
+
+@never_cache
+@ensure_csrf_cookie
+@require_http_methods(["GET", "HEAD", "POST"])
+def survey_login(request: HttpRequest) -> HttpResponse:
+    """A code becomes a person; always asks, whoever sat here before.
+
+    POST: 1 read by unique index, 1 write at the first start, 1 session write.
+    """
+    if request.method != "POST":
+        return _ask_for_code(request)
+    try:
+        admitted = admit(request.POST.get("code", ""))
+    except NotAdmitted as refused:
+        return _refuse_code(request, refused)
+    taking = _taking_for(admitted, request.POST.get("language", ""))
+    session.begin(request, taking)
+    if _wants_json(request):
+        return JsonResponse({"tag": taking.tag, "csrf": get_token(request)})
+    return redirect("survey_complete" if admitted.completed else "survey_display")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD"])
+def survey_display(request: HttpRequest) -> HttpResponse:
+    """The shell, or only its data for a tab that goes on. 1 read, 1 session read."""
+    taking = taking_of(request)
+    if taking is None:
+        return _session_over(request)
+    published = published_survey(taking.digest)
+    try:
+        taken = taken_so_far(taking, published)
+    except NoLongerTaking as gone:
+        return _session_over(request, gone.reason)
+    language = shell.language_of(request, taking, published)
+    data = shell.take(request, taking, published, taken, language)
+    if _wants_json(request):
+        if taken.completed_at:
+            return JsonResponse({"error": "finished"}, status=409)
+        return JsonResponse(data)
+    if taken.completed_at:
+        return redirect("survey_complete")
+    return render(
+        request,
+        "survey/survey_display.html",
+        {
+            "words": messages.words(language),
+            "language": language,
+            "direction": messages.direction(language),
+            "title": published.title_in(language),
+            "take": data,
+        },
+    )
+
+
+def _retried(view: View) -> View:
+    """Send a statement again over a fresh connection, once.
+
+    The pool may have closed a kept connection, and asking before each save
+    whether it lives would cost a round trip. Sending a page twice is safe:
+    its revision makes the second a retry. A database that is away or slow is
+    503, and the browser keeps the answers and comes again.
+    """
+
+    @wraps(view)
+    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            try:
+                return view(request, *args, **kwargs)
+            except (OperationalError, InterfaceError):
+                if not _connection_was_lost():
+                    raise
+                return view(request, *args, **kwargs)
+        except (OperationalError, InterfaceError):
+            return _come_again("database")
+
+    return retried
+
+
+@csrf_exempt
+@require_POST
+@_retried
+def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
+    """Save one page. 1 statement, 1 session read; 2 statements when refused."""
+    now = timezone.localtime()
+    try:
+        check_origin(request)
+        taking = taking_of(request)
+        if taking is None:
+            raise BadRequest(401, "session")
+        if request.headers[PERSON_HEADER] != taking.tag:
+            raise BadRequest(403, "person")
+        save = read_save(request, clock=int(now.timestamp() * 1_000_000))
+        published = published_survey(taking.digest)
+        if not 1 <= n <= len(published.answerable):
+            raise BadRequest(404, "page")
+    except BadRequest as bad:
+        return JsonResponse({"error": bad.key}, status=bad.status)
+    rows, problems = check_page(
+        published,
+        n,
+        save.answers,
+        today=now.date().isoformat(),
+        now=now.isoformat(timespec="seconds"),
+        language=taking.language,
+    )
+    if problems:
+        return JsonResponse({"error": "answers", "items": problems}, status=422)
+    receipt = save_page(
+        administration_id=taking.administration_id,
+        respondent_id=taking.respondent_id,
+        issue=taking.issue,
+        revision=save.revision,
+        rows=rows,
+    )
+    return _reply(receipt, save.revision, len(rows))
+
+
+def survey_content(
+    request: HttpRequest, digest: str, renderer: str, language: str, n: int
+) -> HttpResponse:
+    """A page's HTML, or for page 0 the outline: the same for everyone. 0 SQL."""
+    try:
+        published = published_survey(digest)
+    except SurveyNotFound:
+        raise Http404 from None
+    if language not in published.languages or n > len(published.answerable):
+        raise Http404
+    response = (
+        HttpResponse(content.render_page(published.definition, language, n))
+        if n
+        else JsonResponse(content.outline(published.definition, language))
+    )
+    # A page rendered by an older version is kept by the caches until nobody
+    # asks for it; from here it is only approximate, so nobody keeps it.
+    current = renderer == content.RENDERER
+    response["Cache-Control"] = (
+        f"public, max-age={YEAR}, immutable" if current else "no-store"
+    )
+    return response
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def survey_complete(request: HttpRequest) -> HttpResponse:
+    """GET reviews or thanks, 1 read. POST finishes, 1 write, 1 session write."""
+    taking = taking_of(request)
+    if taking is None:
+        return _session_over(request)
+    if request.method == "POST" and finish(taking, request.POST.get("reviewed", "")):
+        session.end_soon(request)
+        return redirect("survey_complete")
+    published = published_survey(taking.digest)
+    try:
+        taken = taken_so_far(taking, published)
+    except NoLongerTaking as gone:
+        if gone.reason == "closed":
+            return _show_closed(request, taking, published)
+        return _session_over(request, gone.reason)
+    return _show_review(request, taking, published, taken)
+
+
+# Login
+
+
+def _taking_for(admitted: Admitted, asked: str) -> Taking:
+    offered = published_survey(admitted.digest).languages
+    language = next(
+        (one for one in (admitted.language, asked) if one in offered), offered[0]
+    )
+    return Taking(
+        administration_id=admitted.administration_id,
+        respondent_id=admitted.respondent_id,
+        issue=admitted.issue,
+        digest=admitted.digest,
+        language=language,
+        tag=session.tag_for(admitted.respondent_id),
+    )
+
+
+def _refuse_code(request: HttpRequest, refused: NotAdmitted) -> HttpResponse:
+    language = _login_language(request)
+    message = messages.words(language)[refused.key]
+    if refused.moment:
+        with translation.override(language):
+            moment = timezone.localtime(refused.moment)
+            message = message.format(date=date_format(moment, "DATETIME_FORMAT"))
+    if _wants_json(request):
+        return JsonResponse({"error": refused.key, "message": message}, status=422)
+    return _ask_for_code(request, error=message, code=request.POST.get("code", ""))
+
+
+def _ask_for_code(
+    request: HttpRequest, *, error: str = "", code: str = ""
+) -> HttpResponse:
+    language = _login_language(request)
+    if _wants_json(request) and not error:
+        return JsonResponse({"csrf": get_token(request)})
+    return render(
+        request,
+        "survey/survey_login.html",
+        {
+            "words": messages.words(language),
+            "language": language,
+            "direction": messages.direction(language),
+            "languages": messages.languages(),
+            "error": error,
+            "code": code[:64],
+        },
+        status=422 if error else 200,
+    )
+
+
+def _login_language(request: HttpRequest) -> str:
+    asked = request.POST.get("language") or request.GET.get("language")
+    if asked:
+        return messages.language_for(asked)
+    return messages.language_accepted(request.headers.get("Accept-Language", ""))
+
+
+# Saving
+
+
+REPLIES = {
+    Outcome.SUPERSEDED: (409, "superseded"),
+    Outcome.FINISHED: (409, "finished"),
+    Outcome.WITHDRAWN: (409, "withdrawn"),
+    Outcome.CLOSED: (409, "closed"),
+    Outcome.REISSUED: (401, "reissued"),
+}
+
+
+def _reply(receipt: Receipt, revision: int, saved: int) -> HttpResponse:
+    if receipt.saved_at is not None:
+        at = receipt.saved_at.isoformat(timespec="seconds")
+        return JsonResponse({"saved": saved, "revision": revision, "at": at})
+    if receipt.outcome is Outcome.UNCERTAIN:
+        return _come_again("again")
+    status, error = REPLIES[receipt.outcome]
+    return JsonResponse({"error": error}, status=status)
+
+
+def _come_again(key: str) -> HttpResponse:
+    # Spread, so that a school does not come back in the same second.
+    response = JsonResponse({"error": key}, status=503)
+    response["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
+    return response
+
+
+def _connection_was_lost() -> bool:
+    lost = connection.connection is None or bool(
+        getattr(connection.connection, "closed", False)
+    )
+    if lost:
+        connection.close()
+    return lost
+
+
+# Finishing
+
+
+def _show_review(
+    request: HttpRequest, taking: Taking, published: Published, taken: Taken
+) -> HttpResponse:
+    language = shell.language_of(request, taking, published)
+    now = timezone.localtime()
+    seen = review(
+        taking,
+        published,
+        taken,
+        today=now.date().isoformat(),
+        now=now.isoformat(timespec="seconds"),
+        language=language,
+    )
+    return render(
+        request,
+        "survey/survey_complete.html",
+        {
+            "words": messages.words(language),
+            "language": language,
+            "direction": messages.direction(language),
+            "languages": published.definition["languages"],
+            "title": published.title_in(language),
+            "missing": seen.gaps,
+            "reviewed": seen.reviewed,
+            "finished_at": taken.completed_at,
+            "pages": seen.pages,
+            "tag": taking.tag,
+        },
+    )
+
+
+def _show_closed(
+    request: HttpRequest, taking: Taking, published: Published
+) -> HttpResponse:
+    language = shell.language_of(request, taking, published)
+    return render(
+        request,
+        "survey/survey_complete.html",
+        {
+            "words": messages.words(language),
+            "language": language,
+            "direction": messages.direction(language),
+            "title": published.title_in(language),
+            "closed": True,
+        },
+    )
+
+
+# Shared
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return request.headers.get("Accept", "") == "application/json"
+
+
+def _session_over(request: HttpRequest, reason: str = "session") -> HttpResponse:
+    if _wants_json(request):
+        status = 401 if reason in ("session", "reissued") else 409
+        return JsonResponse({"error": reason}, status=status)
+    closed = reason == "closed"
+    return redirect("survey_complete" if closed else "survey_login")

@@ -1,0 +1,82 @@
+"""What a page save must look like before anybody reads its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
+
+PERSON_HEADER = "X-Groundswell-Respondent"
+# Fifty answers of the longest text in a four-byte script; a page has about five.
+LARGEST_BODY = 1_000_000
+# Revisions are microseconds; one far ahead of the clock would shut out every
+# later save of the same person.
+FARTHEST_AHEAD = 24 * 60 * 60 * 1_000_000
+
+
+class BadRequest(Exception):
+    """Answered with `status` and ``{"error": key}``."""
+
+    def __init__(self, status: int, key: str) -> None:
+        super().__init__(key)
+        self.status = status
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    revision: int
+    answers: Mapping[str, object]
+
+
+def check_origin(request: HttpRequest) -> None:
+    """Refuse what another site's page could send in this browser's name.
+
+    A JSON body and a header of our own make a browser ask first, and the
+    origin is compared: together they do what a CSRF token does.
+    """
+    origin = request.headers.get("Origin", "")
+    if origin != f"{request.scheme}://{request.get_host()}" and not any(
+        origin == trusted for trusted in settings.CSRF_TRUSTED_ORIGINS
+    ):
+        raise BadRequest(403, "origin")
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        raise BadRequest(403, "origin")
+    if PERSON_HEADER not in request.headers:
+        raise BadRequest(403, "origin")
+    if request.content_type != "application/json":
+        raise BadRequest(415, "json")
+
+
+def read_save(request: HttpRequest, *, clock: int) -> Save:
+    """The body as a `Save`; `clock` is now in microseconds. Raises BadRequest."""
+    content = _read_json(request)
+    if not isinstance(content, dict) or set(content) != {"revision", "answers"}:
+        raise BadRequest(422, "body")
+    revision, answers = content["revision"], content["answers"]
+    if type(revision) is not int or not 0 < revision < clock + FARTHEST_AHEAD:
+        raise BadRequest(422, "revision")
+    if not isinstance(answers, dict):
+        raise BadRequest(422, "body")
+    return Save(revision, answers)
+
+
+def _read_json(request: HttpRequest) -> object:
+    try:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
+            raise BadRequest(413, "too_large")
+        return json.loads(request.body, parse_constant=_refuse)
+    except RequestDataTooBig:
+        raise BadRequest(413, "too_large") from None
+    # A body nested a thousand deep ends the parser's recursion.
+    except (ValueError, RecursionError):
+        raise BadRequest(422, "body") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)

@@ -1,0 +1,246 @@
+"""The known cast: Maya and Mr Ortiz at Lincoln, Sam's student at Roosevelt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import District, School
+from survey.administrations import open_administration
+from survey.models import (
+    Administration,
+    Block,
+    Item,
+    OptionSet,
+    Page,
+    PublishedSurvey,
+    Respondent,
+    Role,
+    Survey,
+)
+from survey.rosters.codes import code_for, current_version, digest_for
+from survey.taking.published import forget_published
+
+AGREE = [
+    {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}
+    for n, text in enumerate(("disagree", "unsure", "agree"), start=1)
+]
+SUBJECTS = [
+    {"value": value, "label": {"en": value}, "attributes": {}}
+    for value in ("art", "maths", "sport")
+]
+PAGES: list[dict[str, dict[str, Any]]] = [
+    {
+        "safe": {"kind": "select_one", "option_set": "agree", "required": True},
+        "subjects": {"kind": "select_multiple", "option_set": "subjects"},
+        "age": {
+            "kind": "integer",
+            "constraint": ["and", [">=", ["$", "age"], 4], ["<=", ["$", "age"], 19]],
+            "local": ["constraint"],
+        },
+        "why_art": {
+            "kind": "text",
+            "relevant": ["selected", ["$", "subjects"], "art"],
+            "local": ["relevant"],
+        },
+        "comment": {"kind": "text"},
+    },
+    {
+        "welcome": {"kind": "note"},
+        "born": {"kind": "date"},
+        "bus": {"kind": "range", "range": {"start": "0", "end": "60", "step": "5"}},
+        "teen": {
+            "kind": "select_one",
+            "option_set": "agree",
+            "relevant": [">=", ["$", "age"], 13],
+        },
+        "promise": {"kind": "acknowledge"},
+    },
+    {"last": {"kind": "text"}},
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    forget_published()
+    cache.clear()
+    yield
+    forget_published()
+
+
+@pytest.fixture
+def publish(db: None) -> Callable[..., PublishedSurvey]:
+    """Publishes a survey made of bare items, without a workbook."""
+
+    def published(
+        pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
+    ) -> PublishedSurvey:
+        survey = Survey.objects.create(name=name, version="1")
+        sets = {
+            one: OptionSet.objects.create(survey=survey, name=one)
+            for one in ("agree", "subjects")
+        }
+        items: dict[str, dict[str, Any]] = {}
+        compiled = []
+        for n, page_items in enumerate(pages, start=1):
+            page = Page.objects.create(survey=survey, position=n, name=f"page{n}")
+            block = Block.objects.create(page=page, position=0)
+            for item_name, item in page_items.items():
+                row = Item.objects.create(
+                    survey=survey,
+                    block=block,
+                    position=len(items),
+                    name=item_name,
+                    kind=item["kind"],
+                    option_set=sets.get(item.get("option_set", "")),
+                )
+                items[item_name] = {
+                    "id": row.pk,
+                    "page": n,
+                    "label": {"en": f"About {item_name}", "es": f"De {item_name}"},
+                    **item,
+                }
+            compiled.append(
+                {
+                    "name": f"page{n}",
+                    "title": {"en": f"Page {n}", "es": f"Página {n}"},
+                    "blocks": [{"label": {}, "grid": False, "items": list(page_items)}],
+                }
+            )
+        definition = json.dumps(
+            {
+                "format": 1,
+                "name": name,
+                "version": "1",
+                "title": {"en": "Our school", "es": "Nuestra escuela"},
+                "languages": [
+                    {"code": "en", "name": "English", "direction": "ltr"},
+                    {"code": "es", "name": "Español", "direction": "ltr"},
+                ],
+                "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
+                "pages": compiled,
+                "items": items,
+                "order": list(items),
+            },
+            sort_keys=True,
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        return PublishedSurvey.objects.create(
+            digest=hashlib.sha256(definition.encode()).hexdigest(),
+            survey=survey,
+            definition=definition,
+        )
+
+    return published
+
+
+@pytest.fixture
+def lincoln(db: None) -> School:
+    riverside = District.objects.create(code="riverside", name="Riverside")
+    return School.objects.create(district=riverside, code="lincoln", name="Lincoln")
+
+
+@pytest.fixture
+def roosevelt(db: None) -> School:
+    lakeshore = District.objects.create(code="lakeshore", name="Lakeshore")
+    return School.objects.create(district=lakeshore, code="roosevelt", name="Roosevelt")
+
+
+@pytest.fixture
+def administration(publish: Callable[..., PublishedSurvey]) -> Administration:
+    now = timezone.now()
+    return open_administration(
+        name="students-2027",
+        published=publish(),
+        role=Role.STUDENT,
+        opens_at=now - timedelta(days=1),
+        closes_at=now + timedelta(days=30),
+    )
+
+
+def enrol(administration: Administration, school: School, **fields: Any) -> Respondent:
+    """A respondent with a valid code, and no identity."""
+    respondent = Respondent(
+        administration=administration,
+        school=school,
+        code_digest=b"to be replaced" + str(fields).encode(),
+        code_key_version=current_version(),
+        **fields,
+    )
+    respondent.save()
+    respondent.code_digest = digest_for(code_of(respondent), current_version())
+    respondent.save(update_fields=["code_digest"])
+    return respondent
+
+
+def code_of(respondent: Respondent) -> str:
+    return code_for(respondent.pk, respondent.issue, respondent.code_key_version)
+
+
+@pytest.fixture
+def maya(administration: Administration, lincoln: School) -> Respondent:
+    return enrol(administration, lincoln, grade="07", language="es")
+
+
+@pytest.fixture
+def noor(administration: Administration, roosevelt: School) -> Respondent:
+    return enrol(administration, roosevelt, grade="08", language="en")
+
+
+class Browser(Client):
+    """Django's test client, speaking as the survey's own page does."""
+
+    def log_in(self, respondent: Respondent) -> Browser:
+        response = self.post("/", {"code": code_of(respondent)})
+        assert response.status_code == 302, response.content
+        return self
+
+    def shell(self) -> dict[str, Any]:
+        response = self.get("/take/", headers={"Accept": "application/json"})
+        assert response.status_code == 200, response.content
+        return response.json()
+
+    def save(
+        self, n: int, answers: object, revision: object, tag: str | None = None
+    ) -> Any:
+        return self.send(
+            n, json.dumps({"revision": revision, "answers": answers}), tag=tag
+        )
+
+    def send(self, n: int, body: str | bytes, tag: str | None = None, **headers: str):
+        if tag is None:
+            tag = self.session["taking"]["tag"]
+        return self.post(
+            f"/take/pages/{n}/",
+            body,
+            content_type="application/json",
+            headers={
+                "Origin": "http://testserver",
+                "X-Groundswell-Respondent": tag,
+                **headers,
+            },
+        )
+
+
+@pytest.fixture
+def browser() -> Browser:
+    return Browser()
+
+
+FIRST_PAGE = {
+    "safe": "3",
+    "subjects": ["sport", "art"],
+    "age": "12",
+    "why_art": "colours",
+    "comment": None,
+}
+SECOND_PAGE = {"born": "2014-02-28", "bus": "15", "teen": None, "promise": "OK"}

@@ -1,0 +1,162 @@
+"""What each hot view costs, warm. A number here is changed knowingly.
+
+Statements are counted by their text, without those of the session, which is
+in the database only here and in the embedded installation; sessions and the
+cache are counted at their stores. On PostgreSQL the server's own count is
+asked as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from survey.taking.published import forget_published
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Cost:
+    statements: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
+    spent = Cost()
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+
+    def counted(owner, name, kind):
+        original = getattr(owner, name)
+        inside = False
+
+        def count(*args, **kwargs):
+            # A first save() calls itself, by way of create(), and writes once.
+            nonlocal inside
+            if inside:
+                return original(*args, **kwargs)
+            spent.counts[kind] += 1
+            inside = True
+            try:
+                return original(*args, **kwargs)
+            finally:
+                inside = False
+
+        patch.setattr(owner, name, count)
+
+    with monkeypatch.context() as patch, CaptureQueriesContext(connection) as queries:
+        counted(store, "load", "session reads")
+        counted(store, "save", "session writes")
+        if settings.SESSION_ENGINE.endswith(".db"):
+            counted(cache, "get", "cache reads")
+            counted(cache, "set", "cache writes")
+        yield spent
+    spent.statements += [
+        query["sql"]
+        for query in queries.captured_queries
+        if "django_session" not in query["sql"]
+        and not query["sql"].startswith(("SAVEPOINT", "RELEASE"))
+    ]
+
+
+@pytest.fixture
+def warm(browser, maya, noor):
+    """Somebody else has taken the survey in this process before."""
+    browser.log_in(noor)
+    browser.shell()
+    return browser
+
+
+def test_a_first_login_reads_once_and_writes_once(warm, maya, monkeypatch):
+    warm.cookies.clear()
+    with cost(monkeypatch) as spent:
+        warm.log_in(maya)
+    assert [sql.split()[0] for sql in spent.statements] == ["SELECT", "UPDATE"]
+    assert spent.counts == {"session writes": 1}
+
+
+def test_a_later_login_only_reads(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    warm.cookies.clear()
+    with cost(monkeypatch) as spent:
+        warm.post("/", {"code": code_of(maya)})
+    assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
+
+
+def test_the_shell_is_one_read(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    with cost(monkeypatch) as spent:
+        assert warm.get("/take/").status_code == 200
+    assert len(spent.statements) == 1
+    assert "FROM survey_respondent" in spent.statements[0]
+    assert spent.counts == {"session reads": 1}
+
+
+def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    base = warm.shell()["revision"]
+    tag = warm.session["taking"]["tag"]
+    with cost(monkeypatch) as spent:
+        assert warm.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
+    assert len(spent.statements) == 1
+    assert "INSERT INTO survey_response" in spent.statements[0]
+    assert spent.counts == {"session reads": 1}
+
+
+def test_a_retry_or_a_refusal_is_two(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    base = warm.shell()["revision"]
+    tag = warm.session["taking"]["tag"]
+    warm.save(1, FIRST_PAGE, base, tag=tag)
+    for revision, status in ((base, 200), (base - 1, 409)):
+        with cost(monkeypatch) as spent:
+            assert warm.save(1, FIRST_PAGE, revision, tag=tag).status_code == status
+        assert len(spent.statements) == 2
+
+
+def test_content_asks_nobody(warm, monkeypatch):
+    address = warm.shell()["urls"]["content"].replace("{language}", "en")
+    for n in (0, 1, 2):
+        with cost(monkeypatch) as spent:
+            assert warm.get(address.replace("{n}", str(n))).status_code == 200
+        assert spent.statements == []
+        assert spent.counts == {}
+
+
+def test_the_review_and_the_finish_are_one_statement_each(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    base = warm.shell()["revision"]
+    for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):
+        assert warm.save(n, answers, base + n).status_code == 200
+    with cost(monkeypatch) as spent:
+        page = warm.get("/take/complete/")
+    assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
+    assert spent.counts == {"session reads": 1}
+
+    with cost(monkeypatch) as spent:
+        warm.post("/take/complete/", {"reviewed": page.context["reviewed"]})
+    assert [sql.split()[0] for sql in spent.statements] == ["UPDATE"]
+    assert spent.counts == {"session reads": 1, "session writes": 1}
+
+
+def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    base = warm.shell()["revision"]
+    tag = warm.session["taking"]["tag"]
+    forget_published()
+    with cost(monkeypatch) as spent:
+        assert warm.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
+    assert len(spent.statements) == 1
+    if settings.SESSION_ENGINE.endswith(".db"):
+        assert spent.counts == {"session reads": 1, "cache reads": 1}
