@@ -31,3 +31,8 @@ class KeptMemcachedCache(PyMemcacheCache):
         # Django closes its caches after each request; connecting again would
         # cost more than what is asked.
         pass
+
+    def __del__(self) -> None:
+        # Each thread has a connection, and takes it along when it ends.
+        if "_cache" in self.__dict__:
+            self.__dict__["_cache"].disconnect_all()

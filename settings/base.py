@@ -123,5 +123,9 @@ STORAGES = {
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+\.[0-9a-f]{12}\.[a-z0-9]+$"
 COMPRESS_OFFLINE = True
 COMPRESS_CSS_HASHING_METHOD = "content"
+COMPRESS_FILTERS = {
+    "css": ["compressor.filters.cssmin.rCSSMinFilter"],
+    "js": ["settings.bundling.JoinedModule", "compressor.filters.jsmin.rJSMinFilter"],
+}
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -262,7 +262,7 @@ def _item(
     widget = _widget(kind, appearance, options, in_grid=in_grid)
     input_type, input_mode = INPUTS.get(kind, ("", ""))
     read_only = bool(item.get("read_only"))
-    several = kind == "select_multiple" and not in_grid
+    several = kind == "select_multiple" and not in_grid and not hint
     described = [("how", several), ("hint", bool(hint)), ("error", True)]
     return {
         "name": name,

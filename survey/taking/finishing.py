@@ -148,7 +148,7 @@ def finish(taking: Taking, reviewed: str) -> bool:
         return cursor.rowcount == 1
 
 
-def _statement(taking: Taking, newest: int, rows: int) -> tuple[str, list[object]]:
+def _statement(taking: Taking, newest: int, rows: int) -> tuple[str, list[Any]]:
     person = [taking.respondent_id, taking.administration_id, taking.issue]
     answers = [newest, rows, taking.administration_id, taking.respondent_id]
     if connection.vendor == "postgresql":

@@ -128,7 +128,7 @@ def _insert_postgresql(
     revision: int,
     rows: Sequence[Row],
 ) -> list[tuple[Any, ...]]:
-    parameters: list[object] = [
+    parameters: list[Any] = [
         respondent_id,
         administration_id,
         issue,
@@ -151,7 +151,7 @@ def _insert_sqlite(
 ) -> list[tuple[Any, ...]]:
     now = datetime.now(UTC)
     adapt = connection.ops.adapt_datetimefield_value
-    parameters: list[object] = [revision, adapt(now)]
+    parameters: list[Any] = [revision, adapt(now)]
     for row in rows:
         parameters += (row.item_id, row.state, row.value)
     parameters += (respondent_id, administration_id, issue, adapt(now - GRACE))

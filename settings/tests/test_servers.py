@@ -1,0 +1,91 @@
+"""The helpers as the stack talks to them; only where they run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.backends.cache import SessionStore
+from django.core.cache import cache, caches
+from django.core.cache.backends.memcached import PyMemcacheCache
+from django.db import connection
+from django.db.backends.postgresql.creation import DatabaseCreation
+from django.db.utils import OperationalError
+
+from settings.backends import KeptMemcachedCache
+
+pytestmark = pytest.mark.skipif(
+    not settings.SERVERS, reason="asks PostgreSQL, Redis and Memcached"
+)
+
+
+def is_connected(backend: PyMemcacheCache) -> bool:
+    (client,) = backend._cache.clients.values()
+    return client.sock is not None
+
+
+@pytest.mark.parametrize(
+    ("backend", "kept"), [(KeptMemcachedCache, True), (PyMemcacheCache, False)]
+)
+def test_only_the_projects_own_backend_keeps_its_connection(backend, kept):
+    memcached = backend(settings.CACHES["default"]["LOCATION"], {})
+    memcached.set("page", {"n": 3}, 60)
+    assert memcached.get("page") == {"n": 3}
+    memcached.close()
+    assert is_connected(memcached) is kept
+
+
+def test_a_memcached_that_is_away_is_an_empty_one(tmp_path):
+    away = KeptMemcachedCache(f"unix:{tmp_path}/nobody.sock", {})
+    away.set("page", "3")
+    assert away.get("page", "nothing") == "nothing"
+
+
+def test_cached_values_are_found_again():
+    cache.set("words", {"ñ": ["a", None]}, 60)
+    assert cache.get("words") == {"ñ": ["a", None]}
+
+
+def test_sessions_are_json_in_redis():
+    session = SessionStore()
+    session["taking"] = {"tag": "maya"}
+    session.save()
+    assert SessionStore(session.session_key)["taking"] == {"tag": "maya"}
+
+    redis = caches["sessions"].client.get_client()
+    (key,) = redis.keys(f"*{session.session_key}")
+    stored = redis.get(key)
+    assert json.loads(stored) == {"taking": {"tag": "maya"}}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_is_dropped_although_pgbouncer_holds_on_to_it():
+    with connection._nodb_cursor() as cursor:
+        cursor.execute("CREATE DATABASE short_lived")
+    visitor = connection.copy()
+    visitor.settings_dict["NAME"] = "short_lived"
+    with visitor.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    visitor.close()
+
+    # PostgreSQL waits for the others to leave, longer than a statement may.
+    with pytest.raises(OperationalError, match="statement timeout|other users"):
+        DatabaseCreation(connection)._destroy_test_db("short_lived", 0)
+    connection.creation._destroy_test_db("short_lived", 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_database WHERE datname = 'short_lived'")
+        assert cursor.fetchone() is None
+
+
+@pytest.mark.django_db
+def test_statements_can_be_counted_by_the_database():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_statements_reset()")
+        for _ in range(3):
+            cursor.execute("SELECT count(*) FROM survey_response")
+        cursor.execute(
+            "SELECT calls FROM pg_stat_statements"
+            " WHERE query = 'SELECT count(*) FROM survey_response'"
+        )
+        assert cursor.fetchone() == (3,)

@@ -1,0 +1,217 @@
+"""The demonstration: two surveys, five schools, 200 people, a third finished.
+
+Everything comes in by the functions that the commands use, in one
+transaction: a load that was interrupted left nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from survey.administrations import open_administration
+from survey.demo.answers import Person, dice
+from survey.demo.takes import take
+from survey.models import (
+    Administration,
+    Identity,
+    PublishedSurvey,
+    Role,
+    Survey,
+    Wave,
+)
+from survey.publishing import publish_survey
+from survey.rosters.apply import import_roster
+from survey.rosters.codes import code_of, shown
+from survey.rosters.tables import open_table
+from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
+
+FOLDER = Path(__file__).parent
+# Role -> file name of its survey and its roster; administrations are named alike.
+FILES = {Role.STUDENT: "students", Role.TEACHER: "teachers"}
+STAFF_EMAIL = "engineer@groundswell.example"
+# By ID of their district: Maya, a student who reads Spanish, and Mr Ortiz.
+# They never answer here, so that their codes are still to be used.
+TO_TRY = ("R40313", "72019", "T-1000")
+# Long enough ago to be finished, however slowly.
+LATEST_START = timedelta(hours=1)
+
+
+class Unloadable(Exception):
+    """A file of the demonstration was refused: mend the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One person's access code, and for whom it is."""
+
+    role: str
+    name: str
+    school: str
+    language: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """`staff_password` is None where it was never written down."""
+
+    already_there: bool
+    cards: list[Card]
+    staff_email: str
+    staff_password: str | None
+
+
+def load_demo() -> Demo:
+    """Load what is not there yet; the same codes and password every time."""
+    already_there = Administration.objects.filter(name__in=_names()).exists()
+    if not already_there:
+        with transaction.atomic():
+            _load(timezone.now())
+    return Demo(
+        already_there=already_there,
+        cards=_cards(),
+        staff_email=STAFF_EMAIL,
+        staff_password=_staff_password(),
+    )
+
+
+def _names() -> list[str]:
+    return [f"demo-{name}" for name in FILES.values()]
+
+
+def _load(now: datetime) -> None:
+    wave, _ = Wave.objects.get_or_create(name="Demonstration")
+    for role, name in FILES.items():
+        administration = open_administration(
+            name=f"demo-{name}",
+            published=publish_workbook(FOLDER / f"{name}.xlsx"),
+            role=role,
+            opens_at=now - timedelta(days=1),
+            closes_at=now + timedelta(days=89),
+            wave=wave,
+        )
+        _invite(administration, FOLDER / f"{name}.csv")
+    _answer(now)
+
+
+def publish_workbook(workbook: Path) -> PublishedSurvey:
+    """Import and publish a survey of the demonstration; Unloadable if refused."""
+    reading = read_xlsform(workbook)
+    if reading.draft is None:
+        raise Unloadable(f"{workbook.name}: {reading.problems}")
+    try:
+        survey = import_survey(
+            draft=reading.draft, source_name=workbook.name, source=reading.source
+        )
+    except SurveyIsPublished:
+        # By hand, before the demonstration was loaded.
+        survey = Survey.objects.get(
+            name=reading.draft.name, version=reading.draft.version
+        )
+    return publish_survey(survey=survey)
+
+
+def _invite(administration: Administration, roster: Path) -> None:
+    with roster.open("rb") as file, open_table(file) as table:
+        report = import_roster(administration=administration, table=table)
+    if not report.imported:
+        raise Unloadable(f"{roster.name}: {report.rejections}")
+
+
+def _answer(now: datetime) -> None:
+    """A third of all people finish, a tenth stop halfway."""
+    people = list(_people())
+    draw = dice("who takes part")
+    drawn = draw.sample(
+        [one for one in people if one.external_id not in TO_TRY],
+        len(people) // 3 + len(people) // 10,
+    )
+    for rank, identity in enumerate(drawn):
+        respondent = identity.respondent
+        window = now - LATEST_START - respondent.administration.opens_at
+        take(
+            respondent=respondent,
+            person=_person(identity),
+            started_at=respondent.administration.opens_at + window * draw.random(),
+            finishing=rank < len(people) // 3,
+        )
+
+
+def _people() -> Iterator[Identity]:
+    # In the order of their IDs, for the draw to fall the same everywhere.
+    return (
+        Identity.objects.filter(administration__name__in=_names())
+        .select_related("respondent__administration", "respondent__school")
+        .order_by("district__code", "external_id")
+        .iterator()
+    )
+
+
+def _person(identity: Identity) -> Person:
+    respondent = identity.respondent
+    return Person(
+        key=identity.external_id,
+        school=respondent.school.name,
+        role=respondent.administration.role,
+        grade=int(respondent.grade) if respondent.grade else None,
+        language=respondent.language,
+    )
+
+
+def _cards() -> list[Card]:
+    found = {
+        identity.external_id: identity
+        for identity in _people()
+        if identity.external_id in TO_TRY
+    }
+    return [_card(found[one]) for one in TO_TRY if one in found]
+
+
+def _card(identity: Identity) -> Card:
+    respondent = identity.respondent
+    return Card(
+        role=respondent.administration.role,
+        name=f"{identity.given_name} {identity.family_name}",
+        school=respondent.school.name,
+        language=respondent.language,
+        code=shown(code_of(respondent)),
+    )
+
+
+def _staff_password() -> str | None:
+    """The password of the staff login, which is made where it is missing.
+
+    The embedded installation keeps it beside its database, readable by its
+    owner only. Elsewhere it is known once, from the run that made it.
+    """
+    data = getattr(settings, "DATA_DIR", None)
+    kept = Path(data) / "staff.txt" if data else None
+    user = User.objects.filter(email=STAFF_EMAIL).first()
+    if user and (kept is None or kept.exists()):
+        return kept.read_text().strip() if kept else None
+    password = secrets.token_urlsafe(12)
+    if kept:
+        _write_privately(kept, password)
+    if user:
+        user.set_password(password)
+        user.save(update_fields=["password"])
+    else:
+        User.objects.create_superuser(STAFF_EMAIL, password)
+    return password
+
+
+def _write_privately(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{text}\n")

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from survey.demo.load import Demo, load_demo
+
+
+class Command(BaseCommand):
+    help = "Load the demonstration: two surveys, five schools, 200 people."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="for programs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        demo = load_demo()
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(demo), ensure_ascii=False))
+        else:
+            self.stdout.write("\n".join(_lines(demo)))
+
+
+def _lines(demo: Demo) -> list[str]:
+    first = "already there" if demo.already_there else "loaded"
+    password = demo.staff_password or "(shown once, when it was made)"
+    return [
+        f"The demo is {first}.",
+        *(
+            f"{card.role:<8} {card.code}  {card.name}, {card.school} ({card.language})"
+            for card in demo.cards
+        ),
+        f"{'staff':<8} {demo.staff_email}  {password}",
+    ]

@@ -1,0 +1,82 @@
+"""A real server on the test's own database, which can be killed and come back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+ROOT = Path(__file__).parents[3]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Server:
+    """gunicorn with the production bundles, on loopback."""
+
+    def __init__(self, static_root: Path, log: Path) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = log
+        self.environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "settings.served",
+            "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+            "GROUNDSWELL_STATIC_ROOT": str(static_root),
+            "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
+        }
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> Server:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "gunicorn",
+                    "settings.wsgi",
+                    f"--bind=127.0.0.1:{self.port}",
+                    "--worker-class=gthread",
+                    "--threads=8",
+                    "--no-control-socket",
+                    "--graceful-timeout=2",
+                    "--error-logfile=-",
+                    "--capture-output",
+                ],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(self.url, timeout=5).close()  # noqa: S310
+                return self
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End master and worker; SIGKILL leaves them no time for anything."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            self.process.wait(15)
+            self.process = None
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)

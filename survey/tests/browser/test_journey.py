@@ -1,0 +1,387 @@
+"""The whole way: answer, lose the network, the page, the server; finish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from playwright.sync_api import expect
+
+import survey.demo
+from survey.administrations import open_administration
+from survey.models import PublishedSurvey, Respondent, Response, Role
+from survey.publishing import publish_survey
+from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.person import Person, stored
+from survey.tests.conftest import enrol
+from survey.xlsform import import_survey, read_xlsform
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STUDENTS = Path(survey.demo.__file__).with_name("students.xlsx")
+
+
+@pytest.fixture
+def published(transactional_db: None) -> PublishedSurvey:
+    with STUDENTS.open("rb") as file:
+        reading = read_xlsform(file)
+    return publish_survey(
+        survey=import_survey(
+            draft=reading.draft,
+            source_name="students.xlsx",
+            source=STUDENTS.read_bytes(),
+        )
+    )
+
+
+@pytest.fixture
+def maya(published: PublishedSurvey, lincoln) -> Respondent:
+    now = timezone.now()
+    administration = open_administration(
+        name="students",
+        published=published,
+        role=Role.STUDENT,
+        opens_at=now - timedelta(days=1),
+        closes_at=now + timedelta(days=30),
+    )
+    return enrol(administration, lincoln, grade="07", language="en")
+
+
+def test_a_student_answers_the_whole_survey(device, server, maya, published):
+    phone = device(locale="es-MX")
+    person = Person(phone.new_page(), seed=7)
+    person.log_in(maya)
+    person.page.select_option("#language", "es")
+    expect(person.page.locator("html")).to_have_attribute("lang", "es")
+
+    # Two pages in peace.
+    for _ in range(2):
+        person.answer_page()
+        person.next()
+    person.sees("saved")
+
+    # Three without the network.
+    phone.set_offline(True)
+    for _ in range(3):
+        person.answer_page()
+        person.next()
+    person.sees("waiting")
+    at = person.number()
+    assert not set(stored(maya, published)) & {"none"}
+    before = len(stored(maya, published))
+    phone.set_offline(False)
+    person.sees("saved")
+    assert len(stored(maya, published)) > before
+    assert stored(maya, published) == person.answers
+
+    # A reload comes back to the same place.
+    person.page.reload()
+    person.page.wait_for_selector("#page section.page")
+    assert person.number() == at
+
+    # Back, another answer, and forward again.
+    person.page.click("#back")
+    person.page.wait_for_function(
+        f"document.querySelector('#page section.page').dataset.page < {at}"
+    )
+    person.skips = 0
+    person.answer_page()
+    person.next()
+    person.sees("saved")
+
+    # The server dies while it saves, and comes back.
+    person.skips = 0.1
+    person.answer_page()
+    with held_respondent(maya):
+        person.next()
+        time.sleep(0.5)
+        server.kill()
+    person.sees("waiting")
+    server.start()
+    person.sees("saved")
+    assert stored(maya, published) == person.answers
+
+    # On in a second browser, where everything is already there.
+    phone.close()
+    laptop = device(viewport=LAPTOP)
+    second = Person(laptop.new_page(), seed=8)
+    second.answers, second.pages = person.answers, person.pages
+    second.log_in(maya)
+    assert second.number() == at + 1
+    second.answer_to_the_end()
+    assert stored(maya, published) == second.answers
+    second.finish()
+
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+    assert stored(maya, published) == second.answers
+    assert f"All {pages_of(second)} pages" in second.page.locator(".done").inner_text()
+
+
+def pages_of(person: Person) -> int:
+    """Of the demo's pages, those that this person was shown."""
+    return len(person.pages)
+
+
+class held_respondent:
+    """Keeps a save of this respondent waiting in the database."""
+
+    def __init__(self, respondent: Respondent) -> None:
+        self.respondent = respondent
+        self.atomic = transaction.atomic()
+
+    def __enter__(self) -> None:
+        self.atomic.__enter__()
+        Respondent.objects.filter(pk=self.respondent.pk).update(grade="07")
+
+    def __exit__(self, *error: object) -> None:
+        self.atomic.__exit__(*error)
+
+
+def test_a_lost_reply_is_asked_for_again_and_changes_nothing(device, maya, published):
+    person = Person(device().new_page(), seed=3)
+    person.log_in(maya)
+    seen: list[str] = []
+
+    def lose_first_reply(route):
+        seen.append(route.request.post_data)
+        reply = route.fetch()
+        if len(seen) == 1:
+            route.abort()
+        else:
+            route.fulfill(response=reply)
+
+    person.page.route("**/take/pages/**", lose_first_reply)
+    person.answer_page()
+    person.next()
+    person.sees("saved")
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    assert stored(maya, published) == person.answers
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {
+            "status": 200,
+            "content_type": "text/html",
+            "body": "<h1>Welcome to wifi</h1>",
+        },
+        {
+            "status": 200,
+            "content_type": "application/json",
+            "body": '{"saved": 5, "revision": 1}',
+        },
+        {"status": 500, "body": "oops"},
+        {"status": 302, "headers": {"Location": "/"}, "body": ""},
+    ],
+)
+def test_a_strangers_reply_is_not_saved(device, maya, published, reply):
+    """A captive portal says 200 to everything."""
+    person = Person(device().new_page(), seed=3)
+    person.log_in(maya)
+    person.page.route("**/take/pages/**", lambda route: route.fulfill(**reply))
+    person.answer_page()
+    person.next()
+    person.sees("waiting")
+    assert not Response.objects.exists()
+    person.page.unroute("**/take/pages/**")
+    person.sees("saved")
+    assert stored(maya, published) == person.answers
+
+
+def test_a_closed_tab_loses_nothing_once_the_page_loads_again(
+    device, server, maya, published
+):
+    """The kept page goes out when its owner comes back, and then is wiped."""
+    context = device()
+    person = Person(context.new_page(), seed=5)
+    person.log_in(maya)
+    person.answer_page()
+    server.kill()
+    person.next()
+    person.sees("waiting")
+    person.page.close()
+    assert not Response.objects.exists()
+
+    server.start()
+    again = Person(context.new_page(), seed=6)
+    again.page.goto("/take/")
+    again.page.wait_for_selector("#page section.page")
+    again.sees("saved")
+    assert stored(maya, published) == person.answers
+    assert kept(again.page) == []
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def kept(page) -> list[dict]:
+    """What this browser holds in IndexedDB, values as text."""
+    return page.evaluate(
+        """async () => {
+            const all = [];
+            for (const { name } of await indexedDB.databases()) {
+                const db = await new Promise((done, fail) => {
+                    const request = indexedDB.open(name);
+                    request.onsuccess = () => done(request.result);
+                    request.onerror = () => fail(request.error);
+                });
+                for (const store of db.objectStoreNames) {
+                    const rows = await new Promise((done) => {
+                        const request = db.transaction(store).objectStore(store).getAll();
+                        request.onsuccess = () => done(request.result);
+                    });
+                    for (const row of rows) {
+                        const text = {};
+                        for (const [key, value] of Object.entries(row)) {
+                            text[key] = value instanceof ArrayBuffer
+                                || ArrayBuffer.isView(value)
+                                ? new TextDecoder("latin1").decode(value)
+                                : JSON.stringify(value);
+                        }
+                        all.push(text);
+                    }
+                }
+                db.close();
+            }
+            return all;
+        }"""
+    )
+
+
+def test_the_next_child_at_the_same_computer_sees_nothing(
+    device, server, maya, published
+):
+    """Not by storage, history, the back button or the page cache."""
+    noor = enrol(maya.administration, maya.school, language="en")
+    context = device()
+    person = Person(context.new_page(), seed=5)
+    person.log_in(maya)
+    person.skips = 0
+    person.answer_page()
+    person.next()
+    person.sees("saved")
+    person.answer_page()
+    context.set_offline(True)
+    person.next()
+    person.sees("waiting")
+
+    # There is something to leak, and it is not readable.
+    (record,) = kept(person.page)
+    texts = [value for value in person.answers.values() if value and len(value) > 3]
+    for text in (*person.answers, *texts):
+        assert text not in str(record)
+    context.set_offline(False)
+    context.route("**/take/pages/**", lambda route: route.abort())
+
+    other = Person(person.page, seed=9)
+    other.log_in(noor)
+    assert other.number() == 1
+    assert other.page.locator("#page input:checked").count() == 0
+    for _ in range(3):
+        other.page.go_back()
+        other.page.wait_for_timeout(300)
+        assert other.page.locator("#page input:checked").count() == 0
+    assert (
+        other.page.evaluate(
+            "JSON.stringify([localStorage, sessionStorage, history.state])"
+        ).count("seguro")
+        == 0
+    )
+    context.unroute("**/take/pages/**")
+
+    # Nor is Maya's waiting page ever sent as Noor's.
+    other.page.goto("/take/")
+    other.page.wait_for_selector("#page section.page")
+    other.page.wait_for_timeout(1500)
+    assert not Response.objects.filter(respondent_id=noor.pk).exists()
+
+    # Maya comes back to the same computer: nothing was lost.
+    person.log_in(maya)
+    assert person.number() == 3
+    eventually(lambda: stored(maya, published) == person.answers)
+    eventually(lambda: kept(person.page) == [])
+
+
+def test_an_open_tab_never_sends_one_childs_page_as_anothers(
+    device, server, maya, published
+):
+    """Maya's tab stays open; Noor logs in beside it, in the same browser."""
+    noor = enrol(maya.administration, maya.school, language="en")
+    context = device()
+    first = Person(context.new_page(), seed=5)
+    first.log_in(maya)
+    second = Person(context.new_page(), seed=6)
+    second.log_in(noor)
+
+    first.answer_page()
+    first.turn()
+    expect(first.page.locator("#notice")).to_be_visible()
+    first.page.wait_for_timeout(1000)
+    assert not Response.objects.exists()
+
+
+def test_a_session_that_ends_is_renewed_without_losing_the_page(
+    device, maya, published
+):
+    context = device()
+    person = Person(context.new_page(), seed=5)
+    person.log_in(maya)
+    person.answer_page()
+    context.clear_cookies(name="sessionid")
+    person.turn()
+    notice = person.page.locator("#notice")
+    expect(notice).to_be_visible()
+    from survey.tests.conftest import code_of
+
+    notice.locator("input").fill(code_of(maya))
+    notice.locator("button").first.click()
+    person.sees("saved")
+    assert stored(maya, published) == person.answers
+
+
+def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, published):
+    context = device()
+    old = Person(context.new_page(), seed=5)
+    old.log_in(maya)
+    new = Person(context.new_page(), seed=6)
+    new.page.goto("/take/")
+    new.page.wait_for_selector("#page section.page")
+    new.answer_page()
+    new.next()
+    new.sees("saved")
+    assert stored(maya, published) == new.answers
+
+    old.skips = 0
+    old.answer_page()
+    old.turn()
+    notice = old.page.locator("#notice")
+    expect(notice).to_be_visible()
+    assert stored(maya, published) == new.answers
+    notice.get_by_role("button").first.click()
+    old.sees("saved")
+    assert stored(maya, published) == old.answers
+
+
+def test_a_required_answer_blocks_next_and_is_pointed_at(device, maya, published):
+    person = Person(device().new_page())
+    person.log_in(maya)
+    required = person.page.locator("#page .item:visible:has(.required-mark)")
+    if not required.count():
+        raise AssertionError("The demo's first page has nothing required.")
+    person.turn()
+    assert person.number() == 1
+    error = required.first.locator(".error")
+    expect(error).to_be_visible()
+    assert person.page.evaluate("document.activeElement !== document.body")
