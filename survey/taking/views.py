@@ -343,6 +343,7 @@ def _show_closed(
             "words": messages.words(language),
             "language": language,
             "direction": messages.direction(language),
+            "languages": published.definition["languages"],
             "title": published.title_in(language),
             "closed": True,
         },

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from survey.models import Administration, Respondent
-from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
+from survey.rosters.codes import digest_for
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
 
@@ -60,9 +62,20 @@ def test_two_people_have_keys_of_their_own(browser, maya, noor):
 
 
 def test_the_shell_names_nobody(browser, maya):
-    text = browser.log_in(maya).get("/take/").content.decode()
-    assert "taking" not in text
-    assert f'"{maya.pk}"' not in text
+    Respondent.objects.filter(pk=maya.pk).update(id=987_654_321)
+    maya.pk = 987_654_321
+    browser.post("/", {"code": recoded(maya)})
+    assert "987654321" in json.dumps(dict(browser.session))
+    assert "987654321" not in browser.get("/take/").content.decode()
+
+
+def recoded(respondent: Respondent) -> str:
+    """The code that belongs to the respondent's new number."""
+    code = code_of(respondent)
+    Respondent.objects.filter(pk=respondent.pk).update(
+        code_digest=digest_for(code, respondent.code_key_version)
+    )
+    return code
 
 
 def test_without_a_login_there_is_nothing_to_see(browser, db):

@@ -230,27 +230,22 @@ def kept(page) -> list[dict]:
     """What this browser holds in IndexedDB, values as text."""
     return page.evaluate(
         """async () => {
+            const done = (request) => new Promise((resolve, reject) => {
+                request.onsuccess = () => resolve(request.result);
+                request.onerror = () => reject(request.error);
+            });
+            const readable = (value) =>
+                value instanceof ArrayBuffer || ArrayBuffer.isView(value)
+                    ? new TextDecoder("latin1").decode(value)
+                    : JSON.stringify(value);
             const all = [];
             for (const { name } of await indexedDB.databases()) {
-                const db = await new Promise((done, fail) => {
-                    const request = indexedDB.open(name);
-                    request.onsuccess = () => done(request.result);
-                    request.onerror = () => fail(request.error);
-                });
+                const db = await done(indexedDB.open(name));
                 for (const store of db.objectStoreNames) {
-                    const rows = await new Promise((done) => {
-                        const request = db.transaction(store).objectStore(store).getAll();
-                        request.onsuccess = () => done(request.result);
-                    });
-                    for (const row of rows) {
-                        const text = {};
-                        for (const [key, value] of Object.entries(row)) {
-                            text[key] = value instanceof ArrayBuffer
-                                || ArrayBuffer.isView(value)
-                                ? new TextDecoder("latin1").decode(value)
-                                : JSON.stringify(value);
-                        }
-                        all.push(text);
+                    const rows = db.transaction(store).objectStore(store).getAll();
+                    for (const row of await done(rows)) {
+                        all.push(Object.fromEntries(Object.entries(row).map(
+                            ([key, value]) => [key, readable(value)])));
                     }
                 }
                 db.close();

@@ -1,0 +1,139 @@
+// Answers: on the wire, as text, and in the controls of a page.
+//
+// Everywhere in the browser an answer is text, '' when blank, and several
+// options are joined by one space in the order of their set.
+
+const NEVER_ASKED = ["note", "calculate", "hidden"];
+// A comma is a decimal point on half of the world's keyboards.
+const SIGNED_NUMBER = /^([+-]?)(\d*)(?:[.,](\d*))?$/;
+const FORMS = {
+  integer: /^-?\d{1,15}$/,
+  decimal: /^-?\d{1,15}(\.\d{1,10})?$/,
+  range: /^-?\d{1,15}(\.\d{1,10})?$/,
+  date: /^\d{4}-\d{2}-\d{2}$/,
+  time: /^\d{2}:\d{2}(:\d{2})?$/,
+  datetime: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/,
+};
+export const LONGEST_TEXT = 5000;
+
+export function isAnswerable(item) {
+  return !NEVER_ASKED.includes(item.kind);
+}
+
+export function answerableItems(outline, n) {
+  return outline.pages[n - 1].items.filter((name) => isAnswerable(outline.items[name]));
+}
+
+export function textFromWire(value) {
+  return Array.isArray(value) ? value.join(" ") : (value ?? "");
+}
+
+export function wireFromText(item, text) {
+  if (text === "") return null;
+  return item.kind === "select_multiple" ? text.split(" ") : text;
+}
+
+// What was typed in the one form in which it is stored; what does not fit is
+// given back as it is.
+export function canonical(kind, typed) {
+  if (kind === "text") return cleanText(typed);
+  if (kind === "integer" || kind === "decimal") return cleanNumber(typed.trim());
+  // Some browsers add seconds and their fractions.
+  return typed.replace(/(:\d{2})\.\d+$/, "$1");
+}
+
+// PostgreSQL stores no NUL, and UTF-8 has no lone surrogates.
+function cleanText(typed) {
+  const clean = typed.replace(/\0/g, "").replace(/\p{Surrogate}/gu, "\ufffd");
+  return clean.trim() === "" ? "" : clean;
+}
+
+function cleanNumber(typed) {
+  const digits = typed
+    .replace(/[\u0660-\u0669]/g, (digit) => String(digit.charCodeAt(0) - 0x660))
+    .replace(/[\u06f0-\u06f9]/g, (digit) => String(digit.charCodeAt(0) - 0x6f0))
+    .replace(/\u066b/g, ".")
+    .replace(/\u2212/g, "-");
+  const [, sign, whole, part] = SIGNED_NUMBER.exec(digits) ?? [];
+  if (whole === undefined || (whole === "" && !part)) return digits;
+  return `${sign === "-" ? "-" : ""}${whole || "0"}${part ? `.${part}` : ""}`;
+}
+
+// The message key of what is wrong with the form of an answer, or null.
+export function formProblem(item, text) {
+  const { kind } = item;
+  if (text === "") return null;
+  if (kind === "text") return [...text].length > LONGEST_TEXT ? "too_long" : null;
+  if (kind === "acknowledge") return text === "OK" ? null : "not_an_option";
+  if (!FORMS[kind]) return null;
+  if (FORMS[kind].test(text)) return kind === "range" ? rangeProblem(item, text) : null;
+  if (kind === "integer" && FORMS.decimal.test(text)) return "not_whole";
+  return ["integer", "decimal", "range"].includes(kind) ? "not_a_number" : "not_a_date";
+}
+
+function rangeProblem({ range }, text) {
+  const [value, start, end, step] = [text, range.start, range.end, range.step].map(Number);
+  const steps = (value - start) / step;
+  const onStep = Math.abs(steps - Math.round(steps)) < 1e-6;
+  return value >= start && value <= end && onStep ? null : "out_of_range";
+}
+
+// Controls
+
+export function controlsOf(element) {
+  return [...element.querySelectorAll("input, select, textarea")];
+}
+
+// {text, typed, problem}: `values` are those of the item's options, in order.
+export function readItem(element, item, values) {
+  const controls = controlsOf(element);
+  if (isChoice(controls)) return sound(readChoice(controls, item, values));
+  const [control] = controls;
+  if (item.kind === "select_one") return sound(control.value);
+  if (item.kind === "range") {
+    return sound(control.classList.contains("untouched") ? "" : control.value);
+  }
+  const text = canonical(item.kind, control.value);
+  // A half-filled date has no value, and says so only here.
+  const problem = control.validity.badInput ? "not_a_date" : formProblem(item, text);
+  return { text: problem ? "" : text, typed: control.value, problem };
+}
+
+function sound(text) {
+  return { text, typed: text, problem: null };
+}
+
+function isChoice(controls) {
+  return controls.some((control) => control.type === "radio" || control.type === "checkbox");
+}
+
+// Randomised options stand in another order than they are stored in.
+function readChoice(controls, item, values) {
+  const chosen = controls.filter((control) => control.checked).map((control) => control.value);
+  if (item.kind !== "select_multiple") return chosen[0] ?? "";
+  return values.filter((value) => chosen.includes(value)).join(" ");
+}
+
+// `unanswered` is what a screen reader says of a scale that nobody touched.
+export function writeItem(element, item, text, unanswered) {
+  const controls = controlsOf(element);
+  if (isChoice(controls)) {
+    const chosen = item.kind === "select_multiple" ? text.split(" ") : [text];
+    for (const control of controls) control.checked = chosen.includes(control.value);
+  } else if (item.kind === "range") {
+    writeRange(element, controls[0], text, unanswered);
+  } else if (controls[0].value !== text) {
+    controls[0].value = text;
+  }
+  const clear = element.querySelector("button.clear");
+  if (clear) clear.hidden = text === "";
+}
+
+function writeRange(element, control, text, unanswered) {
+  if (text !== "") control.value = text;
+  for (const marked of [control, element]) marked.classList.toggle("untouched", text === "");
+  const output = element.querySelector(".range-value");
+  if (output) output.textContent = text;
+  if (text === "") control.setAttribute("aria-valuetext", unanswered);
+  else control.removeAttribute("aria-valuetext");
+}

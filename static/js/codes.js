@@ -1,0 +1,28 @@
+// Access codes as people type them: any case, with spaces or dashes.
+
+const CODE_SYMBOLS = 12;
+
+export function groupCode(typed) {
+  const symbols = typed.toUpperCase().replace(/[^A-Z0-9]/g, "");
+  return (symbols.slice(0, CODE_SYMBOLS).match(/.{1,4}/g) ?? []).join("-");
+}
+
+// Only while typing at the end: moving a caret in the middle of a code that
+// somebody is mending would fight with them.
+export function groupWhileTyping(field) {
+  field.addEventListener("input", (event) => {
+    const atEnd = field.selectionStart === field.value.length;
+    if (atEnd && !event.isComposing && keepsEverything(field.value)) {
+      field.value = groupCode(field.value);
+    }
+  });
+  field.addEventListener("blur", () => {
+    if (keepsEverything(field.value)) field.value = groupCode(field.value);
+  });
+}
+
+// A code that is too long or has strange signs is left for the server, which
+// says what is wrong with it.
+function keepsEverything(typed) {
+  return /^[\sA-Za-z0-9-]*$/.test(typed) && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
+}

@@ -1,0 +1,52 @@
+// The review: finishing waits until this device keeps nothing unsaved.
+
+import { withLanguage } from "./navigation.js";
+import { countKept, wipeOld } from "./store.js";
+import { fillIn, localTime } from "./words.js";
+
+const LOOK_AGAIN = 2000;
+
+function showLocalTimes(language) {
+  for (const element of document.querySelectorAll("time[datetime]")) {
+    const format = { hour: "numeric", minute: "2-digit" };
+    if (element.dataset.format === "datetime") Object.assign(format, { dateStyle: undefined, day: "numeric", month: "long" });
+    element.textContent = localTime(element.dateTime, language, format);
+  }
+}
+
+// The links back go to the language that the review is read in.
+function keepLanguage(language) {
+  for (const link of document.querySelectorAll('a[href^="/take/"]')) {
+    link.search = withLanguage(link.search, language);
+  }
+}
+
+function showWaiting(form, count) {
+  const waiting = document.getElementById("waiting");
+  const button = document.getElementById("finish-button");
+  const text = count === 1 ? waiting.dataset.one : waiting.dataset.many;
+  waiting.hidden = count === 0;
+  waiting.textContent = count ? fillIn(text, { n: count }) : "";
+  if (button) button.disabled = count > 0;
+}
+
+// Another tab may still be sending, so the count is taken again.
+async function watchWaiting(form) {
+  const count = await countKept(form.dataset.tag);
+  showWaiting(form, count);
+  if (count) setTimeout(() => watchWaiting(form), LOOK_AGAIN);
+}
+
+async function startReview() {
+  const { lang } = document.documentElement;
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload();
+  });
+  showLocalTimes(lang);
+  keepLanguage(lang);
+  await wipeOld();
+  const form = document.getElementById("finish");
+  if (form) await watchWaiting(form);
+}
+
+startReview();

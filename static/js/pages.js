@@ -1,0 +1,125 @@
+// The pages of the survey, fetched ahead so that a class goes on while the
+// network is away. They are the same for everyone and never change.
+
+import { fullJitter, pause } from "./clock.js";
+import { readObject } from "./sending.js";
+
+const FETCH_TIMEOUT = 30000;
+// Beside the saves: a whole class starts in the same minute.
+const AT_ONCE = 2;
+
+export class Pages {
+  // address({language, n}) is a page's URL; page 0 is the outline
+  constructor({ address, language, fetcher, clock, random }) {
+    Object.assign(this, { address, language, fetcher, clock, random });
+    this.loading = new Map();
+    this.loaded = new Map();
+    this.waits = new Set();
+  }
+
+  outline() {
+    return this.get(0);
+  }
+
+  // A copy of the page's section, once it could be fetched; tries until then.
+  async page(n) {
+    return document.importNode(await this.get(n), true);
+  }
+
+  has(n) {
+    return this.loaded.has(this.nameOf(this.language, n));
+  }
+
+  get(n, language = this.language) {
+    const name = this.nameOf(language, n);
+    if (!this.loading.has(name)) {
+      this.loading.set(name, this.untilLoaded(language, n));
+    }
+    return this.loading.get(name);
+  }
+
+  nameOf(language, n) {
+    return `${language}/${n}`;
+  }
+
+  async untilLoaded(language, n) {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.fetchOnce(language, n, attempt > 1);
+      } catch {
+        await this.wait(fullJitter(attempt, this.random));
+      }
+    }
+  }
+
+  // What a captive portal answered may stand in the browser's cache under our
+  // address, so that a second attempt goes around it.
+  async fetchOnce(language, n, again = false) {
+    const abort = new AbortController();
+    const timer = this.clock.after(FETCH_TIMEOUT, () => abort.abort());
+    try {
+      const response = await this.fetcher(this.address({ language, n }), {
+        credentials: "same-origin",
+        cache: again ? "reload" : "default",
+        redirect: "error",
+        signal: abort.signal,
+      });
+      if (response.status !== 200) throw new Error(`Page ${n}: ${response.status}`);
+      const content = n ? readSection(await response.text(), n) : readOutline(await response.text());
+      this.loaded.set(this.nameOf(language, n), content);
+      return content;
+    } finally {
+      this.clock.cancel(timer);
+    }
+  }
+
+  // Fetches in this order, a few at a time; stops when the language changes.
+  async prefetch(numbers) {
+    const { language } = this;
+    const remaining = [...numbers];
+    const work = async () => {
+      while (remaining.length && this.language === language) {
+        await this.get(remaining.shift(), language);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  }
+
+  // One attempt: a person who asks for another language while the network is
+  // away goes on in the one that is there.
+  async switchLanguage(language, n) {
+    for (const number of [0, n]) {
+      const name = this.nameOf(language, number);
+      if (this.loaded.has(name)) continue;
+      const content = await this.fetchOnce(language, number);
+      this.loading.set(name, Promise.resolve(content));
+    }
+    this.language = language;
+  }
+
+  async wait(milliseconds) {
+    let wake;
+    const nudged = new Promise((resolve) => (wake = resolve));
+    this.waits.add(wake);
+    await Promise.race([pause(this.clock, milliseconds), nudged]);
+    this.waits.delete(wake);
+  }
+
+  // The network seems to be back; each wait ends within its own jitter.
+  nudge() {
+    for (const wake of this.waits) this.clock.after(this.random() * 1000, wake);
+  }
+}
+
+function readSection(text, n) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const section = page.querySelector("section.page");
+  if (section?.dataset.page !== String(n)) throw new Error(`Not page ${n} of the survey.`);
+  return section;
+}
+
+function readOutline(text) {
+  const outline = readObject(text);
+  if (!Array.isArray(outline?.pages) || !outline.items) throw new Error("Not an outline.");
+  return outline;
+}

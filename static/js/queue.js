@@ -1,0 +1,373 @@
+// The saves that wait: one per page, one in flight.
+//
+// A page's slot holds `save`, which is or will be on the wire, and `later`,
+// newer answers of the same page that wait for it (or, when held, for the
+// person to leave the page). Knows neither network, storage nor screen: they
+// are passed in, so that tests can lose, double and reorder everything.
+
+import { fullJitter, FIRST_WAIT } from "./clock.js";
+import { mergeAnswers } from "./merging.js";
+
+export class Queue {
+  // send({page, revision, body, leaving}) resolves to an outcome of sending.js
+  // store has write(page, record) and remove(page), neither of which rejects
+  // known maps a page to the JSON text of the answers that the server holds
+  // changed() is called after each change that a person might want to see
+  constructor({ send, store, clock, random, base, known, changed }) {
+    Object.assign(this, { send, store, clock, random, changed });
+    this.next = base;
+    this.known = new Map();
+    for (const [page, content] of known) this.known.set(page, { revision: 0, content });
+    this.slots = new Map();
+    this.flying = new Set();
+    this.halted = null;
+    this.failures = 0;
+    // `notBefore` spreads the retries; `barred` is what the server asked for.
+    this.notBefore = 0;
+    this.barred = 0;
+    this.timer = null;
+    this.savedAt = null;
+  }
+
+  // The person left the page with these answers, the JSON text of them.
+  put(page, content) {
+    this.setLater(page, content, false);
+    this.kick();
+    this.changed();
+  }
+
+  // The person is still answering the page: kept on the device, not yet sent.
+  hold(page, content) {
+    this.setLater(page, content, true);
+    this.changed();
+  }
+
+  setLater(page, content, held) {
+    const slot = this.slotOf(page);
+    const newest = slot.save ? slot.save.content : this.knownContent(page);
+    slot.later = content === newest ? null : { content, held };
+    this.promote(slot);
+    this.keep(slot);
+  }
+
+  slotOf(page) {
+    if (!this.slots.has(page)) {
+      this.slots.set(page, { page, save: null, later: null, before: null });
+    }
+    const slot = this.slots.get(page);
+    slot.before ??= this.knownContent(page);
+    return slot;
+  }
+
+  knownContent(page) {
+    return this.known.get(page)?.content ?? "{}";
+  }
+
+  // Newer answers take the place of those that wait. Not of those in flight,
+  // whose reply would then be about something else; and not of those kept from
+  // before a reload, which another device may have overtaken meanwhile: only
+  // their own revision can find that out.
+  promote(slot, { leaving = false } = {}) {
+    const { save, later } = slot;
+    if (!later || (later.held && !leaving)) return;
+    if (save?.kept || (save && this.flying.has(save) && !leaving)) return;
+    slot.save = this.newSave(slot.page, later.content);
+    slot.later = null;
+  }
+
+  newSave(page, content) {
+    const revision = this.next;
+    this.next += 1;
+    return waitingSave(page, revision, content);
+  }
+
+  // Storage holds what the slot holds; an empty slot holds nothing.
+  keep(slot) {
+    if (!slot.save && !slot.later) {
+      this.slots.delete(slot.page);
+      return this.store.remove(slot.page);
+    }
+    return this.store.write(slot.page, {
+      before: slot.before,
+      save: slot.save && { revision: slot.save.revision, content: slot.save.content },
+      later: slot.later,
+    });
+  }
+
+  // Takes up what an earlier tab of the same person left on this device. A
+  // save goes out once more with its own revision, even when the server holds
+  // the same answers: an older save of the page may still be on its way, and
+  // only a higher revision stops it. Resolves when it is this tab's own.
+  restore(page, { before, save, later }) {
+    const known = this.known.get(page);
+    if (save?.revision < known?.revision) save = null;
+    const slot = this.slots.get(page);
+    if (slot?.save && save && slot.save.revision > save.revision) return this.keep(slot);
+    const restored = { page, save: null, later: slot?.later ?? null, before };
+    if (save) {
+      this.next = Math.max(this.next, save.revision + 1);
+      restored.save = waitingSave(page, save.revision, save.content);
+      restored.save.kept = true;
+    } else if (slot?.save) {
+      restored.save = slot.save;
+    }
+    restored.later ??= later && this.rebasedLater(page, before, later, restored.save);
+    this.slots.set(page, restored);
+    this.promote(restored);
+    const stored = this.keep(restored);
+    this.kick();
+    this.changed();
+    return stored;
+  }
+
+  rebasedLater(page, before, later, save) {
+    if (save) return later;
+    const known = this.knownContent(page);
+    const content = mergeAnswers(before, later.content, known);
+    return content === known ? null : { ...later, content };
+  }
+
+  // The newest answers of a page that are not known to be saved, or null.
+  unsaved(page) {
+    const slot = this.slots.get(page);
+    return slot ? (slot.later ?? slot.save).content : null;
+  }
+
+  // Sending
+
+  kick() {
+    if (this.halted || this.flying.size || this.timer !== null) return;
+    const save = this.pick();
+    if (!save) return;
+    const wait = this.notBefore - this.clock.now();
+    if (wait > 0) {
+      this.timer = this.clock.after(wait, () => this.wake());
+    } else {
+      this.fly(save);
+    }
+  }
+
+  wake() {
+    this.timer = null;
+    this.kick();
+  }
+
+  // The least tried first, so that one page the server stumbles over does not
+  // keep the others back.
+  pick() {
+    let best = null;
+    for (const { save } of this.slots.values()) {
+      if (!save || save.refused) continue;
+      if (!best || this.isSooner(save, best)) best = save;
+    }
+    return best;
+  }
+
+  isSooner(save, other) {
+    if (save.attempts !== other.attempts) return save.attempts < other.attempts;
+    return save.revision < other.revision;
+  }
+
+  fly(save, { leaving = false } = {}) {
+    this.flying.add(save);
+    save.attempts += 1;
+    const { page, revision } = save;
+    this.send({ page, revision, body: bodyOf(save), leaving }).then(
+      (outcome) => this.settle(save, outcome),
+      () => this.settle(save, { kind: "retry", after: null }),
+    );
+    this.changed();
+  }
+
+  settle(save, outcome) {
+    this.flying.delete(save);
+    const slot = this.slots.get(save.page);
+    const newest = slot?.save === save;
+    if (outcome.kind === "saved" && outcome.revision === save.revision) {
+      this.acknowledge(save, outcome.at);
+    } else if (outcome.kind === "session" || outcome.kind === "halt") {
+      this.stopped(save, outcome, newest);
+    } else if (outcome.kind === "answers" || outcome.kind === "refused") {
+      if (newest) Object.assign(save, { refused: outcome, kept: false });
+    } else {
+      this.backOff(outcome.after ?? 0);
+    }
+    this.moveOn(save.page);
+  }
+
+  stopped(save, outcome, newest) {
+    if (outcome.error !== "superseded") return this.halt(outcome);
+    // An overtaken save may be called superseded by its own successor.
+    if (!newest) return undefined;
+    // Somebody else saved the very same answers: nothing is left to decide.
+    if (save.kept && save.content === this.knownContent(save.page)) return this.drop(save);
+    return this.halt(outcome);
+  }
+
+  drop(save) {
+    const slot = this.slots.get(save.page);
+    slot.save = null;
+    return this.keep(slot);
+  }
+
+  moveOn(page) {
+    const slot = this.slots.get(page);
+    if (slot?.later) {
+      const before = slot.save;
+      this.promote(slot);
+      if (slot.save !== before) this.keep(slot);
+    }
+    this.kick();
+    this.changed();
+  }
+
+  acknowledge(save, at) {
+    this.failures = 0;
+    this.notBefore = 0;
+    this.barred = 0;
+    this.stopTimer();
+    this.savedAt = at;
+    const known = this.known.get(save.page);
+    if (!known || known.revision < save.revision) {
+      this.known.set(save.page, { revision: save.revision, content: save.content });
+    }
+    const slot = this.slots.get(save.page);
+    if (!slot) return;
+    slot.before = this.knownContent(save.page);
+    if (slot.save === save) slot.save = null;
+    this.keep(slot);
+  }
+
+  backOff(after) {
+    this.failures += 1;
+    const now = this.clock.now();
+    this.barred = now + after;
+    // Everybody in a school is told the same number of seconds.
+    const spread = Math.max(fullJitter(this.failures, this.random), this.random() * after);
+    this.notBefore = this.barred + spread;
+    this.stopTimer();
+  }
+
+  stopTimer() {
+    if (this.timer !== null) this.clock.cancel(this.timer);
+    this.timer = null;
+  }
+
+  // The network seems to be back: soon, but not all of a school at once, and
+  // not before the time that the server asked for.
+  nudge() {
+    const soon = this.clock.now() + this.random() * FIRST_WAIT;
+    this.notBefore = Math.min(this.notBefore, Math.max(this.barred, soon));
+    this.stopTimer();
+    this.kick();
+  }
+
+  // The page may be gone in a moment: everything that waits goes out at once,
+  // even beside an older save of the same page, as revisions put them in order.
+  leave() {
+    if (this.halted) return;
+    for (const slot of [...this.slots.values()]) {
+      const before = slot.save;
+      this.promote(slot, { leaving: true });
+      if (slot.save !== before) this.keep(slot);
+      const { save } = slot;
+      if (save && !save.refused && !this.flying.has(save)) this.fly(save, { leaving: true });
+    }
+  }
+
+  // Drafts of pages that nobody will leave any more, such as a dead tab's.
+  release() {
+    for (const slot of [...this.slots.values()]) {
+      if (slot.later) this.setLater(slot.page, slot.later.content, false);
+    }
+    this.kick();
+    this.changed();
+  }
+
+  // Stopping and going on
+
+  halt(outcome) {
+    this.halted = outcome;
+    this.stopTimer();
+  }
+
+  resume(base = 0) {
+    this.next = Math.max(this.next, base);
+    this.halted = null;
+    this.failures = 0;
+    this.notBefore = 0;
+    this.kick();
+    this.changed();
+  }
+
+  tryRefusedAgain() {
+    for (const { save } of this.slots.values()) if (save) save.refused = null;
+    this.resume();
+  }
+
+  // *Continue here*: `known` is what other tabs and devices saved meanwhile,
+  // `base` is above all of it. What the person changed here wins, item by item.
+  rebase(base, known) {
+    this.next = Math.max(this.next, base);
+    this.known = new Map();
+    for (const [page, content] of known) {
+      this.known.set(page, { revision: this.next - 1, content });
+    }
+    for (const slot of [...this.slots.values()]) this.rebaseSlot(slot);
+    this.resume();
+  }
+
+  rebaseSlot(slot) {
+    const { later, save, before } = slot;
+    const theirs = this.knownContent(slot.page);
+    const content = mergeAnswers(before, (later ?? save).content, theirs);
+    const held = Boolean(!save && later?.held);
+    // What was once on its way may still arrive, so that it is sent again even
+    // if the server holds the same: see restore().
+    const settled = content === theirs && !save && !this.isFlying(slot.page);
+    slot.before = theirs;
+    slot.save = null;
+    slot.later = settled ? null : { content, held };
+    this.promote(slot);
+    this.keep(slot);
+  }
+
+  isFlying(page) {
+    return [...this.flying].some((save) => save.page === page);
+  }
+
+  // What there is to say
+
+  pending() {
+    let count = 0;
+    for (const slot of this.slots.values()) {
+      if (slot.save || !slot.later.held) count += 1;
+    }
+    return count;
+  }
+
+  isEditing() {
+    return [...this.slots.values()].some((slot) => slot.later?.held);
+  }
+
+  isRetrying() {
+    return this.failures > 0;
+  }
+
+  refusals() {
+    const refused = [];
+    for (const { page, save } of this.slots.values()) {
+      if (save?.refused) refused.push({ page, revision: save.revision, ...save.refused });
+    }
+    return refused;
+  }
+}
+
+function waitingSave(page, revision, content) {
+  return { page, revision, content, attempts: 0, kept: false, refused: null };
+}
+
+// Made from revision and content alone, so that a retry is the same to the byte.
+export function bodyOf({ revision, content }) {
+  return `{"revision":${revision},"answers":${content}}`;
+}

@@ -1,0 +1,136 @@
+// The page on the screen: its controls follow the taking, and it follows them.
+
+import { canonical, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
+import { isComputed, isRequired, offeredOptions } from "./rules.js";
+import { shuffled } from "./shuffle.js";
+import { clearProblem, itemElement } from "./validity.js";
+
+const TYPED_KINDS = ["text", "integer", "decimal", "date", "time", "datetime"];
+
+export class Sheet {
+  // edited() is called after each change by the person
+  constructor({ section, n, taking, seed, words, edited }) {
+    Object.assign(this, { section, n, taking, words, edited });
+    this.elements = [...section.querySelectorAll("[data-item]")].filter(
+      (element) => taking.item(element.dataset.item),
+    );
+    for (const element of this.elements) this.shuffle(element, seed);
+    for (const element of this.elements) this.fill(element);
+    this.refresh();
+    this.listen();
+  }
+
+  // Not under the columns of a grid, which stand in one order for all rows.
+  shuffle(element, seed) {
+    const { item: name } = element.dataset;
+    if (!this.taking.item(name).randomize || element.closest(".grid.table")) return;
+    const options = [...element.querySelectorAll("[data-value]")];
+    const parent = options[0]?.parentNode;
+    parent?.append(...shuffled(options, seed, name));
+  }
+
+  fill(element) {
+    const { item: name } = element.dataset;
+    const item = this.taking.item(name);
+    if (!isAnswerable(item)) return;
+    const typed = this.taking.mistyped.get(name)?.typed;
+    const text = isComputed(item) ? this.taking.state.values[name] : this.taking.given[name];
+    writeItem(element, item, typed ?? text ?? "", this.words.say("not_answered"));
+  }
+
+  refresh() {
+    for (const element of this.elements) this.refreshItem(element);
+    for (const block of this.section.querySelectorAll(".block")) {
+      const items = [...block.querySelectorAll("[data-item]")];
+      block.hidden = items.length > 0 && items.every((element) => element.hidden);
+    }
+    for (const place of this.section.querySelectorAll("[data-pipe]")) {
+      const text = this.taking.state.values[place.dataset.pipe] ?? "";
+      if (place.textContent !== text) place.textContent = text;
+    }
+  }
+
+  refreshItem(element) {
+    const { item: name } = element.dataset;
+    const item = this.taking.item(name);
+    element.hidden = !this.taking.state.relevant[name];
+    if (item.choice_filter !== undefined) this.filterOptions(element, name);
+    if (typeof item.required === "object") this.markRequired(element, name);
+    // What somebody is typing stays as it is typed.
+    if (!TYPED_KINDS.includes(item.kind) || isComputed(item)) this.fill(element);
+  }
+
+  filterOptions(element, name) {
+    const { outline, state } = this.taking;
+    const offered = new Set(offeredOptions(outline, state, name).map(({ value }) => value));
+    for (const option of element.querySelectorAll("[data-value]")) {
+      option.hidden = !offered.has(option.dataset.value);
+      // Safari shows a hidden <option> all the same.
+      if (option.tagName === "OPTION") option.disabled = option.hidden;
+    }
+  }
+
+  markRequired(element, name) {
+    const { outline, state } = this.taking;
+    const required = isRequired(outline, state, name);
+    const mark = element.querySelector(".required-mark");
+    if (mark) mark.hidden = !required;
+    const marked = element.getAttribute("role") === "radiogroup" ? [element] : controlsOf(element);
+    for (const part of marked) {
+      if (part.type !== "checkbox") part.setAttribute("aria-required", String(required));
+    }
+  }
+
+  listen() {
+    this.section.addEventListener("input", (event) => this.read(event.target));
+    this.section.addEventListener("change", (event) => this.tidy(event.target));
+    this.section.addEventListener("click", (event) => this.click(event.target));
+    this.section.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") this.touch(event.target);
+    });
+  }
+
+  click(target) {
+    const clear = target.closest("button.clear");
+    if (clear) this.clear(clear.closest("[data-item]"));
+    else this.touch(target);
+  }
+
+  // A scale stands in the middle before anybody answered: choosing the middle
+  // changes nothing, so that only the touch tells.
+  touch(target) {
+    if (target.type === "range" && target.classList.contains("untouched")) this.read(target);
+  }
+
+  read(target) {
+    const element = target.closest("[data-item]");
+    const name = element?.dataset.item;
+    const item = name && this.taking.item(name);
+    if (!item || !isAnswerable(item) || isComputed(item)) return;
+    if (target.type === "range") target.classList.remove("untouched");
+    this.taking.set(name, readItem(element, item, this.taking.valuesOf(name)));
+    clearProblem(this.section, name);
+    this.refresh();
+    this.edited();
+  }
+
+  clear(element) {
+    this.taking.set(element.dataset.item, { text: "", typed: "", problem: null });
+    this.refresh();
+    controlsOf(element).find((control) => !control.closest("[hidden]"))?.focus();
+    this.edited();
+  }
+
+  // Shows a number as it is stored, once it was typed.
+  tidy(target) {
+    this.read(target);
+    const name = target.closest("[data-item]")?.dataset.item;
+    const kind = name && this.taking.item(name)?.kind;
+    if (!["integer", "decimal"].includes(kind) || this.taking.mistyped.has(name)) return;
+    target.value = canonical(kind, target.value);
+  }
+
+  element(name) {
+    return itemElement(this.section, name);
+  }
+}

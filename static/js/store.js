@@ -1,0 +1,238 @@
+// Unsaved answers on the device: encrypted, for one person, for one day.
+//
+// A record is {tag, tab, page, digest, time, iv, sealed}. The key comes with
+// the shell, only for this respondent's logins, and never leaves memory, so
+// that the next child at the same computer finds nothing to read.
+
+import { systemClock, pause } from "./clock.js";
+
+export const LONGEST_KEPT = 24 * 60 * 60 * 1000;
+const DATABASE = "groundswell";
+const KEPT = "kept";
+// Some browsers never answer an open() in a private window.
+const OPEN_TIMEOUT = 3000;
+const LOCK_PREFIX = "groundswell-tab-";
+
+// The storage that tabs have without a secure context: none.
+export class MemoryStore {
+  durable = false;
+
+  async write() {}
+
+  async remove() {}
+
+  async adopt() {}
+
+  async settled() {}
+}
+
+export async function openStore({ tag, digest, key, changed, clock = systemClock }) {
+  try {
+    const database = await openDatabase();
+    const secret = await importKey(key);
+    const store = new KeptStore({ database, secret, tag, digest, changed, clock });
+    await holdLock(store.tab);
+    return store;
+  } catch {
+    return new MemoryStore();
+  }
+}
+
+export class KeptStore {
+  constructor({ database, secret, tag, digest, changed, clock }) {
+    Object.assign(this, { database, secret, tag, digest, changed, clock });
+    this.tab = newTabName();
+    this.durable = true;
+    // Operations run one after the other: encrypting takes its time, and an
+    // old write must not land after the removal that follows it.
+    this.last = Promise.resolve();
+  }
+
+  write(page, record) {
+    return this.inTurn(async () => {
+      const sealed = await seal(this.secret, this.boundTo(page), record);
+      const { tag, tab, digest } = this;
+      const row = { tag, tab, page, digest, time: this.clock.now(), ...sealed };
+      await inKept(this.database, "readwrite", (kept) => kept.put(row));
+    });
+  }
+
+  remove(page) {
+    return this.inTurn(() => this.erase(this.tab, page));
+  }
+
+  erase(tab, page) {
+    return inKept(this.database, "readwrite", (kept) => kept.delete([this.tag, tab, page]));
+  }
+
+  // Resolves when everything asked for so far is on disk.
+  settled() {
+    return this.last;
+  }
+
+  inTurn(operation) {
+    this.last = this.last.then(operation).then(
+      () => this.setDurable(true),
+      () => this.setDurable(false),
+    );
+    return this.last;
+  }
+
+  // A full disk or storage that was taken away must show on the screen.
+  setDurable(durable) {
+    if (this.durable === durable) return;
+    this.durable = durable;
+    this.changed();
+  }
+
+  // What the ciphertext belongs to, so that records cannot be exchanged.
+  boundTo(page) {
+    return `${this.tag} ${this.digest} ${page}`;
+  }
+
+  // Hands over what dead tabs of this person left, now or when they die:
+  // found(page, record) resolves when the record is kept by this tab.
+  async adopt(found) {
+    const rows = await this.rowsOf(this.tag);
+    const tabs = new Set(rows.map((row) => row.tab).filter((tab) => tab !== this.tab));
+    const adoptions = [...tabs].map((tab) =>
+      whenGone(tab, () => this.adoptFrom(tab, found)).catch(() => {}),
+    );
+    await Promise.all(adoptions);
+  }
+
+  async adoptFrom(tab, found) {
+    const rows = (await this.rowsOf(this.tag)).filter((row) => row.tab === tab);
+    rows.sort((one, two) => one.time - two.time);
+    for (const row of rows) {
+      if (row.digest !== this.digest || isTooOld(row, this.clock.now())) continue;
+      const record = await unseal(this.secret, this.boundTo(row.page), row).catch(() => null);
+      if (record !== null) await found(row.page, record);
+      // What this person's own key does not open, nothing will.
+      if (this.durable) await this.erase(tab, row.page);
+    }
+  }
+
+  rowsOf(tag) {
+    return inKept(this.database, "readonly", (kept) => kept.getAll(wholeTag(tag)));
+  }
+}
+
+// Removes what is older than a day, whoever left it. Never rejects.
+export async function wipeOld(clock = systemClock) {
+  try {
+    const database = await openDatabase();
+    const rows = await inKept(database, "readonly", (kept) => kept.getAll());
+    const old = rows.filter((row) => isTooOld(row, clock.now()));
+    await inKept(database, "readwrite", (kept) => {
+      for (const { tag, tab, page } of old) kept.delete([tag, tab, page]);
+    });
+    database.close();
+  } catch {
+    // Without storage there is nothing to wipe.
+  }
+}
+
+// How many pages of this person wait on this device. Never rejects.
+export async function countKept(tag) {
+  try {
+    const database = await openDatabase();
+    const count = await inKept(database, "readonly", (kept) => kept.count(wholeTag(tag)));
+    database.close();
+    return count;
+  } catch {
+    return 0;
+  }
+}
+
+// A clock that was mended must not give a record a longer life either.
+function isTooOld(row, now) {
+  return Math.abs(now - row.time) > LONGEST_KEPT;
+}
+
+function wholeTag(tag) {
+  return IDBKeyRange.bound([tag], [tag, []]);
+}
+
+function openDatabase() {
+  const opened = new Promise((resolve, reject) => {
+    const request = indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore(KEPT, { keyPath: ["tag", "tab", "page"] });
+    };
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const late = pause(systemClock, OPEN_TIMEOUT).then(() => {
+    throw new Error("The storage of this browser does not answer.");
+  });
+  return Promise.race([opened, late]);
+}
+
+// Resolves with the result of the one request that `use` makes, once it is on
+// disk; a commit, not a request's success, says that.
+function inKept(database, mode, use) {
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction(KEPT, mode);
+    const request = use(transaction.objectStore(KEPT));
+    transaction.oncomplete = () => resolve(request?.result);
+    transaction.onabort = () => reject(transaction.error);
+    transaction.onerror = () => reject(transaction.error);
+  });
+}
+
+// Tabs
+
+function newTabName() {
+  return toHex(crypto.getRandomValues(new Uint8Array(8)));
+}
+
+// Held until the page is gone, by which other tabs tell the living from the
+// dead. A browser without locks takes every other tab for dead: then two tabs
+// may send the same save twice, which the server answers alike.
+function holdLock(tab) {
+  if (!navigator.locks) return Promise.resolve();
+  return new Promise((granted) => {
+    navigator.locks.request(LOCK_PREFIX + tab, () => {
+      granted();
+      return new Promise(() => {});
+    });
+  });
+}
+
+async function whenGone(tab, run) {
+  if (!navigator.locks) return run();
+  return navigator.locks.request(LOCK_PREFIX + tab, run);
+}
+
+// Encryption
+
+async function importKey(text) {
+  const bytes = fromBase64url(text);
+  return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
+}
+
+async function seal(secret, boundTo, record) {
+  const iv = crypto.getRandomValues(new Uint8Array(12));
+  const plain = new TextEncoder().encode(JSON.stringify(record));
+  const sealed = await crypto.subtle.encrypt(cipher(iv, boundTo), secret, plain);
+  return { iv, sealed };
+}
+
+async function unseal(secret, boundTo, { iv, sealed }) {
+  const plain = await crypto.subtle.decrypt(cipher(iv, boundTo), secret, sealed);
+  return JSON.parse(new TextDecoder().decode(plain));
+}
+
+function cipher(iv, boundTo) {
+  return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(boundTo) };
+}
+
+function fromBase64url(text) {
+  const base64 = text.replace(/-/g, "+").replace(/_/g, "/");
+  return Uint8Array.from(atob(base64), (symbol) => symbol.charCodeAt(0));
+}
+
+function toHex(bytes) {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

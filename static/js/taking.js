@@ -1,0 +1,169 @@
+// One person's taking of a survey, without screen or network: the answers in
+// this tab, what is relevant, and what of it goes to the server.
+
+import { answerableItems, formProblem, isAnswerable, textFromWire, wireFromText } from "./answers.js";
+import { textOfAnswers } from "./merging.js";
+import { defaultOf, isComputed, offeredOptions, pageVisible, stateOf } from "./rules.js";
+
+export class Taking {
+  // answers: {name: wire value} of every item that has a row on the server
+  // moment() is {today, now, language}
+  constructor({ outline, answers, moment }) {
+    Object.assign(this, { outline, moment });
+    // Without a prototype: an item may be called "constructor".
+    this.answers = Object.create(null);
+    this.reached = new Set();
+    // What was typed and is no answer: {typed, problem} by name.
+    this.mistyped = new Map();
+    this.defaulted = new Set();
+    this.takeIn(Object.entries(answers));
+  }
+
+  takeIn(entries) {
+    for (const [name, value] of entries) {
+      if (!this.item(name)) continue;
+      this.answers[name] = textFromWire(value);
+      this.reached.add(name);
+      this.mistyped.delete(name);
+    }
+    this.recompute();
+  }
+
+  item(name) {
+    return Object.prototype.hasOwnProperty.call(this.outline.items, name)
+      ? this.outline.items[name]
+      : undefined;
+  }
+
+  set(name, { text, typed, problem }) {
+    this.answers[name] = text;
+    if (problem) this.mistyped.set(name, { typed, problem });
+    else this.mistyped.delete(name);
+    this.recompute();
+  }
+
+  // An option that is no longer offered is no answer, and other rules must not
+  // see it; it comes back with its option.
+  recompute() {
+    let given = this.answers;
+    let state;
+    do {
+      state = stateOf(this.outline, given, this.moment());
+      this.given = given;
+      given = this.withoutUnoffered(given, state);
+    } while (given !== this.given);
+    this.state = state;
+  }
+
+  withoutUnoffered(given, state) {
+    const names = Object.keys(state.problems).filter((name) => state.problems[name] === "option");
+    const lost = names.filter((name) => !isComputed(this.item(name)));
+    if (!lost.length) return given;
+    const kept = Object.assign(Object.create(null), given);
+    for (const name of lost) {
+      const offered = offeredOptions(this.outline, state, name).map(({ value }) => value);
+      const parts = given[name].split(" ");
+      kept[name] = parts.filter((part) => offered.includes(part)).join(" ");
+    }
+    return kept;
+  }
+
+  valuesOf(name) {
+    const { option_set: set } = this.item(name);
+    return (this.outline.option_sets[set] ?? []).map(({ value }) => value);
+  }
+
+  // Defaults fill what was never answered, once: clearing one is an answer.
+  fillDefaults(n) {
+    if (this.defaulted.has(n)) return;
+    this.defaulted.add(n);
+    for (const name of answerableItems(this.outline, n)) {
+      const open = !this.reached.has(name) && !(name in this.answers) && !this.mistyped.has(name);
+      if (open) this.answers[name] = defaultOf(this.outline, this.state, name);
+    }
+    this.recompute();
+  }
+
+  // The JSON text of what a save of page n carries: every answerable item,
+  // null where it is blank, not relevant, or not yet an answer.
+  content(n) {
+    const names = answerableItems(this.outline, n);
+    return textOfAnswers(names.map((name) => [name, this.wire(name)]));
+  }
+
+  wire(name) {
+    const item = this.item(name);
+    const text = this.state.values[name];
+    const isRefused = this.isRefused(item, this.state.problems[name]);
+    return isRefused || formProblem(item, text) ? null : wireFromText(item, text);
+  }
+
+  // The server refuses a whole page for what the page itself shows to be wrong.
+  isRefused(item, problem) {
+    return problem === "option" || (problem === "constraint" && item.local?.includes("constraint"));
+  }
+
+  // [{name, key}] in the order of the page.
+  problems(n, { required = true } = {}) {
+    const found = [];
+    for (const name of this.outline.pages[n - 1].items) {
+      const key = this.problemOf(name);
+      if (key && (required || key !== "required")) found.push({ name, key });
+    }
+    return found;
+  }
+
+  problemOf(name) {
+    if (!isAnswerable(this.item(name)) || !this.state.relevant[name]) return null;
+    const mistyped = this.mistyped.get(name);
+    if (mistyped) return mistyped.problem;
+    return formProblem(this.item(name), this.state.values[name]) ?? this.state.problems[name] ?? null;
+  }
+
+  // Pages
+
+  count() {
+    return this.outline.pages.length;
+  }
+
+  isVisible(n) {
+    return n >= 1 && n <= this.count() && pageVisible(this.outline, this.state, n);
+  }
+
+  visiblePages() {
+    return this.outline.pages.map((_, index) => index + 1).filter((n) => this.isVisible(n));
+  }
+
+  after(n) {
+    return this.visiblePages().find((other) => other > n) ?? null;
+  }
+
+  before(n) {
+    return this.visiblePages().reverse().find((other) => other < n) ?? null;
+  }
+
+  // Null when every visible page was reached.
+  firstUnreached() {
+    const open = (n) => answerableItems(this.outline, n).some((name) => !this.reached.has(name));
+    return this.visiblePages().find(open) ?? null;
+  }
+
+  // A page whose answers cannot be saved as they stand.
+  firstMistaken() {
+    const wrong = (n) => this.problems(n, { required: false }).length > 0;
+    return this.visiblePages().find(wrong) ?? null;
+  }
+
+  hasReached(n) {
+    for (const name of answerableItems(this.outline, n)) this.reached.add(name);
+  }
+}
+
+// [page, JSON text] of the answers that the server holds, for each page.
+export function contentsByPage(outline, answers) {
+  return outline.pages.map((_, index) => {
+    const names = answerableItems(outline, index + 1);
+    const rows = names.filter((name) => Object.prototype.hasOwnProperty.call(answers, name));
+    return [index + 1, textOfAnswers(rows.map((name) => [name, answers[name]]))];
+  });
+}

@@ -1,0 +1,290 @@
+"""WCAG 2.1 AA on every page and type; by keyboard alone; on a small screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from survey.administrations import open_administration
+from survey.models import PublishedSurvey, Respondent, Role
+from survey.publishing import publish_survey
+from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
+from survey.tests.browser.person import Person
+from survey.tests.conftest import code_of, enrol
+from survey.tests.workbooks import form, read
+from survey.xlsform import import_survey
+
+# What a page looks like does not depend on the database.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+
+# type, name, English, Arabic, hint, appearance, required, constraint, parameters
+SURVEY = [
+    ["type", "name", "label::English (en)", "label::العربية (ar)", "hint::English (en)"]
+    + [
+        "appearance",
+        "required",
+        "constraint",
+        "parameters",
+        "guidance_hint::English (en)",
+    ],
+    ["begin group", "choices", "Choices", "اختيارات", None, "field-list"],
+    ["note", "intro", "Please read **this**.\nThen begin.", "اقرأ هذا.", None],
+    ["select_one agree", "radio", "I like it here.", "أحب المكان هنا.", "As a rule."]
+    + [None, "yes", None, None, "Think of this week."],
+    ["select_one agree", "likert", "It is quiet.", "المكان هادئ.", None, "likert"],
+    ["select_one agree", "minimal", "It is warm.", "المكان دافئ.", None, "minimal"],
+    ["select_multiple pets or_other", "pets", "Your pets?", "حيواناتك؟", None],
+    ["select_one agree", "mixed", "Mixed order.", "ترتيب عشوائي.", None]
+    + [None, None, None, "randomize=true"],
+    ["acknowledge", "promise", "I promise.", "أعد بذلك.", None],
+    ["end group"],
+    ["begin group", "typed", "Typing", "كتابة", None, "field-list"],
+    ["text", "short", "Your name for it?", "ما اسمه؟", "Any name."],
+    [
+        "text",
+        "long",
+        "Tell us about ${short}.",
+        "حدثنا عن ${short}.",
+        None,
+        "multiline",
+    ],
+    ["integer", "whole", "How many?", "كم عددها؟", None, None, None, ". < 10"],
+    ["decimal", "part", "How far?", "كم تبعد؟", None],
+    ["range", "slide", "How sure?", "ما مدى تأكدك؟", None, None, None, None]
+    + ["start=0 end=10 step=1"],
+    ["date", "day", "Which day?", "أي يوم؟", None],
+    ["time", "hour", "What time?", "أي ساعة؟", None],
+    ["dateTime", "moment", "When?", "متى؟", None],
+    ["end group"],
+    ["begin group", "grids", "Grids", "جداول", None, "field-list"],
+    ["select_one agree", "stem", "Do you agree?", "هل توافق؟", None, "label"],
+    ["select_one agree", "row1", "Teachers listen.", "يصغي المعلمون.", None]
+    + ["list-nolabel"],
+    ["select_one agree", "row2", "Students listen.", "يصغي الطلاب.", None]
+    + ["list-nolabel", "yes"],
+    ["begin group", "table", "And these?", "وهذه؟", None, "table-list"],
+    ["select_one agree", "row3", "Lunch is good.", "الغداء جيد.", None],
+    ["select_one agree", "row4", "The yard is big.", "الساحة كبيرة.", None],
+    ["end group"],
+    ["end group"],
+]
+CHOICES = [
+    ["list_name", "name", "label::English (en)", "label::العربية (ar)"],
+    *(
+        ["agree", n, english, arabic]
+        for n, english, arabic in (
+            (1, "Strongly disagree", "لا أوافق بشدة"),
+            (2, "Disagree", "لا أوافق"),
+            (3, "Agree", "أوافق"),
+            (4, "Strongly agree", "أوافق بشدة"),
+        )
+    ),
+    ["pets", "cat", "Cat", "قطة"],
+    ["pets", "dog", "Dog", "كلب"],
+]
+SETTINGS = [
+    ["form_title", "form_id", "version", "default_language"],
+    ["Every type", "every_type", "1", "English (en)"],
+]
+TOTAL = 3
+
+
+@pytest.fixture
+def published(transactional_db: None) -> PublishedSurvey:
+    reading = read(SURVEY, CHOICES, SETTINGS)
+    assert reading.draft, [str(problem) for problem in reading.problems]
+    content = form(SURVEY, CHOICES, SETTINGS)
+    return publish_survey(
+        survey=import_survey(draft=reading.draft, source_name="x", source=content)
+    )
+
+
+@pytest.fixture
+def maya(published: PublishedSurvey, lincoln) -> Respondent:
+    now = timezone.now()
+    administration = open_administration(
+        name="every-type",
+        published=published,
+        role=Role.STUDENT,
+        opens_at=now - timedelta(days=1),
+        closes_at=now + timedelta(days=30),
+    )
+    return enrol(administration, lincoln, language="en")
+
+
+def violations(page: Page) -> list[str]:
+    # Colours that are still fading would be judged halfway.
+    page.wait_for_timeout(300)
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def scrolls_sideways(page: Page) -> bool:
+    return page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+
+
+SCREENS = [
+    ({"viewport": PHONE}, "en"),
+    ({"viewport": PHONE, "color_scheme": "dark"}, "ar"),
+    ({"viewport": TABLET, "forced_colors": "active"}, "en"),
+    ({"viewport": LAPTOP, "color_scheme": "dark"}, "en"),
+    ({"viewport": LAPTOP}, "ar"),
+    ({"viewport": {"width": 320, "height": 600}}, "en"),
+]
+
+
+def pages_of(person: Person, language: str) -> Iterator[str]:
+    """Walk through everything a person sees; yields after each new sight."""
+    page = person.page
+    if language != "en":
+        page.select_option("#language", language)
+        expect(page.locator("html")).to_have_attribute("lang", language)
+    for n in range(1, TOTAL + 1):
+        yield f"page {n}, blank"
+        if page.locator("#page .required-mark").count():
+            person.turn()
+            expect(page.locator("#page .error:visible").first).to_be_visible()
+            yield f"page {n}, with errors"
+        person.answer_page()
+        yield f"page {n}, answered"
+        if n < TOTAL:
+            person.next()
+    person.turn()
+    page.wait_for_url("**/take/complete/**")
+    yield "review"
+    person.finish()
+    yield "thanks"
+
+
+@pytest.mark.parametrize(("options", "language"), SCREENS)
+def test_no_page_has_a_barrier_or_scrolls_sideways(
+    device: Callable, maya: Respondent, options: dict, language: str
+):
+    page = device(**options).new_page()
+    page.goto(f"/?language={language}")
+    assert violations(page) == []
+    page.fill("#code", "ABCD-EFGH-KLMN")
+    page.click("button[type=submit]")
+    expect(page.locator("#code-error")).to_be_visible()
+    assert violations(page) == []
+
+    person = Person(page, known={"whole": "7"})
+    person.skips = 0
+    person.log_in(maya)
+    for sight in pages_of(person, language):
+        assert (sight, violations(page)) == (sight, [])
+        assert (sight, scrolls_sideways(page)) == (sight, False)
+
+
+def test_a_violation_would_be_found(device: Callable, maya: Respondent):
+    page = device().new_page()
+    page.goto("/")
+    page.evaluate("document.querySelector('label[for=code]').remove()")
+    assert any(found.startswith("label:") for found in violations(page))
+
+
+def test_the_whole_survey_goes_by_keyboard_alone(device: Callable, maya: Respondent):
+    page = device(viewport=LAPTOP).new_page()
+    page.goto("/")
+    page.keyboard.type(code_of(maya))
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#page section.page")
+
+    def to(selector: str) -> None:
+        for _ in range(60):
+            if page.evaluate("s => document.activeElement.matches(s)", selector):
+                return
+            page.keyboard.press("Tab")
+        raise AssertionError(f"Tab does not reach {selector}.")
+
+    def turn() -> None:
+        to("#next")
+        page.wait_for_timeout(600)
+        page.keyboard.press("Enter")
+
+    to("[name=radio]")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("[name=radio]:checked")).to_have_value("2")
+    to("[name=minimal]")
+    page.keyboard.type("Agree")
+    to("[name=pets]")
+    page.keyboard.press("Space")
+    to("[name=promise]")
+    page.keyboard.press("Space")
+    turn()
+
+    # The new page's heading has the focus, and is announced with the progress.
+    page.wait_for_selector("section.page[data-page='2']")
+    assert page.evaluate("document.activeElement.className") == "page-title"
+    expect(page.locator("#announce")).to_contain_text("2")
+    to("[name=short]")
+    page.keyboard.type("Rex")
+    expect(page.locator("[data-pipe=short]")).to_have_text("Rex")
+    to("[name=slide]")
+    page.keyboard.press("ArrowRight")
+    turn()
+
+    page.wait_for_selector("section.page[data-page='3']")
+    to("[name=row1]")
+    page.keyboard.press("Space")
+    to("[name=row2]")
+    page.keyboard.press("ArrowRight")
+    turn()
+    page.wait_for_url("**/take/complete/**")
+    to("#finish-button")
+    page.keyboard.press("Enter")
+    expect(page.locator(".done")).to_be_visible()
+
+
+def test_a_grid_is_announced_with_statement_and_option(
+    device: Callable, maya: Respondent
+):
+    page = device(viewport=LAPTOP).new_page()
+    Person(page).log_in(maya)
+    page.goto("/take/#page-3/row1")
+    page.wait_for_selector("section.page[data-page='3']")
+    group = page.get_by_role("group", name="Do you agree?")
+    statement = group.get_by_role("radiogroup", name="Students listen.").or_(
+        group.get_by_role("group", name="Students listen.")
+    )
+    expect(statement.get_by_role("radio", name="Strongly agree")).to_have_count(1)
+
+
+def test_errors_are_announced_and_linked_to_their_items(
+    device: Callable, maya: Respondent
+):
+    page = device().new_page()
+    person = Person(page)
+    person.log_in(maya)
+    person.turn()
+    summary = page.get_by_role("alert").or_(page.locator(".error-summary")).first
+    expect(summary).to_be_visible()
+    summary.get_by_role("link").first.click()
+    assert page.evaluate("document.activeElement.name") == "radio"
+    group = page.locator("#item-radio")
+    expect(group).to_have_attribute("aria-describedby", re.compile(r"\bradio-error\b"))
+    expect(group).to_have_attribute("aria-invalid", "true")
+
+
+def test_text_can_be_twice_as_large(device: Callable, maya: Respondent):
+    """200 % zoom of a 1280 px window is a 640 px one."""
+    page = device(viewport={"width": 640, "height": 400}).new_page()
+    person = Person(page, known={"whole": "7"})
+    person.skips = 0
+    person.log_in(maya)
+    for sight in pages_of(person, "en"):
+        assert (sight, scrolls_sideways(page)) == (sight, False)

@@ -1,0 +1,71 @@
+"""The first page over a school's line, and what it may talk to."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page
+
+from survey.tests.browser.person import Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+FIRST_PAGE = 100 * 1024
+
+
+def transferred(page: Page) -> dict[str, int]:
+    """Bytes over the wire of the document and all it loaded, by address."""
+    entries = page.evaluate(
+        """() => ["navigation", "resource"].flatMap((kind) =>
+            performance.getEntriesByType(kind).map((e) => [e.name, e.transferSize]))"""
+    )
+    return dict(entries)
+
+
+@pytest.fixture
+def first_visit(device, maya):
+    page = device().new_page()
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.goto("/")
+    page.wait_for_load_state("networkidle")
+    # What the login page loaded, the survey's page has from the cache.
+    weights = transferred(page)
+    Person(page).log_in(maya)
+    page.wait_for_load_state("networkidle")
+    for name, size in transferred(page).items():
+        weights[name] = weights.get(name, 0) + size
+    return page, hosts, weights
+
+
+def test_the_first_page_is_light_and_talks_to_nobody_else(first_visit, server):
+    _, hosts, weights = first_visit
+    # The login page and every prefetched page of the survey are in the sum.
+    print(weights)
+    assert any("/static/CACHE/js/" in name for name in weights)
+    assert any("/static/CACHE/css/" in name for name in weights if weights[name])
+    assert sum(weights.values()) < FIRST_PAGE
+    assert hosts == {f"127.0.0.1:{server.port}"}
+
+
+def test_a_script_that_slips_into_the_page_does_not_run(first_visit):
+    page, *_ = first_visit
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.slipped = true";
+            document.body.append(script);
+            document.body.insertAdjacentHTML(
+                "beforeend", "<img src=x onerror='window.slipped = true'>");
+        }"""
+    )
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.slipped") is None
+
+
+def test_cookies_are_out_of_reach_of_scripts(first_visit):
+    page, *_ = first_visit
+    cookies = {cookie["name"]: cookie for cookie in page.context.cookies()}
+    assert cookies["sessionid"]["httpOnly"]
+    assert cookies["sessionid"]["sameSite"] == "Lax"

@@ -1,0 +1,66 @@
+"""Chromium on the project's modules, from a bare server on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from django.conf import settings
+from playwright.sync_api import Browser, sync_playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+STATIC = Path(settings.BASE_DIR, "static")
+MODELS = Path(__file__).parent
+POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """`/js/` are the modules, `/models/` the JavaScript beside the tests."""
+
+    def translate_path(self, path: str) -> str:
+        name = Path(path.partition("?")[0]).name
+        folder = MODELS if path.startswith("/models/") else STATIC / "js"
+        return str(folder / name)
+
+    def do_GET(self) -> None:
+        if self.path.startswith(("/js/", "/models/")):
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Security-Policy", POLICY)
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><html lang=en><title>Modules</title>")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def modules_served() -> Iterator[str]:
+    handler = partial(Handler, directory=str(STATIC))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def chromium_open() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    assert path, "Chromium is missing; provisioning/test installs it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
