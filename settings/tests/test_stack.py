@@ -22,7 +22,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("GROUNDSWELL_")
+        if not name.startswith(("GROUNDSWELL_", "DJANGO_"))
     }
     return subprocess.run(
         [sys.executable, *arguments],

@@ -41,9 +41,34 @@ View = Callable[..., HttpResponse]
 YEAR = 365 * 24 * 60 * 60
 
 
+def _retried(view: View) -> View:
+    """Send a statement again over a fresh connection, once.
+
+    The pool may have closed a kept connection, and asking before each save
+    whether it lives would cost a round trip. Sending a page twice is safe:
+    its revision makes the second a retry. A database that is away or slow is
+    503, and the browser keeps the answers and comes again.
+    """
+
+    @wraps(view)
+    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            try:
+                return view(request, *args, **kwargs)
+            except (OperationalError, InterfaceError):
+                if not _connection_was_lost():
+                    raise
+                return view(request, *args, **kwargs)
+        except (OperationalError, InterfaceError):
+            return _come_again(request, "database")
+
+    return retried
+
+
 @never_cache
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
+@_retried
 def survey_login(request: HttpRequest) -> HttpResponse:
     """A code becomes a person; always asks, whoever sat here before.
 
@@ -64,6 +89,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
+@_retried
 def survey_display(request: HttpRequest) -> HttpResponse:
     """The shell, or only its data for a tab that goes on. 1 read, 1 session read."""
     taking = taking_of(request)
@@ -93,30 +119,6 @@ def survey_display(request: HttpRequest) -> HttpResponse:
             "take": data,
         },
     )
-
-
-def _retried(view: View) -> View:
-    """Send a statement again over a fresh connection, once.
-
-    The pool may have closed a kept connection, and asking before each save
-    whether it lives would cost a round trip. Sending a page twice is safe:
-    its revision makes the second a retry. A database that is away or slow is
-    503, and the browser keeps the answers and comes again.
-    """
-
-    @wraps(view)
-    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            try:
-                return view(request, *args, **kwargs)
-            except (OperationalError, InterfaceError):
-                if not _connection_was_lost():
-                    raise
-                return view(request, *args, **kwargs)
-        except (OperationalError, InterfaceError):
-            return _come_again("database")
-
-    return retried
 
 
 @csrf_exempt
@@ -155,9 +157,10 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         revision=save.revision,
         rows=rows,
     )
-    return _reply(receipt, save.revision, len(rows))
+    return _reply(request, receipt, save.revision, len(rows))
 
 
+@_retried
 def survey_content(
     request: HttpRequest, digest: str, renderer: str, language: str, n: int
 ) -> HttpResponse:
@@ -184,6 +187,7 @@ def survey_content(
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
+@_retried
 def survey_complete(request: HttpRequest) -> HttpResponse:
     """GET reviews or thanks, 1 read. POST finishes, 1 write, 1 session write."""
     taking = taking_of(request)
@@ -272,19 +276,26 @@ REPLIES = {
 }
 
 
-def _reply(receipt: Receipt, revision: int, saved: int) -> HttpResponse:
+def _reply(
+    request: HttpRequest, receipt: Receipt, revision: int, saved: int
+) -> HttpResponse:
     if receipt.saved_at is not None:
         at = receipt.saved_at.isoformat(timespec="seconds")
         return JsonResponse({"saved": saved, "revision": revision, "at": at})
     if receipt.outcome is Outcome.UNCERTAIN:
-        return _come_again("again")
+        return _come_again(request, "again")
     status, error = REPLIES[receipt.outcome]
     return JsonResponse({"error": error}, status=status)
 
 
-def _come_again(key: str) -> HttpResponse:
+def _come_again(request: HttpRequest, key: str) -> HttpResponse:
+    is_program = _wants_json(request) or request.content_type == "application/json"
+    response = (
+        JsonResponse({"error": key}, status=503)
+        if is_program
+        else render(request, "503.html", status=503)
+    )
     # Spread, so that a school does not come back in the same second.
-    response = JsonResponse({"error": key}, status=503)
     response["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
     return response
 

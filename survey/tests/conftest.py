@@ -28,6 +28,7 @@ from survey.models import (
 )
 from survey.rosters.codes import code_for, current_version, digest_for
 from survey.taking.published import forget_published
+from survey.tests.flushing import flush_thaws  # noqa: F401
 
 AGREE = [
     {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}

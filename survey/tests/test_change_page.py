@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -371,3 +371,29 @@ def test_a_database_that_is_away_is_a_later_not_an_error(
 def test_the_code_is_nowhere_in_the_session(browser, maya):
     browser.log_in(maya)
     assert code_of(maya) not in json.dumps(dict(browser.session))
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_kept_connection_that_was_lost_is_replaced_without_a_word(
+        browser, maya, administration
+    ):
+        """As after a restart of the pool; SQLite has no connection to lose."""
+        browser.log_in(maya)
+        base = browser.shell()["revision"]
+        tag = browser.session["taking"]["tag"]
+        connection.connection.close()
+        assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
+        assert len(answers_of(maya, administration.published)) == 5
+
+    @pytest.mark.django_db(transaction=True)
+    def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
+        """The twin."""
+        monkeypatch.setattr(views, "_connection_was_lost", lambda: False)
+        browser.log_in(maya)
+        base = browser.shell()["revision"]
+        tag = browser.session["taking"]["tag"]
+        connection.connection.close()
+        assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 503
+        connection.close()

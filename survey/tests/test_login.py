@@ -3,11 +3,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
 from survey.models import Administration, Respondent
 from survey.rosters.codes import reissue, shown
+from survey.taking import views
 from survey.tests.conftest import Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -128,6 +130,17 @@ def test_a_running_page_logs_in_again_without_leaving(browser, maya):
     )
     assert response.status_code == 200
     assert response.json()["tag"] == tag
+
+
+def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
+    def fail(typed):
+        raise OperationalError("the database system is starting up")
+
+    monkeypatch.setattr(views, "admit", fail)
+    response = browser.post("/", {"code": code_of(maya)})
+    assert response.status_code == 503
+    assert 1 <= int(response["Retry-After"]) <= 5
+    assert b"database" not in response.content
 
 
 def test_the_language_of_the_roster_wins_over_the_login_pages(browser, maya, noor):
