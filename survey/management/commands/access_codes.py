@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q, QuerySet
+
+from accounts.models import School
+from survey.models import Administration, Respondent
+from survey.rosters.cards import invited, write_access_codes
+from survey.rosters.codes import CodeKeyMissing
+from survey.rosters.private_files import private_file
+
+
+class Command(BaseCommand):
+    help = "Write the access codes of an administration to a CSV file."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--administration", required=True, help="its short name")
+        parser.add_argument("--output", required=True, type=Path, help="a new CSV file")
+        parser.add_argument("--district", help="only this one, by its code")
+        parser.add_argument("--school", help="only this one, by its code or name")
+        parser.add_argument(
+            "--base-url", default="", help="adds links, such as https://survey.org"
+        )
+        parser.add_argument(
+            "--force", action="store_true", help="replace the file if it is there"
+        )
+        again = parser.add_mutually_exclusive_group()
+        again.add_argument(
+            "--reissue", metavar="ID", help="give this person a new code; the old ends"
+        )
+        again.add_argument(
+            "--reissue-all", action="store_true", help="give everybody a new code"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        base_url = _checked_url(options["base_url"])
+        people = _people(options)
+        path: Path = options["output"]
+        try:
+            with private_file(path, replace=options["force"]) as file:
+                written = write_access_codes(
+                    people=people,
+                    file=file,
+                    base_url=base_url,
+                    reissue=bool(options["reissue"] or options["reissue_all"]),
+                )
+        except CodeKeyMissing as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            hint = "; --force replaces it" if isinstance(error, FileExistsError) else ""
+            raise CommandError(f"{path}: {error.strerror}{hint}.") from error
+        self.stdout.write(f"{written:,} access codes are in {path}")
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise CommandError("--base-url is the survey's address: https://…")
+    if parts.fragment or parts.query:
+        raise CommandError("--base-url may have neither ? nor #.")
+    return url
+
+
+def _people(options: dict[str, Any]) -> QuerySet[Respondent]:
+    name = options["administration"]
+    try:
+        people = invited(Administration.objects.get(name=name))
+    except Administration.DoesNotExist:
+        raise CommandError(f"No administration is called {name}.") from None
+    if options["district"]:
+        people = people.filter(school__district__code__iexact=options["district"])
+    if options["school"]:
+        people = people.filter(school=_school(people, options["school"]))
+    if options["reissue"]:
+        people = people.filter(identity__external_id=options["reissue"])
+        _check_one(people.count(), f"person has the ID {options['reissue']}")
+    return people
+
+
+def _school(people: QuerySet[Respondent], wanted: str) -> School:
+    named = Q(code__iexact=wanted) | Q(name__iexact=wanted)
+    found = School.objects.filter(named, pk__in=people.values("school"))
+    _check_one(len(found), f"school is called {wanted}")
+    return found[0]
+
+
+def _check_one(found: int, what: str) -> None:
+    if not found:
+        raise CommandError(f"No {what}.")
+    # To guess would hand one district's codes to another.
+    if found > 1:
+        raise CommandError(f"More than one {what}: say which --district.")

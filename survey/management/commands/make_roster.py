@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+_GIVEN = (
+    "Aaliyah Ahmed Aiden Ana Benjamin Brooklyn Camila Chen Daniela Dmitri Elena Emma"
+    " Fatima Gabriel Hannah Isaac Jada José Kai Leila Liam Lucía Malik María Mateo Mia"
+    " Nadia Noah Olivia Omar Priya Quinn Rosa Santiago Sofía Thi Uma Victor Wei Zoë"
+)
+_FAMILY = (
+    "Adams Álvarez Baker Brown Castillo Cohen Davis Díaz Edwards Flores García Gómez"
+    " Hall Haddad Hernández Jackson Johnson Kim Kowalski Lee López Martínez Miller"
+    " Nguyen Novak O'Brien Okafor Ortiz Patel Pérez Rivera Robinson Singh Smith Taylor"
+    " Torres Tran Washington Williams Young"
+)
+GIVEN, FAMILY = _GIVEN.split(), _FAMILY.split()
+PROGRAMS = ("", "", "", "IEP", "504", "ELL")
+LUNCH = ("free", "reduced", "paid")
+_HEADER = (
+    "District Code,District Name,School Code,School Name,Role,Grade,Student ID,"
+    "Given Name,Family Name,E-mail,Birth Date,Language,Lunch,Program"
+)
+PER_SCHOOL = 500
+SCHOOLS_PER_DISTRICT = 12
+
+
+class Command(BaseCommand):
+    help = "Write a large, plausible roster of students, to measure imports with."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--rows", type=int, default=100_000)
+        parser.add_argument("--seed", type=int, default=1, help="gives the same people")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        writer = csv.writer(self.stdout)
+        writer.writerow(_HEADER.split(","))
+        writer.writerows(_students(options["rows"], random.Random(options["seed"])))  # noqa: S311
+
+
+def _students(rows: int, chance: random.Random) -> Iterator[list[str]]:
+    for number in range(rows):
+        school = number // PER_SCHOOL
+        district = school // SCHOOLS_PER_DISTRICT
+        grade = 4 + number % 9
+        given, family = chance.choice(GIVEN), chance.choice(FAMILY)
+        born = date(2016 - number % 9, 9, 1) + timedelta(days=chance.randrange(365))
+        yield [
+            f"D{district:03}",
+            f"{FAMILY[district % len(FAMILY)]} Unified {district:03}",
+            f"S{school:05}",
+            f"{FAMILY[school * 7 % len(FAMILY)]} School {school:05}",
+            "student",
+            f"{grade:02}",
+            f"{number + 1:09}",
+            given,
+            family,
+            f"student{number + 1}@d{district:03}.example.org",
+            f"{born:%m/%d/%Y}",
+            chance.choice(("en", "en", "en", "es")),
+            chance.choice(LUNCH),
+            chance.choice(PROGRAMS),
+        ]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from survey.models import Survey
+from survey.publishing import NotPublishable, publish_survey
+
+
+class Command(BaseCommand):
+    help = "Freeze a survey under the digest of its content; prints the digest."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="the survey's form_id")
+        parser.add_argument("--version", dest="survey_version")
+
+    # Django's own --version option would stand in the way of the survey's.
+    def create_parser(
+        self, prog_name: str, subcommand: str, **kwargs: Any
+    ) -> CommandParser:
+        kwargs["conflict_handler"] = "resolve"
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        survey = _the_one(options["name"], options["survey_version"])
+        try:
+            published = publish_survey(survey=survey)
+        except NotPublishable as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(published.digest)
+
+
+def _the_one(name: str, version: str | None) -> Survey:
+    """The version that was named, or the only draft; else the only one."""
+    found = Survey.objects.filter(name=name).order_by("created_at")
+    if version is not None:
+        found = found.filter(version=version)
+    drafts = [survey for survey in found if survey.published_at is None]
+    for candidates in (drafts, list(found)):
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            versions = ", ".join(survey.version for survey in candidates)
+            raise CommandError(f"Say which with --version: {versions}.")
+    raise CommandError(f"There is no survey {name} {version or ''}".strip() + ".")

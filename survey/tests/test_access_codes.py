@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import csv
+import stat
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survey.models import Identity
+from survey.rosters import codes
+from survey.rosters.codes import (
+    ALPHABET,
+    CodeKeyMissing,
+    check_access_code_keys,
+    code_for,
+    code_of,
+    digest_for,
+    digests,
+    normalise,
+    reissue,
+    shown,
+)
+from survey.tests.conftest import enrol
+
+ids = st.integers(1, 2**63 - 1)
+issues = st.integers(1, 32767)
+
+
+def test_a_code_is_printed_typed_and_recognised(maya, browser):
+    card = shown(code_of(maya))
+    assert len(card) == 14 and card[4] == card[9] == "-"
+
+    typed = normalise(f" {card.lower().replace('-', ' ')}\n")
+
+    assert typed == code_of(maya)
+    assert bytes(maya.code_digest) in digests(typed)
+
+
+@given(ids, issues, st.data())
+def test_noise_that_people_and_keyboards_add_is_forgiven(id_, issue, data):
+    code = code_for(id_, issue)
+    noise = st.text(
+        "  \t\u00a0\u2009-\u2010\u2013\u2014\u2212\u30fc\u200b\u00ad", max_size=2
+    )
+    wide = st.sampled_from([str, str.lower, lambda s: chr(ord(s) + 0xFEE0)])
+    mistaken = {"L": ["L", "I", "1", "l", "i"]}
+
+    typed = data.draw(noise)
+    for symbol in code:
+        one = data.draw(st.sampled_from(mistaken.get(symbol, [symbol])))
+        typed += data.draw(wide)(one) + data.draw(noise)
+
+    assert normalise(typed) == code
+
+
+@given(st.text(max_size=100))
+def test_whatever_is_typed_gives_a_code_or_none(typed):
+    code = normalise(typed)
+    assert code is None or (len(code) == 12 and set(code) <= set(ALPHABET))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "ABCD-EFGH-KLM", "ABCD-EFGH-KLMNP", "ABCD-EFGH-KLM0", "ABCD-EFGH-KLMO"]
+    + ["ABCD-EFGH-KLMJ", "ABCD-EFGH-KLM\ud800", "А" * 12, "A" * 10_000],
+)
+def test_what_could_be_two_codes_or_none_is_not_guessed(typed):
+    assert normalise(typed) is None
+
+
+def test_codes_differ_by_person_issue_and_key():
+    made = [
+        code_for(person, issue, version)
+        for person in range(1, 3000)
+        for issue in (1, 2)
+        for version in (1, 2)
+    ]
+    assert len(set(made)) == len(made)
+    assert len({digest_for(made[0], version) for version in (1, 2)}) == 2
+
+
+def test_every_symbol_is_equally_likely():
+    count = dict.fromkeys(ALPHABET, 0)
+    people = 20_000
+    for person in range(people):
+        for symbol in code_for(person, 1):
+            count[symbol] += 1
+
+    # 30 degrees of freedom: 70 is passed once in 20,000 fair trials, and
+    # these codes are the same each time.
+    assert chi_square(count) < 70
+
+
+def test_a_remainder_of_256_would_favour_eight_symbols(monkeypatch):
+    monkeypatch.setattr(codes, "_UNUSABLE_BYTES", b"")
+    count = dict.fromkeys(ALPHABET, 0)
+    for person in range(20_000):
+        for symbol in code_for(person, 1):
+            count[symbol] += 1
+
+    assert chi_square(count) > 70
+
+
+def chi_square(count):
+    expected = sum(count.values()) / len(count)
+    return sum((n - expected) ** 2 / expected for n in count.values())
+
+
+def test_a_block_without_enough_usable_bytes_is_followed_by_another(monkeypatch):
+    real = codes.hmac.digest
+
+    def unlucky(key, message, name):
+        return b"\xff" * 32 if message.endswith(b"/0") else real(key, message, name)
+
+    monkeypatch.setattr(codes.hmac, "digest", unlucky)
+    code = code_for(4711, 1)
+    assert len(code) == 12 and set(code) <= set(ALPHABET)
+
+
+def test_the_digest_says_nothing_without_its_key(settings, maya):
+    code = code_of(maya)
+    stored = bytes(maya.code_digest)
+    settings.ACCESS_CODE_KEYS = {2: "another installation's key"}
+    assert stored not in digests(code)
+
+
+def test_codes_of_an_older_key_are_still_recognised(settings, maya):
+    code = code_of(maya)
+    settings.ACCESS_CODE_KEYS = {
+        **settings.ACCESS_CODE_KEYS,
+        3: "a third key for tests",
+    }
+
+    assert code_of(maya) == code
+    assert digests(code)[1] == bytes(maya.code_digest)
+    assert codes.current_version() == 3
+
+
+def test_without_a_key_nothing_is_made_up(settings):
+    settings.ACCESS_CODE_KEYS = {}
+    for attempt in (lambda: code_for(1, 1), lambda: digests("A" * 12)):
+        with pytest.raises(CodeKeyMissing):
+            attempt()
+    with pytest.raises(CodeKeyMissing, match="version 7"):
+        digest_for("A" * 12, 7)
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ({}, ["survey.E001"]),
+        ({40000: "long enough to be a key"}, ["survey.E002"]),
+        ({1: "short"}, ["survey.E003"]),
+        ({1: "long enough to be a key"}, []),
+    ],
+)
+def test_deploying_without_good_keys_is_refused(settings, keys, found):
+    settings.ACCESS_CODE_KEYS = keys
+    assert [message.id for message in check_access_code_keys()] == found
+
+
+def test_a_reissued_code_ends_the_old_one(maya, django_assert_num_queries):
+    old = code_of(maya)
+    with django_assert_num_queries(1):
+        new = reissue(respondent=maya)
+
+    maya.refresh_from_db()
+    assert (maya.issue, code_of(maya)) == (2, new)
+    assert bytes(maya.code_digest) in digests(new)
+    assert bytes(maya.code_digest) not in digests(old)
+
+
+def test_two_who_reissue_at_once_leave_one_valid_code(maya):
+    seen_by_the_other = type(maya).objects.get(pk=maya.pk)
+    reissue(respondent=maya)
+    code = reissue(respondent=seen_by_the_other)
+
+    maya.refresh_from_db()
+    assert maya.issue == 3
+    assert code_of(maya) == code
+
+
+# The command -------------------------------------------------------------------
+
+
+@pytest.fixture
+def named(administration, maya, noor, lincoln, roosevelt):
+    for respondent, school, name in (
+        (maya, lincoln, "Maya"),
+        (noor, roosevelt, "Noor"),
+    ):
+        Identity.objects.create(
+            respondent=respondent,
+            administration=administration,
+            district=school.district,
+            external_id="00123",
+            given_name=name,
+            family_name="=HYPERLINK(1)",
+        )
+    return administration
+
+
+def lines_of(path):
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def written(tmp_path, *args):
+    path = tmp_path / "codes.csv"
+    call_command(
+        "access_codes",
+        "--administration",
+        "students-2027",
+        "--output",
+        str(path),
+        *args,
+    )
+    return lines_of(path)
+
+
+def test_codes_are_written_for_login_cards(named, maya, tmp_path):
+    lines = written(tmp_path, "--base-url", "https://survey.example.org/")
+
+    assert [line["given name"] for line in lines] == ["Noor", "Maya"]
+    card = lines[1]
+    assert card["code"] == shown(code_of(maya))
+    assert card["link"] == f"https://survey.example.org/#{card['code']}"
+    assert (card["school"], card["grade"], card["ID"]) == ("Lincoln", "07", "00123")
+    assert card["family name"] == "'=HYPERLINK(1)"
+    assert stat.S_IMODE((tmp_path / "codes.csv").stat().st_mode) == 0o600
+
+
+def test_a_respondent_without_identity_has_a_code_still(maya, tmp_path):
+    [line] = written(tmp_path)
+    assert line["ID"] == line["given name"] == ""
+    assert line["code"] == shown(code_of(maya))
+
+
+def test_one_school_gets_its_own_codes_only(named, tmp_path):
+    everybody = written(tmp_path)
+    assert len(everybody) == 2
+    lines = written(tmp_path, "--school", "LINCOLN", "--force")
+    assert [line["school"] for line in lines] == ["Lincoln"]
+
+
+def test_a_school_of_the_same_name_elsewhere_is_asked_about(named, roosevelt, tmp_path):
+    roosevelt.name = "Lincoln"
+    roosevelt.save(update_fields=["name"])
+    with pytest.raises(CommandError, match="More than one school"):
+        written(tmp_path, "--school", "Lincoln")
+    lines = written(tmp_path, "--school", "Lincoln", "--district", "riverside")
+    assert [line["given name"] for line in lines] == ["Maya"]
+
+
+def test_a_withdrawn_person_gets_no_card(named, maya, tmp_path):
+    type(maya).objects.filter(pk=maya.pk).update(withdrawn_at="2027-01-01T00:00Z")
+    assert [line["given name"] for line in written(tmp_path)] == ["Noor"]
+
+
+def test_one_person_is_given_a_new_code(named, maya, noor, tmp_path):
+    with pytest.raises(CommandError, match="More than one person"):
+        written(tmp_path, "--reissue", "00123")
+    before = bytes(noor.code_digest)
+
+    [line] = written(tmp_path, "--reissue", "00123", "--district", "riverside")
+
+    maya.refresh_from_db()
+    noor.refresh_from_db()
+    assert maya.issue == 2
+    assert bytes(maya.code_digest) in digests(normalise(line["code"]))
+    assert (noor.issue, bytes(noor.code_digest)) == (1, before)
+
+
+def test_everybody_is_given_a_new_code(named, maya, noor, tmp_path):
+    lines = written(tmp_path, "--reissue-all")
+
+    for respondent, line in ((noor, lines[0]), (maya, lines[1])):
+        respondent.refresh_from_db()
+        assert respondent.issue == 2
+        assert bytes(respondent.code_digest) in digests(normalise(line["code"]))
+
+
+def test_a_file_is_never_overwritten_unasked(named, maya, tmp_path):
+    (tmp_path / "codes.csv").write_text("something of mine")
+    with pytest.raises(CommandError, match="--force"):
+        written(tmp_path, "--reissue-all")
+
+    assert (tmp_path / "codes.csv").read_text() == "something of mine"
+    maya.refresh_from_db()
+    assert maya.issue == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["codes.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--school", "Nowhere"], "No school is called Nowhere"),
+        (["--reissue", "777"], "No person has the ID 777"),
+        (["--base-url", "survey.example.org"], "--base-url"),
+        (["--base-url", "https://example.org/?code="], "neither"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(named, tmp_path, arguments, message):
+    with pytest.raises(CommandError, match=message):
+        written(tmp_path, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_number_of_statements_does_not_grow_with_the_school(
+    named, administration, lincoln, tmp_path, django_assert_num_queries
+):
+    # The administration, its schools, and one for each of the two schools.
+    with django_assert_num_queries(4):
+        written(tmp_path)
+    for number in range(3):
+        enrol(administration, lincoln, attributes={"n": number})
+    with django_assert_num_queries(4):
+        assert len(written(tmp_path, "--force")) == 5
