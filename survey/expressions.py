@@ -133,7 +133,7 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 ITEM_NAME = re.compile(NAME)
-QUOTED_REFERENCE = re.compile(r"\$\{\s*([^{}]*?)\s*\}")
+QUOTED_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 
 PRECEDENCE = {
     "or": 1,
@@ -457,7 +457,7 @@ class _Parser:
             raise ExpressionError(message, token.at)
         if not self.accept(")"):
             raise self.unclosed(opening)
-        return ["jr:choice-name", value, self.item(match[1], token.at)]
+        return ["jr:choice-name", value, self.item(match[1].strip(), token.at)]
 
 
 def _joined(operator: str, left: Expr, right: Expr) -> Expr:

@@ -24,6 +24,13 @@ class Command(BaseCommand):
         parser.add_argument("--closes", required=True, type=_moment)
         parser.add_argument("--wave", help="such as 'Spring 2027'")
 
+    # Django's own --version option would stand in the way of the survey's.
+    def create_parser(
+        self, prog_name: str, subcommand: str, **kwargs: Any
+    ) -> CommandParser:
+        kwargs["conflict_handler"] = "resolve"
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
     def handle(self, *args: Any, **options: Any) -> None:
         published = _newest(options["survey"], options["survey_version"])
         wave = None

@@ -1,0 +1,421 @@
+"""What happens to one tab: double clicks, dead browsers, refusals, history."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from survey.models import Respondent, Response
+from survey.tests.browser.person import stored
+from survey.tests.conftest import code_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAVES = "**/take/pages/**"
+HIDE = """() => {
+  Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+  dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.fixture
+def begin(device: Callable[..., BrowserContext], maya: Respondent) -> Callable:
+    """Logs Maya in; the second tab of a device goes on without a code."""
+
+    def begin(context: BrowserContext | None = None) -> Page:
+        if context is None:
+            context = device()
+            page = context.new_page()
+            page.goto("/")
+            page.fill("#code", code_of(maya))
+            page.click("button[type=submit]")
+        else:
+            page = context.new_page()
+            page.goto("/take/")
+        page.wait_for_selector("#page section.page")
+        return page
+
+    return begin
+
+
+def answers_of(respondent: Respondent) -> dict[str, str | None]:
+    return stored(respondent, respondent.administration.published)
+
+
+def is_on(page: Page, n: int) -> None:
+    expect(page.locator(f"#page section.page[data-page='{n}']")).to_be_visible()
+
+
+def choose(page: Page, name: str, value: str) -> None:
+    page.locator(f"#item-{name} .option[data-value='{value}']").click()
+
+
+def has_status(page: Page, state: str) -> None:
+    expect(page.locator("#status")).to_have_attribute("data-state", state)
+
+
+def test_a_double_click_on_next_is_one_move(begin, maya):
+    page = begin()
+    choose(page, "safe", "3")
+    page.dblclick("#next")
+    is_on(page, 2)
+    page.wait_for_timeout(300)
+    is_on(page, 2)
+    has_status(page, "saved")
+    assert "last" not in answers_of(maya)
+    # A slower second click is meant for this page.
+    page.wait_for_timeout(400)
+    page.click("#next")
+    is_on(page, 3)
+
+
+def test_next_moves_focus_and_says_where_it_is(begin):
+    page = begin()
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    assert page.evaluate("document.activeElement.className") == "page-title"
+    assert page.evaluate("scrollY") == 0
+    expect(page.locator("#announce")).to_have_text("Page 2. Page 2 of 3")
+    assert page.title().startswith("Page 2")
+
+
+def test_a_page_is_sent_once_unless_it_changed(begin, maya):
+    page = begin()
+    sent: list[str] = []
+    page.on("request", lambda r: r.method == "POST" and sent.append(r.post_data))
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    has_status(page, "saved")
+    page.click("#back")
+    is_on(page, 1)
+    page.wait_for_timeout(450)
+    page.click("#next")
+    is_on(page, 2)
+    # Page 2 was looked at and left by the way back: it is not answered.
+    assert len(sent) == 1
+    assert set(answers_of(maya)) == {"safe", "subjects", "age", "why_art", "comment"}
+
+
+def test_a_tab_that_is_closed_sends_what_was_answered(begin, maya):
+    page = begin()
+    choose(page, "safe", "3")
+    page.goto("about:blank")
+    page.wait_for_timeout(500)
+    assert answers_of(maya)["safe"] == "3"
+
+
+def test_a_tab_in_the_background_sends_what_was_answered(begin, maya):
+    page = begin()
+    page.evaluate(HIDE)
+    page.wait_for_timeout(300)
+    assert answers_of(maya) == {}
+    choose(page, "safe", "3")
+    page.evaluate(HIDE)
+    has_status(page, "saved")
+    assert answers_of(maya)["safe"] == "3"
+
+
+def test_a_browser_that_dies_keeps_the_page_that_was_being_answered(begin, maya):
+    page = begin()
+    context = page.context
+    choose(page, "safe", "3")
+    page.fill("#comment-input", "half a sentence")
+    page.wait_for_timeout(800)
+    assert answers_of(maya) == {}
+    kill(page)
+    again = begin(context)
+    is_on(again, 1)
+    expect(again.locator("#comment-input")).to_have_value("half a sentence")
+    expect(again.locator("#item-safe input:checked")).to_have_value("3")
+    assert answers_of(maya) == {}
+    again.click("#next")
+    has_status(again, "saved")
+    assert answers_of(maya)["comment"] == "half a sentence"
+
+
+def kill(page: Page) -> None:
+    """End the renderer as a crash does: no event of any kind is heard."""
+    session = page.context.new_cdp_session(page)
+    try:
+        session.send("Page.crash")
+    except Exception as error:  # noqa: BLE001
+        assert "crash" in str(error).lower() or "closed" in str(error).lower()
+    page.close()
+
+
+def test_answers_the_server_refuses_bring_the_person_back(begin, maya):
+    page = begin()
+
+    def refuse(route: Route) -> None:
+        route.fulfill(
+            status=422, json={"error": "answers", "items": {"age": "not_whole"}}
+        )
+
+    page.route(SAVES, refuse, times=1)
+    choose(page, "safe", "3")
+    page.fill("#age-input", "12")
+    page.click("#next")
+    error = page.locator("#age-error")
+    expect(error).to_have_text("Please type a whole number, like 7.")
+    is_on(page, 1)
+    has_status(page, "stopped")
+    # Unchanged, it is not sent again, and leads nowhere.
+    page.wait_for_timeout(450)
+    page.click("#next")
+    is_on(page, 1)
+    page.fill("#age-input", "13")
+    page.click("#next")
+    is_on(page, 2)
+    has_status(page, "saved")
+    assert answers_of(maya)["age"] == "13"
+
+
+def test_a_page_that_cannot_be_saved_shows_a_code_and_stays(begin, maya):
+    page = begin()
+    page.route(
+        SAVES, lambda route: route.fulfill(status=413, body="too large"), times=1
+    )
+    choose(page, "safe", "3")
+    page.click("#next")
+    notice = page.locator("#notice")
+    expect(notice).to_contain_text("show your teacher this code")
+    expect(notice.locator(".teacher-code")).to_contain_text("413-1-")
+    has_status(page, "stopped")
+    assert answers_of(maya) == {}
+    notice.get_by_role("button", name="Try again").click()
+    expect(notice).to_be_hidden()
+    has_status(page, "saved")
+    assert answers_of(maya)["safe"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        ({"completed_at": timezone.now(), "started_at": timezone.now()}, "finished"),
+        ({"withdrawn_at": timezone.now()}, "taken off"),
+    ],
+)
+def test_a_survey_that_ended_keeps_the_page_and_says_so(begin, maya, change, title):
+    page = begin()
+    Respondent.objects.filter(pk=maya.pk).update(**change)
+    choose(page, "safe", "3")
+    page.click("#next")
+    notice = page.locator("#notice")
+    expect(notice).to_contain_text(title)
+    expect(notice.locator(".teacher-code")).to_be_visible()
+    has_status(page, "stopped")
+    here = page.locator("#page section.page").get_attribute("data-page")
+    page.wait_for_timeout(450)
+    page.click("#next")
+    assert page.locator("#page section.page").get_attribute("data-page") == here
+
+
+def test_a_survey_that_closes_while_somebody_answers(begin, maya):
+    page = begin()
+    past = timezone.now() - timedelta(hours=1)
+    type(maya.administration).objects.filter(pk=maya.administration_id).update(
+        opens_at=past - timedelta(days=1), closes_at=past
+    )
+    choose(page, "safe", "3")
+    page.click("#next")
+    expect(page.locator("#notice")).to_contain_text("closed")
+    assert answers_of(maya) == {}
+
+
+def test_a_page_that_is_not_there_yet_opens_by_itself(begin):
+    context_page = begin()
+    # A browser of its own, in which only the first page came through.
+    page = context_page.context.browser.new_context(
+        base_url=context_page.url.split("/take")[0]
+    ).new_page()
+    page.context.add_cookies(context_page.context.cookies())
+    page.route(re.compile(r"/content/.*/2/$"), lambda route: route.abort())
+    page.goto("/take/")
+    is_on(page, 1)
+    choose(page, "safe", "3")
+    page.click("#next")
+    expect(page.locator("#page .loading")).to_be_visible()
+    page.unroute_all()
+    is_on(page, 2)
+    page.context.close()
+
+
+def test_what_a_captive_portal_shows_is_not_taken_for_a_page(begin):
+    page = begin()
+    portal = page.context.browser.new_context(base_url=page.url.split("/take")[0])
+    portal.add_cookies(page.context.cookies())
+    other = portal.new_page()
+    welcome = {"status": 200, "content_type": "text/html", "body": "<h1>Wifi</h1>"}
+    other.route("**/content/**", lambda route: route.fulfill(**welcome), times=2)
+    other.goto("/take/")
+    is_on(other, 1)
+    portal.close()
+
+
+def test_back_and_forward_turn_pages_and_keep_answers(begin, maya):
+    page = begin()
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    assert page.url.endswith("#page-2")
+    page.go_back()
+    is_on(page, 1)
+    expect(page.locator("#item-safe input:checked")).to_have_value("3")
+    choose(page, "safe", "1")
+    page.go_forward()
+    is_on(page, 2)
+    has_status(page, "saved")
+    assert answers_of(maya)["safe"] == "1"
+    # Nothing in the history but the place and whose it is.
+    assert sorted(page.evaluate("Object.keys(history.state)")) == ["page", "tag"]
+
+
+def test_the_address_is_not_the_only_copy_of_the_place(begin):
+    page = begin()
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    page.evaluate("history.replaceState(null, '', '/take/')")
+    page.click("#back")
+    is_on(page, 1)
+
+
+def test_another_childs_place_in_the_history_is_not_taken_over(begin):
+    page = begin()
+    page.goto("about:blank")
+    page.goto("/take/#page-3")
+    page.wait_for_selector("#page section.page")
+    is_on(page, 1)
+
+
+def test_a_link_from_the_review_goes_to_its_item(begin):
+    page = begin()
+    page.goto("about:blank")
+    page.goto("/take/#page-3/last")
+    is_on(page, 3)
+    assert page.evaluate("document.activeElement.id") == "last-input"
+
+
+def test_the_review_waits_for_the_network_and_opens_by_itself(begin, maya):
+    page = begin()
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    page.wait_for_timeout(450)
+    page.click("#next")
+    is_on(page, 3)
+    has_status(page, "saved")
+    page.context.set_offline(True)
+    page.fill("#last-input", "bye")
+    expect(page.locator("#next")).to_have_text("Check and finish")
+    page.click("#next")
+    expect(page.locator("#notice")).to_contain_text("One page is still being saved")
+    page.wait_for_timeout(500)
+    assert "/take/complete/" not in page.url
+    page.context.set_offline(False)
+    page.wait_for_url("**/take/complete/**")
+    assert answers_of(maya)["last"] == "bye"
+
+
+def test_finishing_waits_for_what_another_tab_still_keeps(begin, maya):
+    page = begin()
+    for answer in (lambda: choose(page, "safe", "3"), lambda: None):
+        answer()
+        page.wait_for_timeout(450)
+        page.click("#next")
+    is_on(page, 3)
+    has_status(page, "saved")
+    other = begin(page.context)
+    is_on(other, 3)
+    other.route(SAVES, lambda route: route.abort())
+    other.fill("#last-input", "from the other tab")
+    other.wait_for_timeout(800)
+    page.click("#next")
+    page.wait_for_url("**/take/complete/**")
+    expect(page.locator("#waiting")).to_be_visible()
+    expect(page.locator("#finish-button")).to_be_disabled()
+    # Its owner goes on there; then this one may finish.
+    other.unroute(SAVES)
+    other.click("#back")
+    has_status(other, "saved")
+    expect(page.locator("#finish-button")).to_be_enabled()
+    assert answers_of(maya)["last"] == "from the other tab"
+
+
+def test_a_page_from_the_back_cache_is_not_shown(begin, maya):
+    page = begin()
+    choose(page, "safe", "3")
+    page.evaluate(
+        "dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))"
+    )
+    assert page.locator("#page section").count() == 0
+    with page.expect_navigation():
+        page.evaluate(
+            "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
+        )
+    page.wait_for_selector("#page section.page")
+    assert answers_of(maya)["safe"] == "3"
+
+
+def test_the_key_of_kept_answers_is_nowhere_in_the_document(begin):
+    page = begin()
+    reply = page.request.get("/take/", headers={"Accept": "application/json"}).json()
+    assert len(reply["queueKey"]) == 43
+    assert reply["queueKey"] not in page.content()
+    shown = page.evaluate(
+        "JSON.stringify([localStorage, sessionStorage, history.state])"
+    )
+    assert reply["queueKey"] not in shown
+
+
+def test_a_cards_link_fills_the_code_and_leaves_no_trace(device, maya):
+    page = device().new_page()
+    page.goto(f"/#{code_of(maya).replace('-', '').lower()}")
+    expect(page.locator("#code")).to_have_value(code_of(maya))
+    assert "#" not in page.url
+    assert page.evaluate("history.length") <= 2
+
+
+def test_a_code_is_grouped_while_it_is_typed(device):
+    page = device().new_page()
+    page.goto("/")
+    page.locator("#code").press_sequentially("abcd2345efgh")
+    expect(page.locator("#code")).to_have_value("ABCD-2345-EFGH")
+    for _ in range(5):
+        page.keyboard.press("Backspace")
+    expect(page.locator("#code")).to_have_value("ABCD-2345")
+    # Mending a symbol in the middle does not move the caret away.
+    page.evaluate("document.getElementById('code').setSelectionRange(2, 3)")
+    page.keyboard.type("xy")
+    assert page.evaluate("document.getElementById('code').selectionStart") == 4
+
+
+def test_shared_computers_are_cleaned_by_the_login_page(begin, maya):
+    page = begin()
+    page.route(SAVES, lambda route: route.abort())
+    choose(page, "safe", "3")
+    page.click("#next")
+    has_status(page, "waiting")
+    page.clock.install(time=timezone.now() + timedelta(hours=25))
+    page.goto("/")
+    expect(page.locator("#code")).to_be_visible()
+    page.wait_for_function(
+        """async () => {
+          const request = indexedDB.open("groundswell", 1);
+          await new Promise((resolve) => (request.onsuccess = resolve));
+          const kept = request.result.transaction("kept").objectStore("kept");
+          const count = kept.count();
+          await new Promise((resolve) => (count.onsuccess = resolve));
+          request.result.close();
+          return count.result === 0;
+        }"""
+    )
+    assert json.dumps(answers_of(maya)) == "{}"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from survey.administrations import open_administration
+from survey.models import Administration
+
+pytestmark = pytest.mark.django_db
+
+
+def opened(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(
+        "open_administration",
+        *("students-2027", "--survey=climate", "--role=student"),
+        *("--opens=2027-03-01", "--closes=2027-04-01T16:00", *arguments),
+        stdout=out,
+    )
+    return out.getvalue()
+
+
+def test_an_administration_is_opened(publish):
+    published = publish()
+    said = opened("--wave=Spring 2027")
+    administration = Administration.objects.get(name="students-2027")
+    assert administration.published == published
+    assert administration.wave.name == "Spring 2027"
+    # Midnight and four in the afternoon where the survey is taken.
+    opens, closes = administration.opens_at, administration.closes_at
+    assert timezone.localtime(opens).isoformat() == "2027-03-01T00:00:00-06:00"
+    assert timezone.localtime(closes).isoformat() == "2027-04-01T16:00:00-05:00"
+    assert "students-2027" in said
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("--closes=2027-02-01", "closes_after_it_opens"),
+        ("--survey=nowhere", "No published survey"),
+        ("--version=99", "No published survey"),
+        ("--opens=soon", "soon"),
+        ("--role=pupil", "pupil"),
+    ],
+)
+def test_what_cannot_be_is_named_and_nothing_is_opened(publish, argument, reason):
+    publish()
+    with pytest.raises(CommandError, match=reason):
+        opened(argument)
+    assert not Administration.objects.exists()
+
+
+def test_a_name_is_taken_once(publish):
+    publish()
+    opened()
+    with pytest.raises(CommandError, match="already exists"):
+        opened()
+
+
+def test_the_database_refuses_a_window_that_ends_before_it_begins(publish):
+    now = timezone.now()
+    row = {"name": "x", "published": publish(), "role": "student"}
+    with pytest.raises(ValidationError):
+        open_administration(**row, opens_at=now, closes_at=now)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Administration.objects.create(**row, opens_at=now, closes_at=now)

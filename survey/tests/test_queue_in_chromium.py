@@ -1,0 +1,437 @@
+"""The queue of waiting saves, in the browser that runs it.
+
+`queue_model.js` loses, delays, doubles and forges what goes over the network;
+its seed is in each failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from survey.tests.chromium import chromium_open, modules_served
+
+pytestmark = pytest.mark.once
+
+SEEDS = range(1, 151)
+RUN_MODEL = """async ([seeds, sabotage]) => {
+  const { runModel } = await import("/models/queue_model.js");
+  const results = [];
+  for (const seed of seeds) results.push([seed, await runModel(seed, sabotage)]);
+  return results;
+}"""
+SCRIPT = """async (body) => {
+  const { scripted } = await import("/models/queue_model.js");
+  const { Queue } = await import("/js/queue.js");
+  const { classify, retryAfter } = await import("/js/sending.js");
+  const { fullJitter } = await import("/js/clock.js");
+  const { mergeAnswers } = await import("/js/merging.js");
+  const names = {scripted, Queue, classify, retryAfter, fullJitter, mergeAnswers};
+  return await globalThis.script(names);
+}"""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with modules_served() as address, chromium_open() as browser:
+        page = browser.new_page()
+        page.goto(address)
+        yield page
+
+
+@pytest.fixture
+def run(page: Page) -> Callable[[str], Any]:
+    """Runs the body of a function that is given the modules' names."""
+
+    def run(body: str) -> Any:
+        names = "{scripted, Queue, classify, retryAfter, fullJitter, mergeAnswers}"
+        page.evaluate(f"globalThis.script = async ({names}) => {{{body}}}; undefined")
+        return page.evaluate(SCRIPT)
+
+    return run
+
+
+def run_model(page: Page, seeds: Any, sabotage: str = "") -> list[tuple[int, dict]]:
+    return page.evaluate(RUN_MODEL, [list(seeds), sabotage])
+
+
+def test_whatever_the_network_does_the_last_answers_arrive(page):
+    results = run_model(page, SEEDS)
+    assert {seed: r["violations"] for seed, r in results if r["violations"]} == {}
+    # The runs were as rough as they should be.
+    totals = {
+        name: sum(r["counts"][name] for _, r in results)
+        for name in ("sent", "lost", "foreign", "reloads", "saved", "leaves")
+    }
+    assert min(totals.values()) > 150, totals
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "damage"),
+    [
+        ("believes any 200", "false Saved"),
+        ("forgets kept saves", "lost: page"),
+        # An older save that is still on its way then has the last word.
+        ("trusts equal answers", "lost: page"),
+    ],
+)
+def test_without_its_protections_the_model_finds_the_damage(page, sabotage, damage):
+    results = run_model(page, range(1, 61), sabotage)
+    found = [text for _, result in results for text in result["violations"]]
+    assert any(text.startswith(damage) for text in found)
+
+
+def test_one_save_waits_per_page_and_one_is_in_flight(run):
+    assert run("""
+      const { queue, sent, settle, status } = scripted();
+      queue.put(1, '{"a":"1"}');
+      queue.put(2, '{"b":"1"}');
+      queue.put(2, '{"b":"2"}');
+      queue.put(1, '{"a":"2"}');
+      const first = sent.length;
+      const before = queue.pending();
+      sent[0].answer({kind: "saved", revision: sent[0].revision, at: "x"});
+      await settle();
+      while (queue.flying.size) {
+        const last = sent[sent.length - 1];
+        last.answer({kind: "saved", revision: last.revision, at: "x"});
+        await settle();
+      }
+      return [first, before, sent.map(({body}) => body), status().state];
+    """) == [
+        1,
+        2,
+        [
+            '{"revision":100,"answers":{"a":"1"}}',
+            '{"revision":102,"answers":{"b":"2"}}',
+            '{"revision":103,"answers":{"a":"2"}}',
+        ],
+        "saved",
+    ]
+
+
+def test_a_retry_is_the_same_to_the_byte(run):
+    assert run("""
+      const { queue, clock, sent, settle } = scripted();
+      queue.put(1, '{"a":"1"}');
+      sent[0].answer({kind: "retry", after: null});
+      await settle();
+      await clock.advance(60000);
+      return [sent.length, sent[0].body === sent[1].body];
+    """) == [2, True]
+
+
+def test_a_reply_for_an_older_revision_saves_nothing_newer(run):
+    """The tab was hidden: old and new answers of a page are on the wire."""
+    assert run("""
+      const { queue, sent, settle, status } = scripted();
+      queue.put(1, '{"a":"old"}');
+      queue.put(1, '{"a":"new"}');
+      queue.leave();
+      const both = sent.map(({revision}) => revision);
+      sent[0].answer({kind: "saved", revision: 100, at: "x"});
+      await settle();
+      const after_old = [queue.pending(), status().state];
+      sent[1].answer({kind: "saved", revision: 101, at: "x"});
+      await settle();
+      return [both, after_old, queue.pending(), status().state];
+    """) == [[100, 101], [1, "saving"], 0, "saved"]
+
+
+def test_an_overtaken_save_that_is_called_superseded_stops_nothing(run):
+    assert run("""
+      const { queue, sent, settle } = scripted();
+      queue.put(1, '{"a":"old"}');
+      queue.put(1, '{"a":"new"}');
+      queue.leave();
+      sent[1].answer({kind: "saved", revision: 101, at: "x"});
+      sent[0].answer({kind: "halt", error: "superseded"});
+      await settle();
+      return [queue.halted, queue.pending()];
+    """) == [None, 0]
+
+
+def test_a_page_is_sent_again_only_when_it_changed(run):
+    assert run("""
+      const { queue, sent, settle } = scripted({ known: [[1, '{"a":"1"}'], [2, '{}']] });
+      queue.put(1, '{"a":"1"}');
+      queue.put(2, '{"b":null}');
+      sent[0].answer({kind: "saved", revision: sent[0].revision, at: "x"});
+      await settle();
+      queue.put(2, '{"b":null}');
+      return sent.map(({page, body}) => [page, body]);
+    """) == [[2, '{"revision":100,"answers":{"b":null}}']]
+
+
+def test_a_refused_page_waits_while_others_go_on(run):
+    assert run("""
+      const { queue, sent, settle, kept } = scripted();
+      queue.put(1, '{"a":"x"}');
+      sent[0].answer({kind: "answers", items: {a: "not_a_number"}});
+      await settle();
+      queue.put(2, '{"b":"1"}');
+      sent[1].answer({kind: "saved", revision: 101, at: "x"});
+      await settle();
+      const refused = queue.refusals();
+      const stillKept = [...kept.keys()];
+      queue.put(1, '{"a":"x"}');
+      const unchanged = sent.length;
+      queue.put(1, '{"a":"1"}');
+      return [refused.map(({page, items}) => [page, items]), stillKept, unchanged, sent[2].body];
+    """) == [
+        [[1, {"a": "not_a_number"}]],
+        [1],
+        2,
+        '{"revision":102,"answers":{"a":"1"}}',
+    ]
+
+
+@pytest.mark.parametrize("error", ["person", "finished", "closed", "withdrawn"])
+def test_what_stops_a_tab_keeps_its_answers(run, error):
+    assert run(f"""
+      const {{ queue, clock, sent, settle, kept }} = scripted();
+      queue.put(1, '{{"a":"1"}}');
+      sent[0].answer({{kind: "halt", error: "{error}"}});
+      await settle();
+      queue.put(2, '{{"b":"1"}}');
+      queue.leave();
+      queue.nudge();
+      await clock.advance(10 * 60 * 1000);
+      return [sent.length, queue.halted.error, [...kept.keys()], queue.pending()];
+    """) == [1, error, [1, 2], 2]
+
+
+def test_after_logging_in_again_everything_goes_out(run):
+    assert run("""
+      const { queue, sent, settle, status } = scripted();
+      queue.put(1, '{"a":"1"}');
+      sent[0].answer({kind: "session", error: "session"});
+      await settle();
+      queue.put(2, '{"b":"1"}');
+      const stopped = [sent.length, status().key];
+      queue.resume(500);
+      sent[1].answer({kind: "saved", revision: sent[1].revision, at: "x"});
+      await settle();
+      return [stopped, sent.map(({body}) => body)];
+    """) == [
+        [1, "session_over"],
+        [
+            '{"revision":100,"answers":{"a":"1"}}',
+            '{"revision":101,"answers":{"b":"1"}}',
+            '{"revision":100,"answers":{"a":"1"}}',
+        ],
+    ]
+
+
+def test_a_kept_save_goes_out_with_its_own_revision_first(run):
+    assert run("""
+      const { queue, sent, settle, kept } = scripted({ base: 500, known: [[1, '{"a":"0"}']] });
+      const save = { revision: 100, content: '{"a":"1"}' };
+      await queue.restore(1, { before: '{"a":"0"}', save, later: null });
+      queue.put(1, '{"a":"2"}');
+      const first = sent.map(({body}) => body);
+      const slot = kept.get(1);
+      sent[0].answer({kind: "saved", revision: 100, at: "x"});
+      await settle();
+      return [first, slot.save.revision, slot.later.content, sent[1].body];
+    """) == [
+        ['{"revision":100,"answers":{"a":"1"}}'],
+        100,
+        '{"a":"2"}',
+        '{"revision":500,"answers":{"a":"2"}}',
+    ]
+
+
+def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
+    """An older save of the page may still be on its way to the server."""
+    assert run("""
+      const { queue, sent, settle, kept, status } = scripted({ known: [[1, '{"a":"1"}']] });
+      const save = { revision: 70, content: '{"a":"1"}' };
+      await queue.restore(1, { before: "{}", save, later: null });
+      sent[0].answer({kind: "saved", revision: 70, at: "x"});
+      await settle();
+      return [sent[0].revision, status().state, kept.size];
+    """) == [70, "saved", 0]
+
+
+def test_a_kept_save_that_another_device_repeated_asks_nobody(run):
+    assert run("""
+      const { queue, sent, settle, kept } = scripted({ known: [[1, '{"a":"1"}']] });
+      const save = { revision: 70, content: '{"a":"1"}' };
+      await queue.restore(1, { before: "{}", save, later: null });
+      sent[0].answer({kind: "halt", error: "superseded"});
+      await settle();
+      return [queue.halted, queue.pending(), kept.size];
+    """) == [None, 0, 0]
+
+
+def test_continuing_here_keeps_what_was_changed_on_either_side(run):
+    """Another device answered b; this one, at the same time, a."""
+    assert run("""
+      const { queue, sent, settle, status } = scripted({ known: [[1, '{"a":"0","b":"0"}']] });
+      queue.put(1, '{"a":"1","b":"0"}');
+      sent[0].answer({kind: "halt", error: "superseded"});
+      await settle();
+      const stopped = [status().key, queue.pending()];
+      queue.rebase(900, [[1, '{"a":"0","b":"2"}']]);
+      return [stopped, sent[1].body];
+    """) == [["superseded", 1], '{"revision":900,"answers":{"a":"1","b":"2"}}']
+
+
+def test_without_the_merge_the_other_devices_answer_would_go(run):
+    assert run("""
+      const both = mergeAnswers('{"a":"0","b":"0"}', '{"a":"1","b":"0"}', '{"a":"0","b":"2"}');
+      const blind = mergeAnswers(null, '{"a":"1","b":"0"}', '{"a":"0","b":"2"}');
+      return [both, blind];
+    """) == ['{"a":"1","b":"2"}', '{"a":"1","b":"0"}']
+
+
+def test_an_item_may_be_called_like_a_part_of_the_language(run):
+    assert (
+        run("""
+      const names = '{"constructor":"1","__proto__":"2"}';
+      return mergeAnswers('{"constructor":"1"}', names, '{"constructor":"3"}');
+    """)
+        == '{"constructor":"3","__proto__":"2"}'
+    )
+
+
+def test_retries_spread_over_a_whole_minute_and_no_more(run):
+    waits = run("""
+      const draws = [0, 0.5, 0.999];
+      return [1, 2, 5, 7, 12].map((attempt) => draws.map((draw) => fullJitter(attempt, () => draw)));
+    """)
+    assert waits[0] == [0, 500, 999]
+    assert waits[1] == [0, 1000, 1998]
+    assert waits[3] == waits[4] == [0, 30000, 59940]
+
+
+def test_retry_after_is_the_least_that_is_waited(run):
+    assert run("""
+      const { queue, clock, sent, settle } = scripted({ random: () => 0 });
+      queue.put(1, '{"a":"1"}');
+      sent[0].answer({kind: "retry", after: 30000});
+      await settle();
+      await clock.advance(10000);
+      queue.nudge();
+      await clock.advance(29999);
+      const early = sent.length;
+      await clock.advance(30001);
+      return [early, sent.length];
+    """) == [1, 2]
+
+
+def test_the_network_coming_back_ends_a_long_wait(run):
+    assert run("""
+      const { queue, clock, sent, settle } = scripted({ random: () => 0.9 });
+      queue.put(1, '{"a":"1"}');
+      for (let turn = 0; turn < 6; turn += 1) {
+        sent[turn].answer({kind: "retry", after: null});
+        await settle();
+        if (turn < 5) await clock.advance(clock.time + 60000);
+      }
+      await clock.advance(clock.time + 5000);
+      const still = sent.length;
+      queue.nudge();
+      await clock.advance(clock.time + 1000);
+      return [still, sent.length];
+    """) == [6, 7]
+
+
+def test_a_page_the_server_stumbles_over_does_not_hold_up_the_others(run):
+    assert run("""
+      const { queue, clock, sent, settle } = scripted();
+      queue.put(1, '{"a":"1"}');
+      queue.put(2, '{"b":"1"}');
+      sent[0].answer({kind: "retry", after: null});
+      await settle();
+      await clock.advance(60000);
+      return sent.map(({page}) => page);
+    """) == [1, 2]
+
+
+def test_a_draft_waits_until_the_page_is_left(run):
+    assert run("""
+      const { queue, sent, kept } = scripted();
+      queue.hold(3, '{"a":"1"}');
+      const draft = [sent.length, queue.pending(), kept.get(3).later.held];
+      queue.leave();
+      return [draft, sent.map(({body}) => body)];
+    """) == [[0, 0, True], ['{"revision":100,"answers":{"a":"1"}}']]
+
+
+REPLIES = [
+    (200, '{"saved":5,"revision":7,"at":"x"}', "saved"),
+    (200, '{"saved":5,"revision":6,"at":"x"}', "retry"),
+    (200, '{"saved":5,"revision":"7"}', "retry"),
+    (200, '{"revision":7}', "retry"),
+    (200, "<h1>Log in to wifi</h1>", "retry"),
+    (200, "[7]", "retry"),
+    (204, "", "retry"),
+    (0, "", "retry"),
+    (302, "", "retry"),
+    (401, '{"error":"session"}', "session"),
+    (401, '{"error":"reissued"}', "session"),
+    (401, "<h1>Proxy</h1>", "retry"),
+    (403, '{"error":"person"}', "halt"),
+    (403, '{"error":"origin"}', "refused"),
+    (403, "<h1>Blocked by the school</h1>", "retry"),
+    (404, '{"error":"page"}', "refused"),
+    (407, "", "retry"),
+    (409, '{"error":"superseded"}', "halt"),
+    (409, '{"error":"finished"}', "halt"),
+    (409, '{"error":"withdrawn"}', "halt"),
+    (409, '{"error":"closed"}', "halt"),
+    (409, "", "retry"),
+    (413, "<h1>Too large</h1>", "refused"),
+    (415, '{"error":"json"}', "refused"),
+    (422, '{"error":"answers","items":{"q":"missing"}}', "answers"),
+    (422, '{"error":"body"}', "refused"),
+    (429, "", "retry"),
+    (500, "", "retry"),
+    (502, "<h1>Bad gateway</h1>", "retry"),
+    (503, '{"error":"again"}', "retry"),
+]
+
+
+@pytest.mark.parametrize(("status", "text", "kind"), REPLIES)
+def test_what_a_reply_means(page, status, text, kind):
+    classified = page.evaluate(
+        """async ([status, text]) => {
+          const { classify } = await import("/js/sending.js");
+          const header = () => null;
+          return classify({ status, text, revision: 7, header, now: 0 });
+        }""",
+        [status, text],
+    )
+    assert classified["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("after", "date", "wait"),
+    [
+        ("5", None, 5000),
+        ("0", None, 0),
+        ("99999999", None, 900_000),
+        (None, None, None),
+        ("soon", None, None),
+        # By the clock of this device, or by the server's own where it says it.
+        ("Thu, 01 Jan 1970 00:01:30 GMT", None, 30_000),
+        ("Thu, 01 Jan 1970 00:01:30 GMT", "Thu, 01 Jan 1970 00:01:20 GMT", 10_000),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", None, 0),
+    ],
+)
+def test_retry_after_in_seconds_or_as_a_date(page, after, date, wait):
+    assert (
+        page.evaluate(
+            """async (headers) => {
+              const { retryAfter } = await import("/js/sending.js");
+              return retryAfter((name) => headers[name], 60000);
+            }""",
+            {"Retry-After": after, "Date": date},
+        )
+        == wait
+    )

@@ -1,0 +1,17 @@
+"""Surveys come in as XLSForm workbooks.
+
+`read_xlsform` reads a file to a draft or to everything that is wrong with it;
+`import_survey` stores the draft.
+"""
+
+from survey.xlsform.importing import SurveyIsPublished, import_survey
+from survey.xlsform.problems import Problem
+from survey.xlsform.reading import Reading, read_xlsform
+
+__all__ = [
+    "Problem",
+    "Reading",
+    "SurveyIsPublished",
+    "import_survey",
+    "read_xlsform",
+]

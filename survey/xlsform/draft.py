@@ -1,0 +1,77 @@
+"""A survey as it was read: what becomes rows, before there is a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from survey.xlsform.columns import Row
+
+Texts = dict[str, str]
+
+
+@dataclass
+class OptionDraft:
+    value: str
+    label: Texts
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ItemDraft:
+    """`rules` as in `survey.models.Item.rules`; `row` is where it was written.
+
+    `rules["relevant"]` holds that of all groups around the item as well;
+    `own_relevant` is what its own row says.
+    """
+
+    name: str
+    kind: str
+    row: Row
+    label: Texts = field(default_factory=dict)
+    hint: Texts = field(default_factory=dict)
+    guidance: Texts = field(default_factory=dict)
+    option_set: str = ""
+    rules: dict[str, Any] = field(default_factory=dict)
+    own_relevant: Any = None
+
+    @property
+    def is_answerable(self) -> bool:
+        return self.kind not in ("note", "calculate", "hidden")
+
+    @property
+    def is_shown(self) -> bool:
+        return self.kind not in ("calculate", "hidden")
+
+
+@dataclass
+class BlockDraft:
+    label: Texts = field(default_factory=dict)
+    is_grid: bool = False
+    items: list[ItemDraft] = field(default_factory=list)
+
+
+@dataclass
+class PageDraft:
+    name: str
+    title: Texts = field(default_factory=dict)
+    blocks: list[BlockDraft] = field(default_factory=list)
+
+    def items(self) -> Iterator[ItemDraft]:
+        for block in self.blocks:
+            yield from block.items
+
+
+@dataclass
+class Draft:
+    name: str
+    version: str
+    title: Texts
+    languages: list[dict[str, str]]
+    option_sets: dict[str, list[OptionDraft]]
+    pages: list[PageDraft]
+
+    def items(self) -> Iterator[ItemDraft]:
+        for page in self.pages:
+            yield from page.items()

@@ -1,0 +1,66 @@
+"""Names of items and groups."""
+
+from __future__ import annotations
+
+import re
+
+from pyxform.parsing.expression import is_xml_tag
+
+from survey.expressions import ITEM_NAME
+
+# What every JavaScript object answers to: `answers["constructor"]` is a
+# function there, whatever the survey says.
+RESERVED = frozenset(
+    [
+        "__proto__",
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "prototype",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    ]
+)
+# What is made of a name (`<name>_other`) must fit in the table's 255 as well.
+LONGEST_NAME = 200
+# SPSS and Stata cut or refuse longer ones; exports must then shorten them.
+LONGEST_EXPORTED = 64
+
+# The blanks inside are stripped in code: a pattern that allows for them takes
+# cubic time on a text of 30,000 blanks.
+REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+
+
+def why_no_name(name: str) -> str:
+    """Why this cannot be an item's name; empty if it can."""
+    if not name:
+        return "has no name"
+    if not is_xml_tag(name) or not ITEM_NAME.fullmatch(name):
+        return (
+            "a name begins with a letter or underscore, followed by letters,"
+            " digits, hyphens, underscores and periods"
+        )
+    if name in RESERVED or name == "meta":
+        return "this name is reserved"
+    if len(name) > LONGEST_NAME:
+        return f"a name is at most {LONGEST_NAME} characters long"
+    return ""
+
+
+def quoted_names(text: str) -> list[str]:
+    return [name.strip() for name in REFERENCE.findall(text)]
+
+
+def has_open_reference(text: str) -> bool:
+    return "${" in REFERENCE.sub("", text)
+
+
+def tidied(text: str) -> str:
+    """Every `${ name }` as `${name}`."""
+    return REFERENCE.sub(lambda match: f"${{{match[1].strip()}}}", text)

@@ -1,0 +1,221 @@
+"""Rows to a tree of groups and questions, with every row accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from survey.xlsform.columns import Row
+from survey.xlsform.draft import ItemDraft, Texts
+from survey.xlsform.items import OptionSets, other_item, read_item
+from survey.xlsform.names import LONGEST_EXPORTED, why_no_name
+from survey.xlsform.problems import Findings
+from survey.xlsform.rules import Expr, both, compiled, yes_or_no
+from survey.xlsform.types import Type, parse_type
+
+MAX_ITEMS = 1_000
+DEEPEST_GROUP = 20
+NO_REPEATS = "repeats cannot be imported yet: ask a fixed number of times"
+
+
+@dataclass
+class Question:
+    """`place` is `label` for a grid's first row, `list-nolabel` for the rest."""
+
+    item: ItemDraft
+    place: str = ""
+    other: ItemDraft | None = None
+
+
+@dataclass
+class Group:
+    row: Row | None = None
+    label: Texts = field(default_factory=dict)
+    # With that of all groups around it, and its own alone.
+    relevant: Expr | None = None
+    own_relevant: Expr | None = None
+    appearance: frozenset[str] = frozenset()
+    nodes: list[Group | Question] = field(default_factory=list)
+    control: str = "group"
+
+    @property
+    def is_field_list(self) -> bool:
+        return "field-list" in self.appearance
+
+    @property
+    def is_table_list(self) -> bool:
+        return "table-list" in self.appearance
+
+
+class Outline:
+    """Reads the survey sheet row by row.
+
+    `names` are the items; `dropped` are names that stand for nothing that
+    could be read in an expression, each with what it is instead.
+    """
+
+    def __init__(self, option_sets: OptionSets, findings: Findings) -> None:
+        self.option_sets = option_sets
+        self.findings = findings
+        self.root = Group()
+        self.open = [self.root]
+        self.names: dict[str, ItemDraft] = {}
+        self.dropped: dict[str, str] = {}
+        self.folded: dict[str, str] = {}
+        # Rows whose label is a heading, and groups in the order of the sheet.
+        self.headings: list[Row] = []
+        self.groups: list[Group] = []
+
+    def read(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._read_row(row)
+        for group in self.open[1:]:
+            if group.row:
+                reason = f"the {group.control} is never ended"
+                group.row.refuse(self.findings, "type", reason)
+        if len(self.names) > MAX_ITEMS:
+            self.findings.refuse(
+                "survey", None, "", f"more than {MAX_ITEMS:,} items in one survey"
+            )
+
+    def _read_row(self, row: Row) -> None:
+        if yes_or_no(row.get("disabled")):
+            row.warn(self.findings, "disabled", "the row is disabled: ignored")
+            return
+        if not row.get("type"):
+            self._without_type(row)
+            return
+        type_ = parse_type(row.get("type"))
+        row.values["canonical type"] = type_.canonical
+        if type_.kind == "begin":
+            self._begin(row, type_)
+        elif type_.kind == "end":
+            self._end(row, type_)
+        elif type_.kind == "metadata":
+            self._drop(row, "metadata, which is not collected")
+            row.warn(self.findings, "type", "not collected: dropped", row.get("type"))
+        elif type_.kind == "refused":
+            self._drop(row, "refused")
+            row.refuse(self.findings, "type", type_.reason)
+        else:
+            self._question(row, type_)
+
+    def _without_type(self, row: Row) -> None:
+        if row.get("name") or row.texts.get("label"):
+            row.refuse(self.findings, "type", "the row has no type", row.get("name"))
+        elif row.values or row.texts:
+            row.warn(self.findings, "type", "a row without type and name: ignored")
+
+    def _drop(self, row: Row, what: str) -> None:
+        if row.get("name"):
+            self.dropped.setdefault(row.get("name"), what)
+
+    def _begin(self, row: Row, type_: Type) -> None:
+        relevant = compiled(row, "relevant", self.findings)
+        group = Group(
+            row,
+            row.text("label"),
+            both(self.open[-1].relevant, relevant),
+            relevant,
+            frozenset(row.get("appearance").lower().split()),
+            control=type_.control,
+        )
+        self._check_group(group, row)
+        self.groups.append(group)
+        # A group that is nested too deeply is still ended by its own end row.
+        if len(self.open) <= DEEPEST_GROUP:
+            self.open[-1].nodes.append(group)
+        elif len(self.open) == DEEPEST_GROUP + 1:
+            reason = f"groups are nested more than {DEEPEST_GROUP} deep"
+            row.refuse(self.findings, "type", reason)
+        self.open.append(group)
+
+    def _check_group(self, group: Group, row: Row) -> None:
+        name = row.get("name")
+        self.headings.append(row)
+        if group.control != "group":
+            row.refuse(self.findings, "type", NO_REPEATS)
+        if reason := why_no_name(name):
+            row.refuse(self.findings, "name", reason)
+        self.dropped.setdefault(name, "a group")
+        if row.media:
+            row.refuse(self.findings, "media", "pictures and sound cannot be shown yet")
+        if row.texts.get("hint") and not group.is_table_list:
+            row.warn(self.findings, "hint", "ignored: a group has no hint", name)
+        known = {"field-list", "table-list"}
+        for word in sorted(group.appearance - known):
+            row.warn(self.findings, "appearance", "ignored on a group", word)
+
+    def _end(self, row: Row, type_: Type) -> None:
+        if len(self.open) == 1:
+            reason = f"ends a {type_.control} that never began"
+            row.refuse(self.findings, "type", reason)
+            return
+        group = self.open.pop()
+        if group.control != type_.control and group.row:
+            row.refuse(
+                self.findings,
+                "type",
+                f"ends a {type_.control}, but the {group.control} of row"
+                f" {group.row.number} is open",
+            )
+
+    def _question(self, row: Row, type_: Type) -> None:
+        name = row.get("name")
+        if not name and type_.kind == "note":
+            # As pyxform does: nobody refers to a note.
+            row.values["name"] = name = f"generated_note_name_{row.number}"
+        if reason := why_no_name(name):
+            row.refuse(self.findings, "name", reason)
+        group = self.open[-1]
+        item = read_item(row, type_, group.relevant, self.option_sets, self.findings)
+        question = Question(item, _place(item, group))
+        self._check_place(question, type_)
+        if question.place != "label":
+            self._take_name(name, item)
+            if type_.or_other:
+                question.other = other_item(item, self.option_sets.languages)
+                self._take_name(question.other.name, question.other)
+        else:
+            self.headings.append(row)
+            self.dropped.setdefault(name, "the heading of a grid")
+        group.nodes.append(question)
+
+    def _take_name(self, name: str, item: ItemDraft) -> None:
+        row = item.row
+        if name in self.names:
+            first = self.names[name].row.number
+            reason = f"the name is taken by row {first}"
+            row.refuse(self.findings, "name", reason, name)
+            return
+        twin = self.folded.setdefault(name.casefold(), name)
+        if twin != name:
+            reason = f"differs from {twin!r} only in case: exports must rename one"
+            row.warn(self.findings, "name", reason, name)
+        if len(name.encode()) > LONGEST_EXPORTED:
+            reason = f"longer than {LONGEST_EXPORTED} bytes: exports must shorten it"
+            row.warn(self.findings, "name", reason, name)
+        self.names[name] = item
+
+    def _check_place(self, question: Question, type_: Type) -> None:
+        if not question.place:
+            return
+        row, item = question.item.row, question.item
+        if type_.or_other:
+            row.refuse(self.findings, "type", "or_other cannot be used in a grid")
+        for key in ("choice_filter", "randomize"):
+            if key in item.rules:
+                column = "parameters" if key == "randomize" else key
+                reason = "the rows of a grid share all their options, in one order"
+                row.refuse(self.findings, column, reason)
+        if question.place == "label" and row.get("relevant"):
+            reason = "ignored on a grid's heading: write it on the rows of the grid"
+            row.warn(self.findings, "relevant", reason)
+
+
+def _place(item: ItemDraft, group: Group) -> str:
+    if not item.option_set and item.kind not in ("select_one", "select_multiple"):
+        return ""
+    words = item.row.get("appearance").lower().split()
+    if group.is_table_list:
+        return "list-nolabel"
+    return next((word for word in words if word in ("label", "list-nolabel")), "")

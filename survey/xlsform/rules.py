@@ -1,0 +1,249 @@
+"""Rules of a row: expressions, defaults, looks and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from pyxform.errors import PyXFormError
+from pyxform.parsing.parameters import parse as parse_parameters
+
+from survey.expressions import ExpressionError, compile_expression
+from survey.xlsform.columns import Row
+from survey.xlsform.draft import ItemDraft, OptionDraft
+from survey.xlsform.problems import Findings
+
+Expr = Any
+LONGEST_EXPRESSION = 4_000
+LONGEST_DEFAULT = 5_000
+STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+YES = frozenset(("yes", "true", "true()"))
+NO = frozenset(("no", "false", "false()"))
+
+INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
+DECIMAL = re.compile(r"-?\d{1,15}(\.\d{1,10})?", re.ASCII)
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
+DATETIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", re.ASCII)
+FUNCTION_CALL = re.compile(r"[A-Za-z][\w:-]*\(")
+MAX_STEPS = 10_000
+
+SELECTS = ("select_one", "select_multiple")
+# The looks that a page knows; others are told and left out.
+LOOKS = {
+    "minimal": ("minimal", SELECTS),
+    "autocomplete": ("minimal", SELECTS),
+    "horizontal": ("horizontal", SELECTS),
+    "horizontal-compact": ("horizontal", SELECTS),
+    "compact": ("horizontal", SELECTS),
+    "quickcompact": ("horizontal", SELECTS),
+    "columns": ("horizontal", SELECTS),
+    "columns-pack": ("horizontal", SELECTS),
+    "list": ("horizontal", SELECTS),
+    "likert": ("likert", ("select_one",)),
+    "multiline": ("multiline", ("text",)),
+}
+# These say where a row stands, and are read with the pages.
+PLACES = frozenset(("label", "list-nolabel", "field-list", "table-list"))
+
+
+def compiled(
+    row: Row,
+    key: str,
+    findings: Findings,
+    *,
+    self_name: str | None = None,
+    columns: Collection[str] = (),
+) -> Expr | None:
+    """The expression in a column, compiled; None where it is blank or wrong."""
+    text = row.get(key).translate(STRAIGHT_QUOTES).strip()
+    if not text:
+        return None
+    if len(text) > LONGEST_EXPRESSION:
+        reason = f"an expression is at most {LONGEST_EXPRESSION:,} characters long"
+        row.refuse(findings, key, reason)
+        return None
+    try:
+        return compile_expression(text, self_name=self_name, columns=columns)
+    except ExpressionError as error:
+        row.refuse(findings, key, str(error))
+    except RecursionError:
+        row.refuse(findings, key, "the expression is nested too deeply")
+    return None
+
+
+def both(first: Expr | None, second: Expr | None) -> Expr | None:
+    if first is None:
+        return second
+    return first if second is None else ["and", first, second]
+
+
+def yes_or_no(text: str) -> bool | None:
+    """None where it says neither."""
+    said = text.strip().lower()
+    return True if said in YES else False if said in NO else None
+
+
+def read_required(item: ItemDraft, findings: Findings) -> None:
+    text = item.row.get("required")
+    answer = yes_or_no(text) if text else False
+    if answer is None:
+        expression = compiled(item.row, "required", findings, self_name=item.name)
+        if expression is not None:
+            item.rules["required"] = expression
+    elif answer:
+        item.rules["required"] = True
+
+
+def read_default(
+    item: ItemDraft, options: list[OptionDraft], findings: Findings
+) -> None:
+    """A text, or an expression where it reads answers or calls a function."""
+    text = item.row.get("default")
+    if not text:
+        return
+    if "${" in text or FUNCTION_CALL.match(text):
+        expression = compiled(item.row, "default", findings, self_name=item.name)
+        if expression is not None:
+            item.rules["default_expression"] = expression
+        return
+    value = _as_answer(item, text, [option.value for option in options])
+    if value is None:
+        item.row.refuse(findings, "default", f"is no answer to a {item.kind} item")
+    else:
+        item.rules["default"] = value
+
+
+def _as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
+    """The text as it would be stored, or None if it could not be answered."""
+    kind = item.kind
+    if kind == "select_one":
+        return text if text in values else None
+    if kind == "select_multiple":
+        chosen = set(text.split())
+        known = chosen <= set(values)
+        return " ".join(v for v in values if v in chosen) if known else None
+    if kind == "acknowledge":
+        return "OK" if text.lower() in ("ok", *YES) else None
+    if kind == "integer":
+        return text if INTEGER.fullmatch(text) else None
+    if kind == "decimal":
+        return text if DECIMAL.fullmatch(text) else None
+    if kind == "range":
+        return text if _is_on_scale(text, item.rules.get("range")) else None
+    if kind in ("date", "time", "datetime"):
+        return _as_moment(kind, text)
+    return text if len(text) <= LONGEST_DEFAULT else None
+
+
+def _is_on_scale(text: str, scale: dict[str, str] | None) -> bool:
+    if not DECIMAL.fullmatch(text):
+        return False
+    if scale is None:
+        return True
+    number, start = Decimal(text), Decimal(scale["start"])
+    inside = start <= number <= Decimal(scale["end"])
+    return inside and not (number - start) % Decimal(scale["step"])
+
+
+def _as_moment(kind: str, text: str) -> str | None:
+    pattern, parse = {
+        "date": (DATE, date.fromisoformat),
+        "time": (TIME, time.fromisoformat),
+        "datetime": (DATETIME, datetime.fromisoformat),
+    }[kind]
+    # A spreadsheet writes midnight as a mere date.
+    if kind == "datetime" and DATE.fullmatch(text):
+        text += "T00:00"
+    try:
+        parse(text)
+    except ValueError:
+        return None
+    return text if pattern.fullmatch(text) else None
+
+
+def read_looks(item: ItemDraft, findings: Findings) -> None:
+    looks = []
+    for word in item.row.get("appearance").split():
+        if word.lower() in PLACES:
+            continue
+        if word.lower().startswith(("search(", "image-map")):
+            item.row.refuse(findings, "appearance", "needs another file", word)
+            continue
+        look, kinds = LOOKS.get(_without_number(word.lower()), ("", ()))
+        if item.kind in kinds:
+            looks.append(look)
+        else:
+            item.row.warn(findings, "appearance", "ignored", word)
+    if looks:
+        item.rules["appearance"] = list(dict.fromkeys(looks))
+
+
+def _without_number(word: str) -> str:
+    return re.sub(r"-\d+$", "", word)
+
+
+def read_parameters(item: ItemDraft, findings: Findings) -> None:
+    row, text = item.row, item.row.get("parameters")
+    try:
+        given = parse_parameters(text, row.number)
+    except PyXFormError:
+        reason = "parameters are written as name=value, with spaces between them"
+        row.refuse(findings, "parameters", reason)
+        return
+    if item.kind in SELECTS:
+        _read_order(item, given, findings)
+    elif item.kind == "range":
+        _read_range(item, given, findings)
+    elif item.kind == "text" and given.pop("rows", ""):
+        looks = item.rules.setdefault("appearance", [])
+        looks += ["multiline"] * ("multiline" not in looks)
+    for name in given:
+        row.warn(findings, "parameters", "unknown parameter: ignored", name)
+
+
+def _read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
+    randomize, seed = given.pop("randomize", "false"), given.pop("seed", "")
+    if randomize not in ("true", "false"):
+        item.row.refuse(findings, "parameters", "randomize is true or false", randomize)
+    if randomize == "true":
+        item.rules["randomize"] = True
+    elif seed:
+        item.row.refuse(findings, "parameters", "a seed needs randomize=true", seed)
+    if INTEGER.fullmatch(seed):
+        item.rules["seed"] = int(seed)
+    elif seed.startswith("${"):
+        reason = "ignored: each respondent's order stays the same without a seed"
+        item.row.warn(findings, "parameters", reason, seed)
+    elif seed:
+        item.row.refuse(findings, "parameters", "a seed is a whole number", seed)
+
+
+def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
+    scale = {
+        "start": given.pop("start", "1"),
+        "end": given.pop("end", "10"),
+        "step": given.pop("step", "1"),
+    }
+    if not all(DECIMAL.fullmatch(number) for number in scale.values()):
+        reason = "start, end and step are numbers of at most ten decimals"
+    elif Decimal(scale["start"]) >= Decimal(scale["end"]):
+        reason = "start must be less than end"
+    elif Decimal(scale["step"]) <= 0:
+        reason = "step must be more than zero"
+    elif _steps(scale) < 1:
+        reason = "step is wider than the range"
+    elif _steps(scale) > MAX_STEPS:
+        reason = f"more than {MAX_STEPS:,} steps"
+    else:
+        item.rules["range"] = scale
+        return
+    item.row.refuse(findings, "parameters", reason)
+
+
+def _steps(scale: dict[str, str]) -> Decimal:
+    width = Decimal(scale["end"]) - Decimal(scale["start"])
+    return width / Decimal(scale["step"])
