@@ -1,0 +1,57 @@
+"""Checkouts to run the commands in, apart from the one under test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provisioning.commands import ROOT
+from provisioning.environment import PRODUCTION, TESTS, stamp_of
+
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "collected")
+
+
+@pytest.fixture
+def bare_checkout(tmp_path: Path) -> Path:
+    """As cloned: without `.venv`. Its path has a space in it."""
+    return shutil.copytree(ROOT, tmp_path / "a checkout", ignore=LEFT_OUT)
+
+
+@pytest.fixture
+def checkout(bare_checkout: Path) -> Path:
+    """With a complete `.venv`, borrowed from the tests that run here."""
+    venv = bare_checkout / ".venv"
+    (venv / "installed").mkdir(parents=True)
+    for borrowed in ("bin", "lib"):
+        (venv / borrowed).symlink_to(Path(sys.prefix) / borrowed)
+    shutil.copy(Path(sys.prefix) / "pyvenv.cfg", venv)
+    for requirements in (PRODUCTION, TESTS):
+        (venv / "installed" / stamp_of(requirements).name).touch()
+    return bare_checkout
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's, without what would lead the commands elsewhere."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GROUNDSWELL_", "PIP_", "DJANGO_"))
+    }
+    return {**kept, **changes}
+
+
+def run(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [checkout / "provisioning" / command[0], *command[1:]],
+        cwd="/",
+        env=environment(**changes),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )

@@ -1,0 +1,81 @@
+"""The private servers come up as they should, and always go away."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import psycopg2
+import pytest
+
+from provisioning.servers import private_servers
+from provisioning.tests.conftest import environment
+
+pytestmark = pytest.mark.once
+
+
+def asked(folder: Path, port: int, question: str) -> str:
+    connection = psycopg2.connect(
+        host=str(folder), port=port, user="groundswell", dbname="groundswell"
+    )
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(question)
+            return cursor.fetchone()[0]
+    finally:
+        connection.close()
+
+
+def at_work_in(folder: Path) -> list[str]:
+    return [
+        process.info["name"]
+        for process in psutil.process_iter(["name", "cmdline"])
+        if any(str(folder) in part for part in process.info["cmdline"] or ())
+    ]
+
+
+def test_a_commit_is_on_disk_and_timeouts_come_with_the_role():
+    with private_servers() as folder:
+        for setting, value in {
+            "fsync": "on",
+            "synchronous_commit": "on",
+            "data_checksums": "on",
+            "lock_timeout": "1s",
+            "statement_timeout": "3s",
+            "timezone": "UTC",
+            "listen_addresses": "",
+        }.items():
+            assert asked(folder, 6432, f"SHOW {setting}") == value, setting
+        assert len(at_work_in(folder)) >= 4
+    assert not folder.exists()
+    assert at_work_in(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_server_outlives_the_command(checkout, number):
+    process = subprocess.Popen(
+        [checkout / "provisioning" / "test", "--servers"],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        line = process.stdout.readline()
+        folder = Path(line.removeprefix("export GROUNDSWELL_TEST_SERVERS=").strip())
+        assert len(at_work_in(folder)) >= 4
+        process.send_signal(number)
+        status = process.wait(timeout=30)
+
+    for _ in range(100):
+        if not at_work_in(folder):
+            break
+        time.sleep(0.1)
+    assert at_work_in(folder) == []
+    if number == signal.SIGKILL:
+        subprocess.run(["rm", "-r", folder], check=True)
+    else:
+        assert (status, folder.exists()) == (0, False)
