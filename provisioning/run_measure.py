@@ -96,7 +96,7 @@ def _served(environment: dict[str, str]) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         port = listener.getsockname()[1]
         server = subprocess.Popen(
-            [PYTHON, "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
+            [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
             + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
             + [f"--bind=fd://{listener.fileno()}"],
             cwd=ROOT,

@@ -52,7 +52,8 @@ def _add_partition(administration_id: int) -> None:
                 LIKE survey_response INCLUDING ALL,
                 CONSTRAINT of_one_administration CHECK (administration_id = {number})
             );
-            ALTER TABLE survey_response ATTACH PARTITION {name} FOR VALUES IN ({number});
+            ALTER TABLE survey_response
+                ATTACH PARTITION {name} FOR VALUES IN ({number});
             ALTER TABLE {name} DROP CONSTRAINT of_one_administration;
             """
         )

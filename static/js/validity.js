@@ -72,7 +72,7 @@ function summaryLine(section, { name, message }, goTo) {
 
 function labelOf(section, name) {
   const element = itemElement(section, name);
-  const label = element.querySelector(".label-text, legend, label");
+  const label = element.querySelector(".label-text") ?? element.querySelector("legend, label");
   return (label?.textContent ?? name).trim();
 }
 

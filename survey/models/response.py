@@ -25,7 +25,8 @@ class Response(models.Model):
     item_id = models.BigIntegerField()
     state = models.CharField(max_length=1, choices=State)
     # One text for every kind; several options are joined by a space.
-    value = models.TextField(null=True)
+    # Null where nothing was answered, so that a blank is never a value.
+    value = models.TextField(null=True)  # noqa: DJ001
     revision = models.BigIntegerField()
     saved_at = models.DateTimeField()
 

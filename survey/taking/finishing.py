@@ -2,7 +2,8 @@
 
 The review reads every answer and applies every rule. What it saw is signed
 and comes back with the POST, so that finishing is one statement: it holds
-only while the stored answers are still those that were reviewed.
+only while the stored answers are still those that were reviewed. (A save that
+is in flight in that very moment is waited for and kept, without a review.)
 """
 
 from __future__ import annotations

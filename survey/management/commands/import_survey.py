@@ -84,9 +84,7 @@ def summary(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _as_json(
-    reading: Reading, survey: Survey | None, problems: list[Problem]
-) -> str:
+def _as_json(reading: Reading, survey: Survey | None, problems: list[Problem]) -> str:
     told: dict[str, Any] = {
         "imported": survey is not None,
         "problems": [_problem_as_json(problem) for problem in problems],

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from survey.models import Respondent, Response
+from survey.models import Respondent
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
 
