@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ FLAGS = [
     "--disable-gpu",
     "--no-first-run",
     "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
 ]
 STATIC = Path(settings.BASE_DIR, "static")
 MODELS = Path(__file__).parent
@@ -58,8 +61,12 @@ def modules_served() -> Iterator[str]:
 
 @contextmanager
 def chromium_open() -> Iterator[Browser]:
+    """One for a whole run, since Playwright starts only once in a thread."""
     path = shutil.which("chromium")
     assert path, "Chromium is missing; provisioning/test installs it."
+    # Its loop stays in this thread, and Django would take every test after
+    # this for asynchronous code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser

@@ -12,6 +12,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
+from playwright.sync_api import Browser as ChromiumBrowser
 
 from accounts.models import District, School
 from survey.administrations import open_administration
@@ -28,6 +29,7 @@ from survey.models import (
 )
 from survey.rosters.codes import code_for, current_version, digest_for
 from survey.taking.published import forget_published
+from survey.tests.chromium import chromium_open, modules_served
 from survey.tests.flushing import flush_thaws  # noqa: F401
 
 AGREE = [
@@ -75,6 +77,19 @@ def nothing_remembered() -> Iterator[None]:
     cache.clear()
     yield
     forget_published()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[ChromiumBrowser]:
+    with chromium_open() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def modules() -> Iterator[str]:
+    """Where a bare server on loopback has the browser's modules."""
+    with modules_served() as address:
+        yield address
 
 
 @pytest.fixture

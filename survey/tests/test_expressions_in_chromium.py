@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from random import Random
 
 import pytest
-from django.conf import settings as django_settings
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from survey.expressions import Context, evaluate, text
 from survey.patterns import PatternError, matches, portable
@@ -34,14 +28,6 @@ from survey.tests.test_expressions import (
 )
 from survey.tests.test_rules import DEFINITION, clock_of, expected
 from survey.tests.test_rules import VECTORS as RULES_VECTORS
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-ROOT = Path(django_settings.BASE_DIR, "static")
 
 EVALUATE = """async (batch) => {
   const { evaluate } = await import("/js/expressions.js");
@@ -89,40 +75,12 @@ SHUFFLE = """async (batch) => {
 }"""
 
 
-class Handler(SimpleHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path != "/":
-            return super().do_GET()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><title>Vectors</title>")
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    handler = partial(Handler, directory=str(ROOT))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def page(address: str) -> Iterator[Page]:
-    path = shutil.which("chromium")
-    assert path, "Chromium is missing; provisioning/test installs it."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        page = browser.new_page()
-        page.goto(address)
-        yield page
-        browser.close()
+def page(chromium: Browser, modules: str) -> Iterator[Page]:
+    page = chromium.new_page()
+    page.goto(modules)
+    yield page
+    page.close()
 
 
 def in_browser(page, script, batch):
@@ -252,11 +210,8 @@ def test_a_catastrophic_pattern_is_answered_at_once_in_the_browser(page):
 def test_twin_the_same_pattern_hangs_the_browsers_own_engine(page):
     """In a worker, which can be ended; a tab could not."""
     script = """async (pairs) => {
-      const code = `onmessage = ({ data: [value, pattern] }) =>
-        postMessage(new RegExp("^(?:" + pattern + ")$", "u").test(value));`;
-      const source = URL.createObjectURL(new Blob([code]));
       const ask = async (pair) => {
-        const worker = new Worker(source);
+        const worker = new Worker("/models/own_engine.js");
         const answer = new Promise((resolve) => {
           worker.onmessage = ({ data }) => resolve(data);
           worker.onerror = ({ message }) => resolve(message);

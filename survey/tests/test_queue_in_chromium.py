@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
-
-from survey.tests.chromium import chromium_open, modules_served
+from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.once
 
@@ -35,11 +33,11 @@ SCRIPT = """async (body) => {
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with modules_served() as address, chromium_open() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        yield page
+def page(chromium: Browser, modules: str) -> Iterator[Page]:
+    page = chromium.new_page()
+    page.goto(modules)
+    yield page
+    page.close()
 
 
 @pytest.fixture

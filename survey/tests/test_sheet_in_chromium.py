@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from survey.taking import content, messages
-from survey.tests.chromium import chromium_open, modules_served
 
 pytestmark = pytest.mark.once
 
@@ -149,23 +148,11 @@ class Shown:
         self.item(name).locator(f'input[value="{value}"]').click()
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with chromium_open() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with modules_served() as address:
-        yield address
-
-
 @pytest.fixture
-def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
+def show(chromium: Browser, modules: str) -> Iterator[Callable[..., Shown]]:
     page = chromium.new_page()
     page.set_default_timeout(5000)
-    page.goto(address)
+    page.goto(modules)
     yield Shown(page).show
     page.close()
 

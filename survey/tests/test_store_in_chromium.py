@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from survey.tests.chromium import chromium_open, modules_served
-
 pytestmark = pytest.mark.once
 
 # Maya's key and another child's: 32 bytes in base64url, without padding.
@@ -40,21 +38,9 @@ HELPERS = """
 """
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with modules_served() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with chromium_open() as browser:
-        yield browser
-
-
 @pytest.fixture
-def device(chromium: Browser, address: str) -> Iterator[BrowserContext]:
-    context = chromium.new_context(base_url=address)
+def device(chromium: Browser, modules: str) -> Iterator[BrowserContext]:
+    context = chromium.new_context(base_url=modules)
     yield context
     context.close()
 
@@ -154,8 +140,9 @@ def test_records_cannot_be_exchanged_between_pages(device):
         const [row] = await rows();
         const request = indexedDB.open("groundswell", 1);
         await new Promise((resolve) => (request.onsuccess = resolve));
-        const kept = request.result.transaction("kept", "readwrite").objectStore("kept");
-        await new Promise((resolve) => (kept.put({ ...row, page: 4 }).onsuccess = resolve));
+        const change = request.result.transaction("kept", "readwrite");
+        const put = change.objectStore("kept").put({ ...row, page: 4 });
+        await new Promise((resolve) => (put.onsuccess = resolve));
         """,
     )
     assert run(first, "return (await rows()).length;") == 2
@@ -250,7 +237,9 @@ def test_a_full_disk_is_noticed(device):
         const opened = await store.openStore({{
           tag: "maya", key: "{KEY}", digest: "d1", changed: () => (told += 1),
         }});
-        IDBObjectStore.prototype.put = () => {{ throw new DOMException("", "QuotaExceededError"); }};
+        IDBObjectStore.prototype.put = () => {{
+          throw new DOMException("", "QuotaExceededError");
+        }};
         await opened.write(1, {{}});
         return [opened.durable, told];
         """,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,28 +10,13 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
 from survey.tests.browser.serving import ROOT, Server
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PHONE = {"width": 360, "height": 740}
 TABLET = {"width": 768, "height": 1024}
 LAPTOP = {"width": 1280, "height": 800}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def database_beside_playwright() -> None:
-    # Playwright's loop runs in this thread, and Django would take the test
-    # for asynchronous code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 
 @pytest.fixture(scope="session")
@@ -58,16 +42,6 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             capture_output=True,
         )
     return folder
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    assert path, "Chromium is missing; provisioning/test installs it."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
