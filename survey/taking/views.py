@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection
 from django.http import (
     Http404,
     HttpRequest,
@@ -27,6 +23,7 @@ from survey.taking.admission import Admitted, NotAdmitted, admit
 from survey.taking.checking import check_page
 from survey.taking.finishing import finish, review
 from survey.taking.published import Published, SurveyNotFound, published_survey
+from survey.taking.retrying import come_again, retried
 from survey.taking.saving import Outcome, Receipt, save_page
 from survey.taking.session import Taking, taking_of
 from survey.taking.taken import (
@@ -34,41 +31,21 @@ from survey.taking.taken import (
     Taken,
     taken_so_far,
 )
-from survey.taking.wire import PERSON_HEADER, BadRequest, check_origin, read_save
-
-View = Callable[..., HttpResponse]
+from survey.taking.wire import (
+    PERSON_HEADER,
+    BadRequest,
+    check_origin,
+    read_save,
+    wants_json,
+)
 
 YEAR = 365 * 24 * 60 * 60
-
-
-def _retried(view: View) -> View:
-    """Send a statement again over a fresh connection, once.
-
-    The pool may have closed a kept connection, and asking before each save
-    whether it lives would cost a round trip. Sending a page twice is safe:
-    its revision makes the second a retry. A database that is away or slow is
-    503, and the browser keeps the answers and comes again.
-    """
-
-    @wraps(view)
-    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            try:
-                return view(request, *args, **kwargs)
-            except (OperationalError, InterfaceError):
-                if not _connection_was_lost():
-                    raise
-                return view(request, *args, **kwargs)
-        except (OperationalError, InterfaceError):
-            return _come_again(request, "database")
-
-    return retried
 
 
 @never_cache
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
-@_retried
+@retried
 def survey_login(request: HttpRequest) -> HttpResponse:
     """A code becomes a person; always asks, whoever sat here before.
 
@@ -82,14 +59,14 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         return _refuse_code(request, refused)
     taking = _taking_for(admitted, request.POST.get("language", ""))
     session.begin(request, taking)
-    if _wants_json(request):
+    if wants_json(request):
         return JsonResponse({"tag": taking.tag, "csrf": get_token(request)})
     return redirect("survey_complete" if admitted.completed else "survey_display")
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
-@_retried
+@retried
 def survey_display(request: HttpRequest) -> HttpResponse:
     """The shell, or only its data for a tab that goes on. 1 read, 1 session read."""
     taking = taking_of(request)
@@ -102,7 +79,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return _session_over(request, gone.reason)
     language = shell.language_of(request, taking, published)
     data = shell.take(request, taking, published, taken, language)
-    if _wants_json(request):
+    if wants_json(request):
         if taken.completed_at:
             return JsonResponse({"error": "finished"}, status=409)
         return JsonResponse(data)
@@ -111,19 +88,13 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "survey/survey_display.html",
-        {
-            "words": messages.words(language),
-            "language": language,
-            "direction": messages.direction(language),
-            "title": published.title_in(language),
-            "take": data,
-        },
+        {**_frame(published, language), "take": data},
     )
 
 
 @csrf_exempt
 @require_POST
-@_retried
+@retried
 def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
     """Save one page. 1 statement, 1 session read; 2 statements when refused."""
     now = timezone.localtime()
@@ -160,7 +131,7 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
     return _reply(request, receipt, save.revision, len(rows))
 
 
-@_retried
+@retried
 def survey_content(
     request: HttpRequest, digest: str, renderer: str, language: str, n: int
 ) -> HttpResponse:
@@ -187,7 +158,7 @@ def survey_content(
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-@_retried
+@retried
 def survey_complete(request: HttpRequest) -> HttpResponse:
     """GET reviews or thanks, 1 read. POST finishes, 1 write, 1 session write."""
     taking = taking_of(request)
@@ -201,7 +172,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         taken = taken_so_far(taking, published)
     except NoLongerTaking as gone:
         if gone.reason == "closed":
-            return _show_closed(request, taking, published)
+            return _render_complete(request, taking, published, closed=True)
         return _session_over(request, gone.reason)
     return _show_review(request, taking, published, taken)
 
@@ -231,7 +202,7 @@ def _refuse_code(request: HttpRequest, refused: NotAdmitted) -> HttpResponse:
         with translation.override(language):
             moment = timezone.localtime(refused.moment)
             message = message.format(date=date_format(moment, "DATETIME_FORMAT"))
-    if _wants_json(request):
+    if wants_json(request):
         return JsonResponse({"error": refused.key, "message": message}, status=422)
     return _ask_for_code(request, error=message, code=request.POST.get("code", ""))
 
@@ -240,7 +211,7 @@ def _ask_for_code(
     request: HttpRequest, *, error: str = "", code: str = ""
 ) -> HttpResponse:
     language = _login_language(request)
-    if _wants_json(request) and not error:
+    if wants_json(request) and not error:
         return JsonResponse({"csrf": get_token(request)})
     return render(
         request,
@@ -283,30 +254,9 @@ def _reply(
         at = receipt.saved_at.isoformat(timespec="seconds")
         return JsonResponse({"saved": saved, "revision": revision, "at": at})
     if receipt.outcome is Outcome.UNCERTAIN:
-        return _come_again(request, "again")
+        return come_again(request, "again")
     status, error = REPLIES[receipt.outcome]
     return JsonResponse({"error": error}, status=status)
-
-
-def _come_again(request: HttpRequest, key: str) -> HttpResponse:
-    is_program = _wants_json(request) or request.content_type == "application/json"
-    response = (
-        JsonResponse({"error": key}, status=503)
-        if is_program
-        else render(request, "503.html", status=503)
-    )
-    # Spread, so that a school does not come back in the same second.
-    response["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
-    return response
-
-
-def _connection_was_lost() -> bool:
-    lost = connection.connection is None or bool(
-        getattr(connection.connection, "closed", False)
-    )
-    if lost:
-        connection.close()
-    return lost
 
 
 # Finishing
@@ -315,7 +265,6 @@ def _connection_was_lost() -> bool:
 def _show_review(
     request: HttpRequest, taking: Taking, published: Published, taken: Taken
 ) -> HttpResponse:
-    language = shell.language_of(request, taking, published)
     now = timezone.localtime()
     seen = review(
         taking,
@@ -323,53 +272,49 @@ def _show_review(
         taken,
         today=now.date().isoformat(),
         now=now.isoformat(timespec="seconds"),
-        language=language,
+        language=shell.language_of(request, taking, published),
     )
-    return render(
+    return _render_complete(
         request,
-        "survey/survey_complete.html",
-        {
-            "words": messages.words(language),
-            "language": language,
-            "direction": messages.direction(language),
-            "languages": published.definition["languages"],
-            "title": published.title_in(language),
-            "missing": seen.gaps,
-            "reviewed": seen.reviewed,
-            "finished_at": taken.completed_at,
-            "pages": seen.pages,
-            "tag": taking.tag,
-        },
+        taking,
+        published,
+        missing=seen.gaps,
+        reviewed=seen.reviewed,
+        finished_at=taken.completed_at,
+        pages=seen.pages,
+        tag=taking.tag,
     )
 
 
-def _show_closed(
-    request: HttpRequest, taking: Taking, published: Published
+def _render_complete(
+    request: HttpRequest, taking: Taking, published: Published, **context: Any
 ) -> HttpResponse:
-    language = shell.language_of(request, taking, published)
     return render(
         request,
         "survey/survey_complete.html",
         {
-            "words": messages.words(language),
-            "language": language,
-            "direction": messages.direction(language),
+            **_frame(published, shell.language_of(request, taking, published)),
             "languages": published.definition["languages"],
-            "title": published.title_in(language),
-            "closed": True,
+            **context,
         },
     )
+
+
+def _frame(published: Published, language: str) -> dict[str, Any]:
+    """What every page of a survey needs around its content."""
+    return {
+        "words": messages.words(language),
+        "language": language,
+        "direction": messages.direction(language),
+        "title": published.title_in(language),
+    }
 
 
 # Shared
 
 
-def _wants_json(request: HttpRequest) -> bool:
-    return request.headers.get("Accept", "") == "application/json"
-
-
 def _session_over(request: HttpRequest, reason: str = "session") -> HttpResponse:
-    if _wants_json(request):
+    if wants_json(request):
         status = 401 if reason in ("session", "reissued") else 409
         return JsonResponse({"error": reason}, status=status)
     closed = reason == "closed"

@@ -80,3 +80,7 @@ def _read_json(request: HttpRequest) -> object:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def wants_json(request: HttpRequest) -> bool:
+    return request.headers.get("Accept", "") == "application/json"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from survey.models import Respondent, Response
-from survey.taking import views
+from survey.taking import retrying, views
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -390,7 +390,7 @@ if connection.vendor == "postgresql":
     @pytest.mark.django_db(transaction=True)
     def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
         """The twin."""
-        monkeypatch.setattr(views, "_connection_was_lost", lambda: False)
+        monkeypatch.setattr(retrying, "_connection_was_lost", lambda: False)
         browser.log_in(maya)
         base = browser.shell()["revision"]
         tag = browser.session["taking"]["tag"]

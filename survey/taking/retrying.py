@@ -1,0 +1,61 @@
+"""When the database is away: once more, and then later."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from survey.taking.wire import wants_json
+
+View = Callable[..., HttpResponse]
+
+
+def retried(view: View) -> View:
+    """Send a statement again over a fresh connection, once.
+
+    The pool may have closed a kept connection, and asking before each save
+    whether it lives would cost a round trip. Sending a page twice is safe:
+    its revision makes the second a retry. A database that is away or slow is
+    503, and the browser keeps the answers and comes again.
+    """
+
+    @wraps(view)
+    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            try:
+                return view(request, *args, **kwargs)
+            except (OperationalError, InterfaceError):
+                if not _connection_was_lost():
+                    raise
+                return view(request, *args, **kwargs)
+        except (OperationalError, InterfaceError):
+            return come_again(request, "database")
+
+    return retried
+
+
+def come_again(request: HttpRequest, key: str) -> HttpResponse:
+    is_program = wants_json(request) or request.content_type == "application/json"
+    response = (
+        JsonResponse({"error": key}, status=503)
+        if is_program
+        else render(request, "503.html", status=503)
+    )
+    # Spread, so that a school does not come back in the same second.
+    response["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
+    return response
+
+
+def _connection_was_lost() -> bool:
+    lost = connection.connection is None or bool(
+        getattr(connection.connection, "closed", False)
+    )
+    if lost:
+        connection.close()
+    return lost
