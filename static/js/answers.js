@@ -72,10 +72,12 @@ export function formProblem(item, text) {
 }
 
 function rangeProblem({ range }, text) {
-  const [value, start, end, step] = [text, range.start, range.end, range.step].map(Number);
-  const steps = (value - start) / step;
+  const { start, end, step } = range;
+  const value = Number(text);
+  const steps = (value - Number(start)) / Number(step);
   const onStep = Math.abs(steps - Math.round(steps)) < 1e-6;
-  return value >= start && value <= end && onStep ? null : "out_of_range";
+  const inside = value >= Number(start) && value <= Number(end);
+  return inside && onStep ? null : "out_of_range";
 }
 
 // Controls
@@ -104,12 +106,13 @@ function sound(text) {
 }
 
 function isChoice(controls) {
-  return controls.some((control) => control.type === "radio" || control.type === "checkbox");
+  return controls.some(({ type }) => type === "radio" || type === "checkbox");
 }
 
 // Randomised options stand in another order than they are stored in.
 function readChoice(controls, item, values) {
-  const chosen = controls.filter((control) => control.checked).map((control) => control.value);
+  const checked = controls.filter((control) => control.checked);
+  const chosen = checked.map((control) => control.value);
   if (item.kind !== "select_multiple") return chosen[0] ?? "";
   return values.filter((value) => chosen.includes(value)).join(" ");
 }
@@ -131,7 +134,9 @@ export function writeItem(element, item, text, unanswered) {
 
 function writeRange(element, control, text, unanswered) {
   if (text !== "") control.value = text;
-  for (const marked of [control, element]) marked.classList.toggle("untouched", text === "");
+  for (const marked of [control, element]) {
+    marked.classList.toggle("untouched", text === "");
+  }
   const output = element.querySelector(".range-value");
   if (output) output.textContent = text;
   if (text === "") control.setAttribute("aria-valuetext", unanswered);

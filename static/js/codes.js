@@ -24,5 +24,6 @@ export function groupWhileTyping(field) {
 // A code that is too long or has strange signs is left for the server, which
 // says what is wrong with it.
 function keepsEverything(typed) {
-  return /^[\sA-Za-z0-9-]*$/.test(typed) && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
+  const isPlain = /^[\sA-Za-z0-9-]*$/.test(typed);
+  return isPlain && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
 }

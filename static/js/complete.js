@@ -8,8 +8,8 @@ const LOOK_AGAIN = 2000;
 
 function showLocalTimes(language) {
   for (const element of document.querySelectorAll("time[datetime]")) {
-    const format = { hour: "numeric", minute: "2-digit" };
-    if (element.dataset.format === "datetime") Object.assign(format, { dateStyle: undefined, day: "numeric", month: "long" });
+    const day = element.dataset.format === "datetime" ? { day: "numeric", month: "long" } : {};
+    const format = { ...day, hour: "numeric", minute: "2-digit" };
     element.textContent = localTime(element.dateTime, language, format);
   }
 }
@@ -21,7 +21,7 @@ function keepLanguage(language) {
   }
 }
 
-function showWaiting(form, count) {
+function showWaiting(count) {
   const waiting = document.getElementById("waiting");
   const button = document.getElementById("finish-button");
   const text = count === 1 ? waiting.dataset.one : waiting.dataset.many;
@@ -33,7 +33,7 @@ function showWaiting(form, count) {
 // Another tab may still be sending, so the count is taken again.
 async function watchWaiting(form) {
   const count = await countKept(form.dataset.tag);
-  showWaiting(form, count);
+  showWaiting(count);
   if (count) setTimeout(() => watchWaiting(form), LOOK_AGAIN);
 }
 

@@ -23,6 +23,6 @@ function sameAnswer(one, two) {
 // One text for the same answers, whoever made it. Not by way of an object:
 // an item may be called "__proto__".
 export function textOfAnswers(answers) {
-  const parts = [...answers].map(([name, answer]) => [name, answer].map((part) => JSON.stringify(part)).join(":"));
+  const parts = [...answers].map((pair) => pair.map((part) => JSON.stringify(part)).join(":"));
   return `{${parts.join(",")}}`;
 }

@@ -16,7 +16,8 @@ function decodeItem(item) {
 }
 
 export function rememberPlace({ page, tag, language, replace }) {
-  const address = `${location.pathname}${withLanguage(location.search, language)}#page-${page}`;
+  const search = withLanguage(location.search, language);
+  const address = `${location.pathname}${search}#page-${page}`;
   // Without answers: the history is open to the next person at this computer.
   const state = { page, tag };
   if (replace) history.replaceState(state, "", address);

@@ -65,7 +65,8 @@ export class Pages {
         signal: abort.signal,
       });
       if (response.status !== 200) throw new Error(`Page ${n}: ${response.status}`);
-      const content = n ? readSection(await response.text(), n) : readOutline(await response.text());
+      const text = await response.text();
+      const content = n ? readSection(text, n) : readOutline(text);
       this.loaded.set(this.nameOf(language, n), content);
       return content;
     } finally {

@@ -200,8 +200,8 @@ export class Queue {
     // An overtaken save may be called superseded by its own successor.
     if (!newest) return undefined;
     // Somebody else saved the very same answers: nothing is left to decide.
-    if (save.kept && save.content === this.knownContent(save.page)) return this.drop(save);
-    return this.halt(outcome);
+    const isSame = save.content === this.knownContent(save.page);
+    return save.kept && isSame ? this.drop(save) : this.halt(outcome);
   }
 
   drop(save) {
@@ -243,7 +243,8 @@ export class Queue {
     const now = this.clock.now();
     this.barred = now + after;
     // Everybody in a school is told the same number of seconds.
-    const spread = Math.max(fullJitter(this.failures, this.random), this.random() * after);
+    const jitter = fullJitter(this.failures, this.random);
+    const spread = Math.max(jitter, this.random() * after);
     this.notBefore = this.barred + spread;
     this.stopTimer();
   }
@@ -271,7 +272,8 @@ export class Queue {
       this.promote(slot, { leaving: true });
       if (slot.save !== before) this.keep(slot);
       const { save } = slot;
-      if (save && !save.refused && !this.flying.has(save)) this.fly(save, { leaving: true });
+      const isIdle = save && !save.refused && !this.flying.has(save);
+      if (isIdle) this.fly(save, { leaving: true });
     }
   }
 

@@ -34,7 +34,8 @@ export class Sheet {
     const item = this.taking.item(name);
     if (!isAnswerable(item)) return;
     const typed = this.taking.mistyped.get(name)?.typed;
-    const text = isComputed(item) ? this.taking.state.values[name] : this.taking.given[name];
+    const { state, given } = this.taking;
+    const text = isComputed(item) ? state.values[name] : given[name];
     writeItem(element, item, typed ?? text ?? "", this.words.say("not_answered"));
   }
 
@@ -62,7 +63,8 @@ export class Sheet {
 
   filterOptions(element, name) {
     const { outline, state } = this.taking;
-    const offered = new Set(offeredOptions(outline, state, name).map(({ value }) => value));
+    const options = offeredOptions(outline, state, name);
+    const offered = new Set(options.map(({ value }) => value));
     for (const option of element.querySelectorAll("[data-value]")) {
       option.hidden = !offered.has(option.dataset.value);
       // Safari shows a hidden <option> all the same.
@@ -75,8 +77,8 @@ export class Sheet {
     const required = isRequired(outline, state, name);
     const mark = element.querySelector(".required-mark");
     if (mark) mark.hidden = !required;
-    const marked = element.getAttribute("role") === "radiogroup" ? [element] : controlsOf(element);
-    for (const part of marked) {
+    const isGroup = element.getAttribute("role") === "radiogroup";
+    for (const part of isGroup ? [element] : controlsOf(element)) {
       if (part.type !== "checkbox") part.setAttribute("aria-required", String(required));
     }
   }
@@ -99,7 +101,7 @@ export class Sheet {
   // A scale stands in the middle before anybody answered: choosing the middle
   // changes nothing, so that only the touch tells.
   touch(target) {
-    if (target.type === "range" && target.classList.contains("untouched")) this.read(target);
+    if (target.matches("input[type=range].untouched")) this.read(target);
   }
 
   read(target) {

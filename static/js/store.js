@@ -62,7 +62,8 @@ export class KeptStore {
   }
 
   erase(tab, page) {
-    return inKept(this.database, "readwrite", (kept) => kept.delete([this.tag, tab, page]));
+    const key = [this.tag, tab, page];
+    return inKept(this.database, "readwrite", (kept) => kept.delete(key));
   }
 
   // Resolves when everything asked for so far is on disk.
@@ -106,7 +107,8 @@ export class KeptStore {
     rows.sort((one, two) => one.time - two.time);
     for (const row of rows) {
       if (row.digest !== this.digest || isTooOld(row, this.clock.now())) continue;
-      const record = await unseal(this.secret, this.boundTo(row.page), row).catch(() => null);
+      const opened = unseal(this.secret, this.boundTo(row.page), row);
+      const record = await opened.catch(() => null);
       if (record !== null) await found(row.page, record);
       // What this person's own key does not open, nothing will.
       if (this.durable) await this.erase(tab, row.page);

@@ -24,6 +24,8 @@ const TURN_TAKES = 400;
 // Ways in which saving ends for this tab, so that going on would be in vain.
 const FINAL = ["superseded", "person", "finished", "closed", "withdrawn"];
 
+const PIPE = /\$\{\s*([^\s{}]+)\s*\}/g;
+
 class Take {
   constructor(shell) {
     this.shell = shell;
@@ -211,7 +213,8 @@ class Take {
     const { taking, current: n, words } = this;
     const total = taking.count();
     document.getElementById("progress").value = n;
-    document.getElementById("progress-text").textContent = words.say("page_of", { n, total });
+    const progress = words.say("page_of", { n, total });
+    document.getElementById("progress-text").textContent = progress;
     this.backButton.hidden = taking.before(n) === null;
     this.backButton.textContent = words.say("back");
     this.nextButton.hidden = false;
@@ -220,7 +223,8 @@ class Take {
 
   // Says so when a page takes long, and hands back a way to stop.
   showLoading() {
-    const wait = this.clock.after(LOADING_SHOWS_AFTER, () => this.writeLoading("loading"));
+    const write = () => this.writeLoading("loading");
+    const wait = this.clock.after(LOADING_SHOWS_AFTER, write);
     const worry = this.worry();
     return () => {
       this.clock.cancel(wait);
@@ -229,7 +233,8 @@ class Take {
   }
 
   worry() {
-    const timer = this.clock.after(LOADING_WORRIES_AFTER, () => this.writeLoading("load_failed"));
+    const write = () => this.writeLoading("load_failed");
+    const timer = this.clock.after(LOADING_WORRIES_AFTER, write);
     return () => this.clock.cancel(timer);
   }
 
@@ -318,17 +323,20 @@ class Take {
 
   showProblems(problems) {
     const { section, taking } = this.sheet;
+    const pipe = (text) => this.piped(text);
     const told = problems.map(({ name, key }) => ({
       name,
-      message: problemMessage(key, taking.item(name), this.words, (text) => this.piped(text)),
+      message: problemMessage(key, taking.item(name), this.words, pipe),
     }));
-    const summary = showProblems(section, told, this.words, (name) => focusItem(section, name));
+    const goTo = (name) => focusItem(section, name);
+    const summary = showProblems(section, told, this.words, goTo);
     summary.scrollIntoView({ block: "center" });
     summary.focus({ preventScroll: true });
   }
 
-  piped(text) {
-    return (text ?? "").replace(/\$\{\s*([^\s{}]+)\s*\}/g, (_, name) => this.taking.state.values[name] ?? "");
+  piped(text = "") {
+    const { values } = this.taking.state;
+    return text.replace(PIPE, (_, name) => values[name] ?? "");
   }
 
   // The review
@@ -392,10 +400,13 @@ class Take {
     if (halted.kind === "session") {
       notice.ask = (code) => this.logIn(code);
     } else if (halted.error === "superseded") {
-      notice.buttons = [{ label: words.say("continue_here"), run: () => this.continueHere() }];
+      const run = () => this.continueHere();
+      notice.buttons = [{ label: words.say("continue_here"), run }];
     } else if (halted.error === "person") {
-      notice.buttons = [{ label: words.say("log_in_again"), run: () => this.startOver() }];
+      const run = () => this.startOver();
+      notice.buttons = [{ label: words.say("log_in_again"), run }];
     } else {
+      notice.text += ` ${words.say("cannot_save")}`;
       notice.code = this.teacherCode(halted.error[0].toUpperCase());
     }
     return notice;
@@ -403,6 +414,7 @@ class Take {
 
   refusedNotice({ page, status }) {
     const { words } = this;
+    const run = () => this.queue.tryRefusedAgain();
     return {
       name: `refused ${page}`,
       state: "stopped",
@@ -410,14 +422,16 @@ class Take {
       title: words.say("cannot_save"),
       text: words.say("page_n", { n: page }),
       code: this.teacherCode(`${status}-${page}`),
-      buttons: [{ label: words.say("try_again"), run: () => this.queue.tryRefusedAgain() }],
+      buttons: [{ label: words.say("try_again"), run }],
     };
   }
 
   waitingNotice() {
     const pending = this.queue.pending();
     const notice = { name: "waiting", state: "waiting", text: "", calls: true };
-    if (!pending) return { ...notice, name: "offline", title: this.words.say("load_failed") };
+    if (!pending) {
+      return { ...notice, name: "offline", title: this.words.say("load_failed") };
+    }
     const title = this.words.count("waiting_saves", pending);
     return { ...notice, title, text: this.words.say("waiting_saves_help") };
   }
@@ -490,8 +504,11 @@ class Take {
     this.sheet = null;
     this.edited.clear();
     this.container.replaceChildren();
-    this.taking?.takeIn([]);
-    if (this.taking) this.taking.answers = Object.create(null);
+    this.queue?.slots.clear();
+    if (!this.taking) return;
+    this.taking.answers = Object.create(null);
+    this.taking.mistyped.clear();
+    this.taking.recompute();
   }
 
   async continueHere() {
@@ -544,7 +561,9 @@ class Take {
     }
     const url = this.shell.urls.renew;
     const { status, reply } = await renewShell({ url, language, fetcher, clock });
-    if (status === 200 && reply.messages) this.reword(new Words(reply.messages, language));
+    if (status === 200 && reply.messages) {
+      this.reword(new Words(reply.messages, language));
+    }
     this.language = language;
     this.taking.outline = await this.pages.outline();
     this.taking.recompute();
@@ -627,11 +646,11 @@ class Take {
 
 // An ISO time with offset, some milliseconds later.
 function movedOn(iso, milliseconds) {
-  const [, sign, hours, minutes] = /([+-])(\d{2}):(\d{2})$/.exec(iso) ?? [null, "+", "0", "0"];
+  const zoned = /([+-])(\d{2}):(\d{2})$/.exec(iso);
+  const [, sign, hours, minutes] = zoned ?? ["", "+", "00", "00"];
   const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -1 : 1);
   const shifted = new Date(Date.parse(iso) + milliseconds + offset * 60000);
-  const zone = `${sign}${hours.padStart(2, "0")}:${minutes.padStart(2, "0")}`;
-  return shifted.toISOString().slice(0, 19) + zone;
+  return `${shifted.toISOString().slice(0, 19)}${sign}${hours}:${minutes}`;
 }
 
 // The shell's data leave the document: it holds the key of the kept answers.

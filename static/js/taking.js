@@ -30,9 +30,7 @@ export class Taking {
   }
 
   item(name) {
-    return Object.prototype.hasOwnProperty.call(this.outline.items, name)
-      ? this.outline.items[name]
-      : undefined;
+    return isOwn(this.outline.items, name) ? this.outline.items[name] : undefined;
   }
 
   set(name, { text, typed, problem }) {
@@ -56,8 +54,9 @@ export class Taking {
   }
 
   withoutUnoffered(given, state) {
-    const names = Object.keys(state.problems).filter((name) => state.problems[name] === "option");
-    const lost = names.filter((name) => !isComputed(this.item(name)));
+    const names = Object.keys(state.problems);
+    const isLost = (name) => state.problems[name] === "option" && !isComputed(this.item(name));
+    const lost = names.filter(isLost);
     if (!lost.length) return given;
     const kept = Object.assign(Object.create(null), given);
     for (const name of lost) {
@@ -78,8 +77,9 @@ export class Taking {
     if (this.defaulted.has(n)) return;
     this.defaulted.add(n);
     for (const name of answerableItems(this.outline, n)) {
-      const open = !this.reached.has(name) && !(name in this.answers) && !this.mistyped.has(name);
-      if (open) this.answers[name] = defaultOf(this.outline, this.state, name);
+      const isTouched = name in this.answers || this.mistyped.has(name);
+      if (isTouched || this.reached.has(name)) continue;
+      this.answers[name] = defaultOf(this.outline, this.state, name);
     }
     this.recompute();
   }
@@ -100,7 +100,8 @@ export class Taking {
 
   // The server refuses a whole page for what the page itself shows to be wrong.
   isRefused(item, problem) {
-    return problem === "option" || (problem === "constraint" && item.local?.includes("constraint"));
+    if (problem === "option") return true;
+    return problem === "constraint" && Boolean(item.local?.includes("constraint"));
   }
 
   // [{name, key}] in the order of the page.
@@ -117,7 +118,8 @@ export class Taking {
     if (!isAnswerable(this.item(name)) || !this.state.relevant[name]) return null;
     const mistyped = this.mistyped.get(name);
     if (mistyped) return mistyped.problem;
-    return formProblem(this.item(name), this.state.values[name]) ?? this.state.problems[name] ?? null;
+    const { values, problems } = this.state;
+    return formProblem(this.item(name), values[name]) ?? problems[name] ?? null;
   }
 
   // Pages
@@ -131,7 +133,8 @@ export class Taking {
   }
 
   visiblePages() {
-    return this.outline.pages.map((_, index) => index + 1).filter((n) => this.isVisible(n));
+    const numbers = this.outline.pages.map((_, index) => index + 1);
+    return numbers.filter((n) => this.isVisible(n));
   }
 
   after(n) {
@@ -144,8 +147,9 @@ export class Taking {
 
   // Null when every visible page was reached.
   firstUnreached() {
-    const open = (n) => answerableItems(this.outline, n).some((name) => !this.reached.has(name));
-    return this.visiblePages().find(open) ?? null;
+    const isOpen = (name) => !this.reached.has(name);
+    const hasOpen = (n) => answerableItems(this.outline, n).some(isOpen);
+    return this.visiblePages().find(hasOpen) ?? null;
   }
 
   // A page whose answers cannot be saved as they stand.
@@ -163,7 +167,11 @@ export class Taking {
 export function contentsByPage(outline, answers) {
   return outline.pages.map((_, index) => {
     const names = answerableItems(outline, index + 1);
-    const rows = names.filter((name) => Object.prototype.hasOwnProperty.call(answers, name));
+    const rows = names.filter((name) => isOwn(answers, name));
     return [index + 1, textOfAnswers(rows.map((name) => [name, answers[name]]))];
   });
+}
+
+function isOwn(object, name) {
+  return Object.prototype.hasOwnProperty.call(object, name);
 }

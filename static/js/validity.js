@@ -25,7 +25,9 @@ export function clearProblem(section, name) {
   element.classList.remove("invalid");
   error.hidden = true;
   error.textContent = "";
-  for (const marked of [element, ...controlsOf(element)]) marked.removeAttribute("aria-invalid");
+  for (const marked of [element, ...controlsOf(element)]) {
+    marked.removeAttribute("aria-invalid");
+  }
 }
 
 function markProblem(section, name, message) {
@@ -41,7 +43,7 @@ function markProblem(section, name, message) {
 // invalid group of check boxes, whose error is told by its description.
 function invalidParts(element) {
   if (element.getAttribute("role") === "radiogroup") return [element];
-  return controlsOf(element).filter((control) => !["radio", "checkbox"].includes(control.type));
+  return controlsOf(element).filter(({ type }) => type !== "radio" && type !== "checkbox");
 }
 
 function summaryOf(section, problems, words, goTo) {
@@ -72,7 +74,8 @@ function summaryLine(section, { name, message }, goTo) {
 
 function labelOf(section, name) {
   const element = itemElement(section, name);
-  const label = element.querySelector(".label-text") ?? element.querySelector("legend, label");
+  const label =
+    element.querySelector(".label-text") ?? element.querySelector("legend, label");
   return (label?.textContent ?? name).trim();
 }
 
@@ -82,7 +85,8 @@ export function itemElement(section, name) {
 
 export function focusItem(section, name) {
   const element = itemElement(section, name);
-  const control = element && controlsOf(element).find((one) => !one.disabled && isShown(one));
+  const controls = element ? controlsOf(element) : [];
+  const control = controls.find((one) => !one.disabled && isShown(one));
   if (!control) return;
   control.focus({ preventScroll: true });
   element.scrollIntoView({ block: "center" });
@@ -95,7 +99,9 @@ function isShown(control) {
 // The words for a problem's key, which is the server's or one of the rules'.
 export function problemMessage(key, item, words, pipe) {
   if (key === "required") return pipe(item.required_message) || words.say("required");
-  if (key === "constraint") return pipe(item.constraint_message) || words.say("constraint_default");
+  if (key === "constraint") {
+    return pipe(item.constraint_message) || words.say("constraint_default");
+  }
   if (key === "option") return words.say("not_an_option");
   if (key === "out_of_range" && item.range) {
     return words.say(key, { min: item.range.start, max: item.range.end });
