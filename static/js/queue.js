@@ -11,11 +11,13 @@ import { mergeAnswers } from "./merging.js";
 export class Queue {
   // send({page, revision, body, leaving}) resolves to an outcome of sending.js
   // store has write(page, record) and remove(page), neither of which rejects
+  // base is where this tab's revisions begin, seen the highest one it was shown
   // known maps a page to the JSON text of the answers that the server holds
   // changed() is called after each change that a person might want to see
-  constructor({ send, store, clock, random, base, known, changed }) {
-    Object.assign(this, { send, store, clock, random, changed });
+  constructor({ send, store, clock, random, base, seen, known, changed }) {
+    Object.assign(this, { send, store, clock, random, base, seen, changed });
     this.next = base;
+    this.acknowledged = new Map();
     this.known = new Map();
     for (const [page, content] of known) this.known.set(page, { revision: 0, content });
     this.slots = new Map();
@@ -78,7 +80,8 @@ export class Queue {
   newSave(page, content) {
     const revision = this.next;
     this.next += 1;
-    return waitingSave(page, revision, content);
+    const seen = Math.max(this.seen, this.acknowledged.get(page) ?? 0);
+    return waitingSave(page, { revision, seen, base: this.base, content });
   }
 
   // Storage holds what the slot holds; an empty slot holds nothing.
@@ -89,7 +92,7 @@ export class Queue {
     }
     return this.store.write(slot.page, {
       before: slot.before,
-      save: slot.save && { revision: slot.save.revision, content: slot.save.content },
+      save: slot.save && wireOf(slot.save),
       later: slot.later,
     });
   }
@@ -106,7 +109,7 @@ export class Queue {
     const restored = { page, save: null, later: slot?.later ?? null, before };
     if (save) {
       this.next = Math.max(this.next, save.revision + 1);
-      restored.save = waitingSave(page, save.revision, save.content);
+      restored.save = waitingSave(page, save);
       restored.save.kept = true;
     } else if (slot?.save) {
       restored.save = slot.save;
@@ -227,6 +230,8 @@ export class Queue {
     this.barred = 0;
     this.stopTimer();
     this.savedAt = at;
+    const earlier = this.acknowledged.get(save.page) ?? 0;
+    this.acknowledged.set(save.page, Math.max(earlier, save.revision));
     const known = this.known.get(save.page);
     if (!known || known.revision < save.revision) {
       this.known.set(save.page, { revision: save.revision, content: save.content });
@@ -309,8 +314,9 @@ export class Queue {
 
   // *Continue here*: `known` is what other tabs and devices saved meanwhile,
   // `base` is above all of it. What the person changed here wins, item by item.
-  rebase(base, known) {
+  rebase({ base, seen, known }) {
     this.next = Math.max(this.next, base);
+    Object.assign(this, { base, seen });
     this.known = new Map();
     for (const [page, content] of known) {
       this.known.set(page, { revision: this.next - 1, content });
@@ -365,11 +371,17 @@ export class Queue {
   }
 }
 
-function waitingSave(page, revision, content) {
-  return { page, revision, content, attempts: 0, kept: false, refused: null };
+function waitingSave(page, save) {
+  return { page, ...save, attempts: 0, kept: false, refused: null };
 }
 
-// Made from revision and content alone, so that a retry is the same to the byte.
-export function bodyOf({ revision, content }) {
-  return `{"revision":${revision},"answers":${content}}`;
+// All that a save's body is made of, so that a retry is the same to the byte.
+// `seen` and `base` tell the server which rows this tab may replace: those it
+// has shown to its person, and its own.
+function wireOf({ revision, seen, base, content }) {
+  return { revision, seen, base, content };
+}
+
+export function bodyOf({ revision, seen, base, content }) {
+  return `{"revision":${revision},"seen":${seen},"base":${base},"answers":${content}}`;
 }

@@ -89,6 +89,7 @@ class Take {
       clock,
       random,
       base: shell.revision,
+      seen: shell.seen,
       known: contentsByPage(outline, answers),
       changed: () => this.update(),
     });
@@ -533,14 +534,14 @@ class Take {
     this.update();
   }
 
-  takeOver({ revision, answers }) {
+  takeOver({ revision, seen, answers }) {
     const { outline } = this.taking;
     if (this.sheet && this.edited.has(this.current)) {
       this.queue.hold(this.current, this.taking.content(this.current));
     }
     this.taking.takeIn(Object.entries(answers));
     const known = contentsByPage(outline, answers);
-    this.queue.rebase(revision, known);
+    this.queue.rebase({ base: revision, seen, known });
     for (const [page] of known) {
       const content = this.queue.unsaved(page);
       if (content) this.taking.takeIn(Object.entries(JSON.parse(content)));

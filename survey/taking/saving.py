@@ -20,6 +20,8 @@ from django.db import connection
 
 # A page that was begun in time may still arrive after the window closed.
 GRACE = timedelta(minutes=10)
+# What a tab has seen that does not say: everything.
+ALL = 2**63 - 1
 
 
 class Outcome(Enum):
@@ -66,6 +68,7 @@ ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
     revision = excluded.revision, saved_at = excluded.saved_at
 WHERE survey_response.revision < excluded.revision
+  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
 RETURNING saved_at
 """
 
@@ -83,6 +86,7 @@ ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
     revision = excluded.revision, saved_at = excluded.saved_at
 WHERE survey_response.revision < excluded.revision
+  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
 RETURNING saved_at
 """
 
@@ -104,21 +108,29 @@ def save_page(
     issue: int,
     revision: int,
     rows: Sequence[Row],
+    seen: int = ALL,
+    base: int = 0,
 ) -> Receipt:
     """Store the answers of one page. 1 statement; 2 when it is refused.
 
     A receipt of SAVED means committed and flushed, now or by an earlier
     sending of the same page. All rows are written, or none.
+
+    `seen` is the highest revision of this page that the tab has shown to its
+    person, and its own revisions begin at `base`. A row in between was saved
+    by an older tab after this one had loaded: replacing it would undo answers
+    that this tab's person never saw, so it is SUPERSEDED and has to look.
     """
     # In the order of the key, so that two tabs never wait for each other.
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
     insert = _insert_sqlite if connection.vendor == "sqlite" else _insert_postgresql
-    written = insert(administration_id, respondent_id, issue, revision, rows)
+    sight = (seen, base)
+    written = insert(administration_id, respondent_id, issue, revision, rows, sight)
     if len(written) == len(rows):
         return Receipt(Outcome.SAVED, moment(written[0][0]))
-    return _why(administration_id, respondent_id, issue, revision, rows)
+    return _why(administration_id, respondent_id, issue, revision, rows, sight)
 
 
 def _insert_postgresql(
@@ -127,6 +139,7 @@ def _insert_postgresql(
     issue: int,
     revision: int,
     rows: Sequence[Row],
+    sight: tuple[int, int],
 ) -> list[tuple[Any, ...]]:
     parameters: list[Any] = [
         respondent_id,
@@ -137,6 +150,7 @@ def _insert_postgresql(
     ]
     for row in rows:
         parameters += (row.item_id, row.state, row.value)
+    parameters += sight
     with connection.cursor() as cursor:
         cursor.execute(_postgresql_text(len(rows)), parameters)
         return cursor.fetchall()
@@ -148,13 +162,14 @@ def _insert_sqlite(
     issue: int,
     revision: int,
     rows: Sequence[Row],
+    sight: tuple[int, int],
 ) -> list[tuple[Any, ...]]:
     now = datetime.now(UTC)
     adapt = connection.ops.adapt_datetimefield_value
     parameters: list[Any] = [revision, adapt(now)]
     for row in rows:
         parameters += (row.item_id, row.state, row.value)
-    parameters += (respondent_id, administration_id, issue, adapt(now - GRACE))
+    parameters += (respondent_id, administration_id, issue, adapt(now - GRACE), *sight)
     with connection.cursor() as cursor:
         cursor.execute(_sqlite_text(len(rows)), parameters)
         return cursor.fetchall()
@@ -179,6 +194,7 @@ def _why(
     issue: int,
     revision: int,
     rows: Sequence[Row],
+    sight: tuple[int, int],
 ) -> Receipt:
     """Tell a retry, whose rows all stand, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
@@ -202,7 +218,9 @@ def _why(
         return Receipt(Outcome.FINISHED)
     if datetime.now(UTC) >= moment(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
-    if any(row[7] is not None and row[7] >= revision for row in found):
+    seen, base = sight
+    stored = [row[7] for row in found if row[7] is not None]
+    if any(one >= revision or seen < one < base for one in stored):
         return Receipt(Outcome.SUPERSEDED)
     return Receipt(Outcome.UNCERTAIN)
 

@@ -127,6 +127,8 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         issue=taking.issue,
         revision=save.revision,
         rows=rows,
+        seen=save.seen,
+        base=save.base,
     )
     return _reply(request, receipt, save.revision, len(rows))
 

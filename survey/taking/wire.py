@@ -11,6 +11,8 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 
+from survey.taking.saving import ALL
+
 PERSON_HEADER = "X-Groundswell-Respondent"
 # Fifty answers of the longest text in a four-byte script; a page has about five.
 LARGEST_BODY = 1_000_000
@@ -28,10 +30,18 @@ class BadRequest(Exception):
         self.key = key
 
 
+REQUIRED = {"revision", "answers"}
+KNOWN = REQUIRED | {"seen", "base"}
+
+
 @dataclass(frozen=True, slots=True)
 class Save:
+    """`seen` and `base` as in `saving.save_page`."""
+
     revision: int
     answers: Mapping[str, object]
+    seen: int = ALL
+    base: int = 0
 
 
 def check_origin(request: HttpRequest) -> None:
@@ -56,14 +66,17 @@ def check_origin(request: HttpRequest) -> None:
 def read_save(request: HttpRequest, *, clock: int) -> Save:
     """The body as a `Save`; `clock` is now in microseconds. Raises BadRequest."""
     content = _read_json(request)
-    if not isinstance(content, dict) or set(content) != {"revision", "answers"}:
+    if not isinstance(content, dict) or not REQUIRED <= set(content) <= KNOWN:
         raise BadRequest(422, "body")
-    revision, answers = content["revision"], content["answers"]
-    if type(revision) is not int or not 0 < revision < clock + FARTHEST_AHEAD:
+    if not isinstance(content["answers"], dict):
+        raise BadRequest(422, "body")
+    for name in set(content) - {"answers"}:
+        number = content[name]
+        if type(number) is not int or not 0 <= number < clock + FARTHEST_AHEAD:
+            raise BadRequest(422, "revision")
+    if not content["revision"]:
         raise BadRequest(422, "revision")
-    if not isinstance(answers, dict):
-        raise BadRequest(422, "body")
-    return Save(revision, answers)
+    return Save(**content)
 
 
 def _read_json(request: HttpRequest) -> object:

@@ -56,7 +56,8 @@ class FakeClock {
   }
 }
 
-// As the save's one statement does: a row is replaced by a higher revision.
+// As the save's one statement does: a row is replaced by a higher revision,
+// and only by a tab that has seen it or wrote it.
 class Server {
   constructor() {
     this.rows = new Map();
@@ -66,7 +67,7 @@ class Server {
   }
 
   receive(page, body) {
-    const { revision, answers } = JSON.parse(body);
+    const { revision, seen, base, answers } = JSON.parse(body);
     const content = JSON.stringify(answers);
     const name = `${page} ${revision}`;
     if ((this.bodies.get(name) ?? body) !== body) this.violations.push(`two bodies: ${name}`);
@@ -74,6 +75,8 @@ class Server {
     const row = this.rows.get(page);
     if (row && row.revision > revision) return [409, { error: "superseded" }];
     if (row?.revision === revision && row.content !== content) return [409, { error: "superseded" }];
+    const isUnseen = row && row.revision > seen && row.revision < base;
+    if (isUnseen && row.revision !== revision) return [409, { error: "superseded" }];
     this.rows.set(page, { revision, content });
     this.accepted += 1;
     return [200, { saved: 1, revision, at: "2027-03-01T10:42:00Z" }];
@@ -99,13 +102,14 @@ export class Model {
     this.lives += 1;
     const life = this.lives;
     const known = [...this.server.rows].map(([page, { content }]) => [page, content]);
-    const base = Math.max(0, ...[...this.server.rows.values()].map((row) => row.revision)) + 1;
+    const seen = Math.max(0, ...[...this.server.rows.values()].map((row) => row.revision));
     this.queue = new Queue({
       send: (save) => this.send(save, life),
       store: this.store(life),
       clock: this.clock,
       random: this.random,
-      base: Math.max(base, Math.floor(this.clock.time * 1000)),
+      base: Math.max(seen + 1, Math.floor(this.clock.time * 1000)),
+      seen,
       known,
       changed: () => life === this.lives && this.check(),
     });
@@ -249,7 +253,7 @@ export async function runModel(seed, sabotage) {
 
 // For tests that say themselves what the network does: each send waits until
 // `answer` is called with an outcome.
-export function scripted({ base = 100, known = [], random = () => 0.5 } = {}) {
+export function scripted({ base = 100, seen = 9, known = [], random = () => 0.5 } = {}) {
   const clock = new FakeClock();
   const kept = new Map();
   const sent = [];
@@ -259,7 +263,7 @@ export function scripted({ base = 100, known = [], random = () => 0.5 } = {}) {
     remove: async (page) => kept.delete(page),
   };
   const send = (save) => new Promise((answer) => sent.push({ ...save, answer }));
-  const queue = new Queue({ send, store, clock, random, base, known, changed: () => {} });
+  const queue = new Queue({ send, store, clock, random, base, seen, known, changed: () => {} });
   const settle = () => clock.advance(clock.time);
   return { queue, clock, kept, sent, settle, status: () => statusOf(queue, true) };
 }

@@ -197,6 +197,33 @@ def test_a_megabyte_is_refused_before_it_is_read(at_page_one):
     assert at_page_one.save(1, comment, at_page_one.base).status_code == 413
 
 
+@pytest.mark.parametrize("name", ["seen", "base"])
+@pytest.mark.parametrize("number", [None, True, "1", 1.5, -1, 2**63, [], {}])
+def test_what_a_tab_has_seen_is_a_plausible_number(at_page_one, name, number):
+    body = {"revision": at_page_one.base, "answers": FIRST_PAGE, name: number}
+    response = at_page_one.send(1, json.dumps(body))
+    assert (response.status_code, response.json()["error"]) == (422, "revision")
+
+
+def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya):
+    """The laptop loaded first; the phone, logged in before it, goes on."""
+    phone = Browser().log_in(maya)
+    phone_base = phone.shell()["revision"]
+    laptop = browser.log_in(maya).shell()
+    assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
+
+    def from_laptop(shell):
+        sight = {"seen": shell["seen"], "base": shell["revision"]}
+        body = {"revision": shell["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
+        return browser.send(1, json.dumps({**body, **sight}))
+
+    response = from_laptop(laptop)
+    assert (response.status_code, response.json()["error"]) == (409, "superseded")
+    assert browser.shell()["answers"]["age"] == "12"
+    # Having looked, it may.
+    assert from_laptop(browser.shell()).status_code == 200
+
+
 @pytest.mark.parametrize("n", [0, 4, 10**9])
 def test_a_page_that_does_not_exist_is_not_found(at_page_one, n):
     assert at_page_one.save(n, {}, at_page_one.base).status_code == 404

@@ -103,9 +103,9 @@ def test_one_save_waits_per_page_and_one_is_in_flight(run):
         1,
         2,
         [
-            '{"revision":100,"answers":{"a":"1"}}',
-            '{"revision":102,"answers":{"b":"2"}}',
-            '{"revision":103,"answers":{"a":"2"}}',
+            '{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}',
+            '{"revision":102,"seen":9,"base":100,"answers":{"b":"2"}}',
+            '{"revision":103,"seen":100,"base":100,"answers":{"a":"2"}}',
         ],
         "saved",
     ]
@@ -161,7 +161,7 @@ def test_a_page_is_sent_again_only_when_it_changed(run):
       await settle();
       queue.put(2, '{"b":null}');
       return sent.map(({page, body}) => [page, body]);
-    """) == [[2, '{"revision":100,"answers":{"b":null}}']]
+    """) == [[2, '{"revision":100,"seen":9,"base":100,"answers":{"b":null}}']]
 
 
 def test_a_refused_page_waits_while_others_go_on(run):
@@ -183,7 +183,7 @@ def test_a_refused_page_waits_while_others_go_on(run):
         [[1, {"a": "not_a_number"}]],
         [1],
         2,
-        '{"revision":102,"answers":{"a":"1"}}',
+        '{"revision":102,"seen":9,"base":100,"answers":{"a":"1"}}',
     ]
 
 
@@ -217,9 +217,9 @@ def test_after_logging_in_again_everything_goes_out(run):
     """) == [
         [1, "session_over"],
         [
-            '{"revision":100,"answers":{"a":"1"}}',
-            '{"revision":101,"answers":{"b":"1"}}',
-            '{"revision":100,"answers":{"a":"1"}}',
+            '{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}',
+            '{"revision":101,"seen":9,"base":100,"answers":{"b":"1"}}',
+            '{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}',
         ],
     ]
 
@@ -227,7 +227,7 @@ def test_after_logging_in_again_everything_goes_out(run):
 def test_a_kept_save_goes_out_with_its_own_revision_first(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ base: 500, known: [[1, '{"a":"0"}']] });
-      const save = { revision: 100, content: '{"a":"1"}' };
+      const save = { revision: 100, seen: 9, base: 100, content: '{"a":"1"}' };
       await queue.restore(1, { before: '{"a":"0"}', save, later: null });
       queue.put(1, '{"a":"2"}');
       const first = sent.map(({body}) => body);
@@ -236,10 +236,10 @@ def test_a_kept_save_goes_out_with_its_own_revision_first(run):
       await settle();
       return [first, slot.save.revision, slot.later.content, sent[1].body];
     """) == [
-        ['{"revision":100,"answers":{"a":"1"}}'],
+        ['{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}'],
         100,
         '{"a":"2"}',
-        '{"revision":500,"answers":{"a":"2"}}',
+        '{"revision":500,"seen":100,"base":500,"answers":{"a":"2"}}',
     ]
 
 
@@ -247,7 +247,7 @@ def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
     """An older save of the page may still be on its way to the server."""
     assert run("""
       const { queue, sent, settle, kept, status } = scripted({ known: [[1, '{"a":"1"}']] });
-      const save = { revision: 70, content: '{"a":"1"}' };
+      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1"}' };
       await queue.restore(1, { before: "{}", save, later: null });
       sent[0].answer({kind: "saved", revision: 70, at: "x"});
       await settle();
@@ -258,7 +258,7 @@ def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
 def test_a_kept_save_that_another_device_repeated_asks_nobody(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ known: [[1, '{"a":"1"}']] });
-      const save = { revision: 70, content: '{"a":"1"}' };
+      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1"}' };
       await queue.restore(1, { before: "{}", save, later: null });
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
@@ -274,9 +274,12 @@ def test_continuing_here_keeps_what_was_changed_on_either_side(run):
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
       const stopped = [status().key, queue.pending()];
-      queue.rebase(900, [[1, '{"a":"0","b":"2"}']]);
+      queue.rebase({ base: 900, seen: 899, known: [[1, '{"a":"0","b":"2"}']] });
       return [stopped, sent[1].body];
-    """) == [["superseded", 1], '{"revision":900,"answers":{"a":"1","b":"2"}}']
+    """) == [
+        ["superseded", 1],
+        '{"revision":900,"seen":899,"base":900,"answers":{"a":"1","b":"2"}}',
+    ]
 
 
 def test_without_the_merge_the_other_devices_answer_would_go(run):
@@ -358,7 +361,7 @@ def test_a_draft_waits_until_the_page_is_left(run):
       const draft = [sent.length, queue.pending(), kept.get(3).later.held];
       queue.leave();
       return [draft, sent.map(({body}) => body)];
-    """) == [[0, 0, True], ['{"revision":100,"answers":{"a":"1"}}']]
+    """) == [[0, 0, True], ['{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}']]
 
 
 REPLIES = [

@@ -69,11 +69,11 @@ def test_an_older_revision_that_arrives_late_changes_nothing(maya):
 
 def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
     """The twin of the test above: the guard is what protects."""
-    guard = "WHERE survey_response.revision < excluded.revision"
+    guard = "survey_response.revision < excluded.revision"
     for name in ("POSTGRESQL", "SQLITE"):
         text = getattr(saving, name)
         assert guard in text
-        monkeypatch.setattr(saving, name, text.replace(guard, ""))
+        monkeypatch.setattr(saving, name, text.replace(guard, "true"))
     saving._postgresql_text.cache_clear()
     saving._sqlite_text.cache_clear()
     try:
@@ -83,6 +83,38 @@ def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatc
     finally:
         saving._postgresql_text.cache_clear()
         saving._sqlite_text.cache_clear()
+
+
+# Two tabs: the laptop loads, the phone goes on, the laptop comes back to a page
+# that it shows as it was.
+LAPTOP = {"seen": 10, "base": 20}
+
+
+def test_a_newer_tab_does_not_undo_what_it_never_showed(maya):
+    save(maya, ART, revision=12)
+    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    assert save(maya, blank, revision=20, **LAPTOP).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_without_saying_what_it_has_seen_it_would(maya):
+    """The twin."""
+    save(maya, ART, revision=12)
+    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    assert save(maya, blank, revision=20).outcome is Outcome.SAVED
+    assert stored(maya) == blank
+
+
+def test_it_replaces_what_it_has_shown_and_what_it_wrote(maya):
+    save(maya, ART, revision=10)
+    assert save(maya, SPORT, revision=20, **LAPTOP).outcome is Outcome.SAVED
+    assert save(maya, ART, revision=21, **LAPTOP).outcome is Outcome.SAVED
+    assert stored(maya) == ART
+
+
+def test_its_retry_is_still_a_retry(maya):
+    first = save(maya, SPORT, revision=20, **LAPTOP)
+    assert save(maya, SPORT, revision=20, **LAPTOP) == first
 
 
 def test_the_same_revision_with_other_answers_is_another_tabs(maya):

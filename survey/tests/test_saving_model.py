@@ -37,6 +37,8 @@ class Saving(RuleBasedStateMachine):
         self.respondent = self.enrol()
         self.clock = 1000
         self.tabs = {"a": 1000, "b": 2000}
+        self.bases = dict(self.tabs)
+        self.seen = {"a": 0, "b": 0}
         self.model: dict[int, tuple[int, list[Row]]] = {}
         self.finished = False
 
@@ -52,25 +54,27 @@ class Saving(RuleBasedStateMachine):
             Row(item, "s" if value is None else "a", value)
             for item, value in zip(PAGES[page], answers, strict=False)
         ]
-        return page, self.tabs[tab], rows
+        return page, self.tabs[tab], rows, (self.seen[tab], self.bases[tab])
 
     @rule(tab=st.sampled_from("ab"))
     def reload(self, tab):
         """A reload takes a new base: above every revision that is stored."""
         newest = max((revision for revision, _ in self.model.values()), default=0)
         self.clock += 3000
-        self.tabs[tab] = max(newest + 1, self.clock)
+        self.tabs[tab] = self.bases[tab] = max(newest + 1, self.clock)
+        self.seen[tab] = newest
 
     @rule(message=sent)
     def arrives(self, message):
-        page, revision, rows = message
+        page, revision, rows, sight = message
         held_revision, held = self.model.get(page, (0, []))
-        receipt = self.save(revision, rows)
+        unseen = sight[0] < held_revision < sight[1]
+        receipt = self.save(revision, rows, sight)
         if (revision, rows) == (held_revision, held):
             assert receipt.outcome is Outcome.SAVED
         elif self.finished:
             assert receipt.outcome is Outcome.FINISHED
-        elif revision > held_revision:
+        elif revision > held_revision and not unseen:
             assert receipt.outcome is Outcome.SAVED
             self.model[page] = (revision, rows)
         else:
@@ -95,13 +99,16 @@ class Saving(RuleBasedStateMachine):
         rows = found.values_list("item_id", "revision", "state", "value")
         assert expected == {row[0]: row[1:] for row in rows}
 
-    def save(self, revision, rows):
+    def save(self, revision, rows, sight):
+        seen, base = sight
         return save_page(
             administration_id=self.respondent.administration_id,
             respondent_id=self.respondent.pk,
             issue=1,
             revision=revision,
             rows=rows,
+            seen=seen,
+            base=base,
         )
 
 
@@ -113,8 +120,8 @@ def test_any_order_of_arrivals_keeps_the_newest_of_each_page(administration, lin
     run_state_machine_as_test(
         Saving,
         settings=settings(
-            max_examples=60,
-            stateful_step_count=25,
+            max_examples=400,
+            stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -369,6 +369,29 @@ def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, publis
     assert stored(maya, published) == old.answers
 
 
+def test_a_tab_that_was_left_open_does_not_undo_what_the_phone_saved(
+    device, maya, published
+):
+    """It shows the page as it was, and goes past it in a hurry."""
+    phone = Person(device().new_page(), seed=5)
+    phone.log_in(maya)
+    laptop = Person(device(viewport=LAPTOP).new_page(), seed=6)
+    laptop.log_in(maya)
+    phone.skips = 0
+    phone.answer_page()
+    phone.next()
+    phone.sees("saved")
+
+    laptop.answer("ready")
+    laptop.turn()
+    notice = laptop.page.locator("#notice")
+    expect(notice).to_be_visible()
+    assert stored(maya, published) == phone.answers
+    notice.get_by_role("button").first.click()
+    laptop.sees("saved")
+    assert stored(maya, published) == phone.answers
+
+
 def test_a_required_answer_blocks_next_and_is_pointed_at(device, maya, published):
     person = Person(device().new_page())
     person.log_in(maya)
