@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -115,6 +116,16 @@ def reason(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("ERROR:", "E:"))]
     return (errors or lines or ["it gave no reason"])[-1]
+
+
+def undelayed(listener: socket.socket) -> socket.socket:
+    """For a listener that gunicorn inherits, since it does this for its own only.
+
+    Head and body of a reply are two writes, and the second would wait for the
+    browser's delayed acknowledgement: 44 ms a request instead of one or two.
+    """
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def end_with_parent(number: int) -> Callable[[], None]:

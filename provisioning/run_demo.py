@@ -27,6 +27,7 @@ from provisioning.commands import (
     output_of,
     run_command,
     step,
+    undelayed,
 )
 from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
 
@@ -101,13 +102,14 @@ def _held(data: Path) -> Iterator[int]:
 
 def _listen(port: int) -> socket.socket:
     try:
-        return socket.create_server(("127.0.0.1", port), backlog=2048)
+        listener = socket.create_server(("127.0.0.1", port), backlog=2048)
     except PermissionError:
         raise Refusal(f"Only root may serve on port {port}; try --port 8000") from None
     except OSError:
         raise Refusal(
             f"Port {port} is taken by another program; choose one with --port"
         ) from None
+    return undelayed(listener)
 
 
 def _begin_again(data: Path) -> None:

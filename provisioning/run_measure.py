@@ -33,6 +33,7 @@ from provisioning.commands import (
     output_of,
     run_command,
     step,
+    undelayed,
 )
 from provisioning.environment import PRODUCTION, PYTHON, TESTS, prepare_environment
 from provisioning.servers import private_servers
@@ -94,7 +95,7 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
 @contextmanager
 def _served(environment: dict[str, str]) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        port = listener.getsockname()[1]
+        port = undelayed(listener).getsockname()[1]
         server = subprocess.Popen(
             [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
             + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
