@@ -55,7 +55,7 @@ class Take {
     this.backButton = find("back");
     this.announcer = find("announce");
     this.select = find("language");
-    this.documentTitle = document.title;
+    this.surveyTitle = shell.title;
     this.status = new Status({ element: find("status"), words, clock });
     this.panel = new Panel({ element: find("notice"), words });
     const address = (place) => fillIn(shell.urls.content, place);
@@ -206,7 +206,7 @@ class Take {
   announce(section, n) {
     const title = section.querySelector(".page-title").textContent.trim();
     const progress = this.words.say("page_of", { n, total: this.taking.count() });
-    document.title = `${title} – ${this.documentTitle}`;
+    document.title = `${title} – ${this.surveyTitle}`;
     this.announcer.textContent = title === progress ? title : `${title}. ${progress}`;
   }
 
@@ -563,7 +563,7 @@ class Take {
     const url = this.shell.urls.renew;
     const { status, reply } = await renewShell({ url, language, fetcher, clock });
     if (status === 200 && reply.messages) {
-      this.reword(new Words(reply.messages, language));
+      this.reword(new Words(reply.messages, language), reply.title);
     }
     this.language = language;
     this.taking.outline = await this.pages.outline();
@@ -574,14 +574,20 @@ class Take {
     this.prefetch();
   }
 
-  reword(words) {
+  reword(words, surveyTitle) {
     this.words = words;
+    this.surveyTitle = surveyTitle;
+    document.title = surveyTitle;
+    document.getElementById("survey-title").textContent = surveyTitle;
     this.status.reword(words);
     this.panel.reword(words);
     document.documentElement.lang = words.language;
     document.documentElement.dir = this.directionOf(words.language);
     for (const element of document.querySelectorAll("[data-message]")) {
       element.textContent = words.say(element.dataset.message);
+    }
+    for (const element of document.querySelectorAll("[data-label]")) {
+      element.setAttribute("aria-label", words.say(element.dataset.label));
     }
   }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ TABLES = (
 )
 
 
-class Staging:
+class Staging(ABC):
     """One import's temporary tables; what both databases share."""
 
     # The comparison that also tells NULL from a value.
@@ -69,19 +70,21 @@ class Staging:
         for table in TABLES:
             self.run(f"DROP TABLE IF EXISTS {table}")
 
+    @abstractmethod
     def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        raise NotImplementedError
+        """Put rows into one of the tables, in the order of its columns."""
 
+    @abstractmethod
     def analyze(self, table: str) -> None:
         """Tell the planner how large a temporary table became."""
 
+    @abstractmethod
     def take_ids(self, count: int) -> list[int]:
         """Ids for new respondents; inside the transaction that inserts them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lock(self, administration_id: int) -> None:
         """Let one import into an administration wait for the other."""
-        raise NotImplementedError
 
 
 _CREATE = (
@@ -170,6 +173,9 @@ class SQLiteStaging(Staging):
                 [*row[:9], row[9] or None, row[10] or None, row[11]] for row in rows
             )
         self.cursor.executemany(sql, list(rows))
+
+    def analyze(self, table: str) -> None:
+        """Its planner goes by the indexes."""
 
     def take_ids(self, count: int) -> list[int]:
         # The transaction is immediate, so nobody else takes the same.

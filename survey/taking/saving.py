@@ -50,6 +50,13 @@ class Receipt:
     saved_at: datetime | None = None
 
 
+REPLACING = """ON CONFLICT (administration_id, respondent_id, item_id)
+DO UPDATE SET state = excluded.state, value = excluded.value,
+    revision = excluded.revision, saved_at = excluded.saved_at
+WHERE survey_response.revision < excluded.revision
+  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
+RETURNING saved_at"""
+
 POSTGRESQL = """
 WITH taker AS MATERIALIZED (
     SELECT r.id
@@ -64,12 +71,7 @@ INSERT INTO survey_response
     (administration_id, respondent_id, item_id, state, value, revision, saved_at)
 SELECT %s, taker.id, i.item_id, i.state, i.value, %s, now()
 FROM taker CROSS JOIN (VALUES {rows}) i (item_id, state, value)
-ON CONFLICT (administration_id, respondent_id, item_id)
-DO UPDATE SET state = excluded.state, value = excluded.value,
-    revision = excluded.revision, saved_at = excluded.saved_at
-WHERE survey_response.revision < excluded.revision
-  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
-RETURNING saved_at
+{replacing}
 """
 
 SQLITE = """
@@ -82,12 +84,7 @@ CROSS JOIN (VALUES {rows}) i
 WHERE r.id = %s AND r.administration_id = %s AND r.issue = %s
   AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
   AND a.closes_at > %s
-ON CONFLICT (administration_id, respondent_id, item_id)
-DO UPDATE SET state = excluded.state, value = excluded.value,
-    revision = excluded.revision, saved_at = excluded.saved_at
-WHERE survey_response.revision < excluded.revision
-  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
-RETURNING saved_at
+{replacing}
 """
 
 WHY = """
@@ -180,12 +177,14 @@ def _postgresql_text(count: int) -> str:
     # The first row's casts give the columns their types: a page of blanks
     # would otherwise be a column of unknowns.
     first = "(%s::bigint, %s::text, %s::text)"
-    return POSTGRESQL.format(rows=", ".join([first] + ["(%s, %s, %s)"] * (count - 1)))
+    rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
+    return POSTGRESQL.format(rows=rows, replacing=REPLACING)
 
 
 @cache
 def _sqlite_text(count: int) -> str:
-    return SQLITE.format(rows=", ".join(["(%s, %s, %s)"] * count))
+    rows = ", ".join(["(%s, %s, %s)"] * count)
+    return SQLITE.format(rows=rows, replacing=REPLACING)
 
 
 def _why(

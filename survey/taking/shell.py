@@ -38,6 +38,7 @@ def take(
         "digest": taking.digest,
         "renderer": content.RENDERER,
         "language": language,
+        "title": published.title_in(language),
         "languages": published.definition["languages"],
         "pages": len(published.answerable),
         "answers": _answers(published, taken),

@@ -173,10 +173,15 @@ def roosevelt(db: None) -> School:
 
 @pytest.fixture
 def administration(publish: Callable[..., PublishedSurvey]) -> Administration:
+    return open_now(publish())
+
+
+def open_now(published: PublishedSurvey) -> Administration:
+    """Offers it to students, from yesterday for a month."""
     now = timezone.now()
     return open_administration(
         name="students-2027",
-        published=publish(),
+        published=published,
         role=Role.STUDENT,
         opens_at=now - timedelta(days=1),
         closes_at=now + timedelta(days=30),

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from survey.administrations import open_administration
-from survey.models import PublishedSurvey, Respondent, Role
+from survey.models import PublishedSurvey, Respondent
 from survey.publishing import publish_survey
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
-from survey.tests.conftest import code_of, enrol
+from survey.tests.conftest import code_of, enrol, open_now
 from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 
@@ -109,15 +106,7 @@ def published(transactional_db: None) -> PublishedSurvey:
 
 @pytest.fixture
 def maya(published: PublishedSurvey, lincoln) -> Respondent:
-    now = timezone.now()
-    administration = open_administration(
-        name="every-type",
-        published=published,
-        role=Role.STUDENT,
-        opens_at=now - timedelta(days=1),
-        closes_at=now + timedelta(days=30),
-    )
-    return enrol(administration, lincoln, language="en")
+    return enrol(open_now(published), lincoln, language="en")
 
 
 def violations(page: Page) -> list[str]:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import transaction
-from django.utils import timezone
 from playwright.sync_api import expect
 
 import survey.demo
-from survey.administrations import open_administration
-from survey.models import PublishedSurvey, Respondent, Response, Role
+from survey.models import PublishedSurvey, Respondent, Response
 from survey.publishing import publish_survey
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.person import Person, stored
-from survey.tests.conftest import enrol
+from survey.tests.conftest import enrol, open_now
 from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,15 +38,7 @@ def published(transactional_db: None) -> PublishedSurvey:
 
 @pytest.fixture
 def maya(published: PublishedSurvey, lincoln) -> Respondent:
-    now = timezone.now()
-    administration = open_administration(
-        name="students",
-        published=published,
-        role=Role.STUDENT,
-        opens_at=now - timedelta(days=1),
-        closes_at=now + timedelta(days=30),
-    )
-    return enrol(administration, lincoln, grade="07", language="en")
+    return enrol(open_now(published), lincoln, grade="07", language="en")
 
 
 def test_a_student_answers_the_whole_survey(device, server, maya, published):
@@ -58,6 +47,11 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     person.log_in(maya)
     person.page.select_option("#language", "es")
     expect(person.page.locator("html")).to_have_attribute("lang", "es")
+    expect(person.page.locator("#survey-title")).to_have_text("Mi escuela y yo")
+    expect(person.page.locator(".skip")).to_have_text("Ir a las preguntas")
+    expect(person.page.locator("#progress")).to_have_attribute(
+        "aria-label", "Tu avance"
+    )
 
     # Two pages in peace.
     for _ in range(2):
