@@ -8,6 +8,25 @@ from django.db import connection, transaction
 
 from survey.models import Administration, PublishedSurvey, Wave
 
+MOST_NAMED = 10
+
+
+class AdministrationNotFound(LookupError):
+    """Says which ones there are."""
+
+
+def administration_called(name: str) -> Administration:
+    """With its published survey; raises AdministrationNotFound."""
+    known = Administration.objects.order_by("-opens_at")
+    found = known.select_related("published").filter(name=name).first()
+    if found is None:
+        names = ", ".join(known.values_list("name", flat=True)[:MOST_NAMED])
+        raise AdministrationNotFound(
+            f"No administration is called {name}. There"
+            f" {f'are these: {names}' if names else 'is none yet: open one first'}."
+        )
+    return found
+
 
 @transaction.atomic
 def open_administration(

@@ -8,7 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q, QuerySet
 
 from accounts.models import School
-from survey.models import Administration, Respondent
+from survey.administrations import AdministrationNotFound, administration_called
+from survey.models import Respondent
 from survey.rosters.cards import invited, write_access_codes
 from survey.rosters.codes import CodeKeyMissing
 from survey.rosters.private_files import private_file
@@ -66,11 +67,10 @@ def _checked_url(url: str) -> str:
 
 
 def _people(options: dict[str, Any]) -> QuerySet[Respondent]:
-    name = options["administration"]
     try:
-        people = invited(Administration.objects.get(name=name))
-    except Administration.DoesNotExist:
-        raise CommandError(f"No administration is called {name}.") from None
+        people = invited(administration_called(options["administration"]))
+    except AdministrationNotFound as error:
+        raise CommandError(str(error)) from None
     if options["district"]:
         people = people.filter(school__district__code__iexact=options["district"])
     if options["school"]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from survey.administrations import AdministrationNotFound, administration_called
 from survey.models import Administration
 from survey.rosters.apply import import_roster
 from survey.rosters.codes import CodeKeyMissing
@@ -37,12 +38,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            administration = Administration.objects.select_related("published").get(
-                name=options["administration"]
-            )
-        except Administration.DoesNotExist:
-            name = options["administration"]
-            raise CommandError(f"No administration is called {name}.") from None
+            administration = administration_called(options["administration"])
+        except AdministrationNotFound as error:
+            raise CommandError(str(error)) from None
         start = time.perf_counter()
         report = _import(administration, options)
         seconds = time.perf_counter() - start
