@@ -340,9 +340,12 @@ def test_finishing_waits_for_what_another_tab_still_keeps(begin, maya):
     page.wait_for_url("**/take/complete/**")
     expect(page.locator("#waiting")).to_be_visible()
     expect(page.locator("#finish-button")).to_be_disabled()
-    # Its owner goes on there; then this one may finish.
+    # Its owner goes on there, which had not seen the page saved here; then this
+    # one may finish.
     other.unroute(SAVES)
     other.click("#back")
+    has_status(other, "stopped")
+    other.locator("#notice button").first.click()
     has_status(other, "saved")
     expect(page.locator("#finish-button")).to_be_enabled()
     assert answers_of(maya)["last"] == "from the other tab"
