@@ -63,7 +63,8 @@ function summaryLine(section, { name, message }, goTo) {
   const line = document.createElement("li");
   const link = document.createElement("a");
   link.href = `#page-${section.dataset.page}/${name}`;
-  link.textContent = `${labelOf(section, name)}: ${message}`;
+  const label = labelOf(section, name);
+  link.textContent = `${label}${/[.?!:…؟。]$/u.test(label) ? "" : ":"} ${message}`;
   link.addEventListener("click", (event) => {
     event.preventDefault();
     goTo(name);

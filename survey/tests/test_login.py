@@ -156,3 +156,26 @@ def test_nothing_about_a_login_is_stored_by_a_cache(browser, maya):
     browser.log_in(maya)
     assert "no-store" in browser.get("/take/")["Cache-Control"]
     assert "no-store" in browser.get("/take/complete/")["Cache-Control"]
+
+
+@pytest.mark.parametrize(
+    "language", ["", "xx", "\0", "é" * 5000, "es-MX", "../en", "🙂"]
+)
+def test_no_language_that_is_asked_for_is_an_error(browser, maya, language):
+    assert browser.get("/", {"language": language}).status_code == 200
+    code = code_of(maya)
+    response = browser.post("/", {"code": code, "language": language})
+    assert response.status_code == 302
+    for address in ("/take/", "/take/complete/"):
+        assert browser.get(address, {"language": language}).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["", ";", "*", "es;q=x", "\xff", "a" * 9000])
+def test_no_preferred_language_is_an_error(browser, header):
+    assert browser.get("/", headers={"Accept-Language": header}).status_code == 200
+
+
+def test_a_form_of_megabytes_is_refused_calmly(browser, db):
+    assert browser.post("/", {"code": "x" * 3_000_000}).status_code == 400
+    many = {f"field{n}": "x" for n in range(1500)}
+    assert browser.post("/", many).status_code == 400
