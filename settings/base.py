@@ -77,6 +77,8 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # A respondent's session has a fixed life and is never written on a page turn.
 SESSION_COOKIE_AGE = 4 * 60 * 60
+# Closing the browser gives the seat free.
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from settings.base import *  # noqa: F403
@@ -10,6 +11,9 @@ from settings.secrets_file import load_secrets
 from settings.sqlite import sqlite_database
 
 DATA_DIR = Path(env.str("GROUNDSWELL_DATA", default=str(BASE_DIR / ".demo")))
+# Names, answers and sessions are nobody else's on this machine, whatever the
+# folder that was given allows.
+os.umask(0o077)
 DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 _secrets = load_secrets(DATA_DIR / "secrets.json")

@@ -22,8 +22,9 @@ def check_workbook(file: BinaryIO, *, largest_sheets: int = LARGEST_SHEETS) -> N
     """Refuse what is no XLSX or would swell beyond all measure.
 
     The sizes are those that the archive declares. They cannot be lies:
-    `zipfile` never reads a part beyond its declared size. Document types,
-    which entities come from, are for the reader to refuse.
+    `zipfile` never reads a part beyond its declared size. What a part is used
+    for, whatever its name, and document types, which entities come from, are
+    for the reader to check.
     """
     file.seek(0)
     try:

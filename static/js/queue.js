@@ -11,7 +11,8 @@ import { mergeAnswers } from "./merging.js";
 export class Queue {
   // send({page, revision, body, leaving}) resolves to an outcome of sending.js
   // store has write(page, record) and remove(page), neither of which rejects
-  // base is where this tab's revisions begin, seen the highest one it was shown
+  // base is where this tab's revisions begin, seen has for each page the highest
+  // one that the person was shown
   // known maps a page to the JSON text of the answers that the server holds
   // changed() is called after each change that a person might want to see
   constructor({ send, store, clock, random, base, seen, known, changed }) {
@@ -47,7 +48,8 @@ export class Queue {
   setLater(page, content, held) {
     const slot = this.slotOf(page);
     const newest = slot.save ? slot.save.content : this.knownContent(page);
-    slot.later = content === newest ? null : { content, held };
+    // The number tells whether a row that turns up is newer than a draft.
+    slot.later = content === newest ? null : { content, held, number: this.next };
     this.promote(slot);
     this.keep(slot);
   }
@@ -80,8 +82,12 @@ export class Queue {
   newSave(page, content) {
     const revision = this.next;
     this.next += 1;
-    const seen = Math.max(this.seen, this.acknowledged.get(page) ?? 0);
+    const seen = Math.max(this.seenOf(page), this.acknowledged.get(page) ?? 0);
     return waitingSave(page, { revision, seen, base: this.base, content });
+  }
+
+  seenOf(page) {
+    return this.seen[page - 1] ?? 0;
   }
 
   // Storage holds what the slot holds; an empty slot holds nothing.
@@ -101,33 +107,73 @@ export class Queue {
   // save goes out once more with its own revision, even when the server holds
   // the same answers: an older save of the page may still be on its way, and
   // only a higher revision stops it. Resolves when it is this tab's own.
-  restore(page, { before, save, later }) {
-    const known = this.known.get(page);
-    if (save?.revision < known?.revision) save = null;
+  restore(page, record) {
     const slot = this.slots.get(page);
-    if (slot?.save && save && slot.save.revision > save.revision) return this.keep(slot);
-    const restored = { page, save: null, later: slot?.later ?? null, before };
-    if (save) {
-      this.next = Math.max(this.next, save.revision + 1);
-      restored.save = waitingSave(page, save);
-      restored.save.kept = true;
-    } else if (slot?.save) {
-      restored.save = slot.save;
-    }
-    restored.later ??= later && this.rebasedLater(page, before, later, restored.save);
-    this.slots.set(page, restored);
-    this.promote(restored);
-    const stored = this.keep(restored);
+    const stored = this.isOvertaken(slot, page, record)
+      ? this.restoreOvertaken(slot, page, record)
+      : this.restoreWhole(slot, page, record);
     this.kick();
     this.changed();
     return stored;
   }
 
+  // This tab has saved the page, or is about to, under a higher revision.
+  isOvertaken(slot, page, { save }) {
+    const known = this.known.get(page)?.revision ?? 0;
+    return Boolean(save) && save.revision < Math.max(known, slot?.save?.revision ?? 0);
+  }
+
+  // What this tab changed wins; the record supplies the rest. A save that the
+  // server held when this tab was loaded has nothing left to supply.
+  restoreOvertaken(slot, page, { before, save, later }) {
+    const wasSeen = save.revision <= this.seenOf(page);
+    if (wasSeen && !later) return slot ? this.keep(slot) : this.store.remove(page);
+    const own = slot ? (slot.later ?? slot.save).content : this.knownContent(page);
+    const theirs = (later ?? save).content;
+    const content = mergeAnswers(wasSeen ? save.content : before, own, theirs);
+    const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
+    this.setLater(page, content, held);
+    const merged = this.slots.get(page);
+    return merged ? this.keep(merged) : this.store.remove(page);
+  }
+
+  restoreWhole(slot, page, { before, save, later }) {
+    const restored = { page, save: slot?.save ?? null, later: null, before };
+    if (save) {
+      this.next = Math.max(this.next, save.revision + 1);
+      restored.save = waitingSave(page, save);
+      restored.save.kept = true;
+    }
+    const own = slot && (slot.later ?? slot.save);
+    if (own) {
+      restored.later = this.mergedLater(slot, own, before, later ?? save);
+    } else {
+      restored.later = later && this.rebasedLater(page, before, later, restored.save);
+    }
+    this.slots.set(page, restored);
+    this.promote(restored);
+    return this.keep(restored);
+  }
+
+  mergedLater(slot, own, before, theirs) {
+    const content = theirs ? mergeAnswers(before, own.content, theirs.content) : own.content;
+    return { content, held: Boolean(slot.later?.held), number: this.next };
+  }
+
   rebasedLater(page, before, later, save) {
     if (save) return later;
     const known = this.knownContent(page);
-    const content = mergeAnswers(before, later.content, known);
-    return content === known ? null : { ...later, content };
+    const content = this.withDraft(page, before, later, known);
+    return content === known ? null : { ...later, content, adopted: true };
+  }
+
+  // A tab that dies sends its last answers without waiting for storage: a row
+  // that is newer than its draft was made from more than the draft.
+  withDraft(page, before, later, known) {
+    if (this.seenOf(page) >= (later.number ?? Infinity)) {
+      return mergeAnswers(before, known, later.content);
+    }
+    return mergeAnswers(before, later.content, known);
   }
 
   // The newest answers of a page that are not known to be saved, or null.
@@ -326,18 +372,27 @@ export class Queue {
   }
 
   rebaseSlot(slot) {
-    const { later, save, before } = slot;
+    const { later, save } = slot;
     const theirs = this.knownContent(slot.page);
-    const content = mergeAnswers(before, (later ?? save).content, theirs);
+    const content = this.rebasedContent(slot, theirs);
     const held = Boolean(!save && later?.held);
     // What was once on its way may still arrive, so that it is sent again even
     // if the server holds the same: see restore().
     const settled = content === theirs && !save && !this.isFlying(slot.page);
     slot.before = theirs;
     slot.save = null;
-    slot.later = settled ? null : { content, held };
+    slot.later = settled ? null : { content, held, number: this.next };
     this.promote(slot);
     this.keep(slot);
+  }
+
+  // What a dead tab left may be older than what the server has now, so there
+  // the server's changes win; what was changed in this tab wins over both.
+  rebasedContent({ page, save, later, before }, theirs) {
+    if (later?.adopted) return this.withDraft(page, before, later, theirs);
+    if (!save?.kept) return mergeAnswers(before, (later ?? save).content, theirs);
+    const settled = mergeAnswers(before, theirs, save.content);
+    return later ? mergeAnswers(save.content, later.content, settled) : settled;
   }
 
   isFlying(page) {

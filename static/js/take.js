@@ -1,6 +1,6 @@
 // A survey in a browser tab: wires the parts together and turns the pages.
 
-import { systemClock } from "./clock.js";
+import { pause, systemClock } from "./clock.js";
 import { logInAgain, renewShell } from "./dialogue.js";
 import { placeAtStart, placeIn, rememberPlace, withLanguage } from "./navigation.js";
 import { Pages } from "./pages.js";
@@ -16,6 +16,7 @@ import { Words, fillIn } from "./words.js";
 
 // A tab that is just being reloaded still holds its lock for a moment.
 const ADOPTING_TAKES = 1000;
+const CATCHING_UP_TAKES = 3000;
 const DRAFT_AFTER = 400;
 const LOADING_SHOWS_AFTER = 200;
 const LOADING_WORRIES_AFTER = 4000;
@@ -74,6 +75,7 @@ class Take {
     this.taking = new Taking({ outline, answers, moment: () => this.moment() });
     this.queue = this.newQueue(outline, answers);
     await this.adopt();
+    await this.catchUp();
     this.listen();
     await this.begin();
     worry();
@@ -122,21 +124,36 @@ class Take {
   }
 
   takeUp(page, record) {
+    const isBusy = this.current === page && this.edited.has(page);
+    if (isBusy) this.queue.hold(page, this.taking.content(page));
     const stored = this.queue.restore(page, record);
     if (record.later?.held) {
       this.draftPage = page;
       this.edited.add(page);
     }
-    const isBusy = this.current === page && this.edited.has(page);
-    if (!isBusy) this.showUnsaved(page);
+    this.showUnsaved(page);
     return stored;
+  }
+
+  // The tab that left a draft sent it off while it died, perhaps after this
+  // tab's shell was made: without another look the draft would stand against
+  // its own successor.
+  async catchUp() {
+    if (this.draftPage === undefined) return;
+    const { fetcher, clock, language } = this;
+    const url = this.shell.urls.renew;
+    const renewed = renewShell({ url, language, fetcher, clock });
+    const late = pause(clock, CATCHING_UP_TAKES).then(() => ({ status: 0 }));
+    const { status, reply } = await Promise.race([renewed, late]);
+    if (status === 200 && reply.tag === this.shell.tag) this.takeIn(reply);
   }
 
   showUnsaved(page) {
     const content = this.queue.unsaved(page);
     if (content === null) return;
+    const isShown = content === this.taking.content(page);
     this.taking.takeIn(Object.entries(JSON.parse(content)));
-    if (this.current === page && this.sheet) this.show(page, { stay: true });
+    if (this.current === page && this.sheet && !isShown) this.show(page, { stay: true });
   }
 
   // Where to begin
@@ -534,11 +551,16 @@ class Take {
     this.update();
   }
 
-  takeOver({ revision, seen, answers }) {
-    const { outline } = this.taking;
+  takeOver(reply) {
     if (this.sheet && this.edited.has(this.current)) {
       this.queue.hold(this.current, this.taking.content(this.current));
     }
+    this.takeIn(reply);
+    this.show(this.current, { stay: true });
+  }
+
+  takeIn({ revision, seen, answers }) {
+    const { outline } = this.taking;
     this.taking.takeIn(Object.entries(answers));
     const known = contentsByPage(outline, answers);
     this.queue.rebase({ base: revision, seen, known });
@@ -546,7 +568,6 @@ class Take {
       const content = this.queue.unsaved(page);
       if (content) this.taking.takeIn(Object.entries(JSON.parse(content)));
     }
-    this.show(this.current, { stay: true });
   }
 
   // Languages

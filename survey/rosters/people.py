@@ -17,6 +17,8 @@ from survey.rosters.tables import TooLarge
 # More than any state has; a column of names in the place of schools has more.
 MOST_SCHOOLS = 20_000
 MOST_NOTES = 200
+# As JSON: rows wait in memory by the thousand.
+LONGEST_ATTRIBUTES = 4_000
 
 
 class Person(NamedTuple):
@@ -137,7 +139,14 @@ class PersonReader:
                 continue
             if value:
                 attributes[name] = value
-        return json.dumps(attributes) if attributes else "{}"
+        text = json.dumps(attributes) if attributes else "{}"
+        if len(text) > LONGEST_ATTRIBUTES:
+            reason = (
+                "the row's further columns come to more than"
+                f" {LONGEST_ATTRIBUTES:,} characters"
+            )
+            rejections.append(_rejection(row, "", reason, ""))
+        return text
 
     def _person(
         self,

@@ -20,12 +20,24 @@ from openpyxl.utils.cell import column_index_from_string
 from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
 from openpyxl.utils.escape import unescape
 
-from survey.safe_workbook import UnsafeWorkbook, check_workbook
+from survey.safe_workbook import (
+    LARGEST_PART,
+    LARGEST_TEXTS,
+    UnsafeWorkbook,
+    check_workbook,
+)
 
 # Excel's own limits are 1,048,576 rows and 32,767 characters in a cell.
 MOST_ROWS = 1_048_576
 LONGEST_CELL = 131_072
 CHUNK = 2**17
+# Excel allows 65,490 cell formats, of up to three elements each; an element
+# takes a quarter of a kilobyte.
+MOST_ELEMENTS = 200_000
+# A text lies five deep.
+DEEPEST = 100
+# Excel's own limit; openpyxl searches a code in quadratic time.
+LONGEST_FORMAT = 255
 
 Row = tuple[int, list[str]]
 Attributes = dict[str, str]
@@ -46,6 +58,7 @@ class Workbook:
 
     def _read_outline(self) -> None:
         targets: dict[str, str] = {}
+        tables: set[str] = set()
         self._texts: list[str] = []
         formats = _Formats(WINDOWS_EPOCH)
         for _, name, attributes in _elements(
@@ -56,17 +69,26 @@ class Workbook:
                 target = posixpath.normpath(part).lstrip("/")
                 targets[attributes["Id"]] = target
                 kind = attributes["Type"].rpartition("/")[2]
+                if kind in tables:
+                    raise UnsafeWorkbook(f"The workbook has two parts of {kind}.")
                 if kind == "sharedStrings":
+                    tables.add(kind)
                     self._texts = _texts(self._archive, target)
                 elif kind == "styles":
+                    tables.add(kind)
                     formats.read(_elements(self._archive, target))
         self._parts: dict[str, str] = {}
+        parts: set[str] = set()
         for _, name, attributes in _elements(self._archive, "xl/workbook.xml"):
             if name == "workbookPr" and attributes.get("date1904") in ("1", "true"):
                 formats.epoch = MAC_EPOCH
             if name == "sheet" and attributes.get("state", "visible") == "visible":
                 id_ = next(v for k, v in attributes.items() if k.endswith(":id"))
-                self._parts[attributes["name"]] = targets[id_]
+                part = targets[id_]
+                if part in parts:
+                    raise UnsafeWorkbook("Two sheets of the workbook are one part.")
+                parts.add(part)
+                self._parts[attributes["name"]] = part
         self._formats = formats
 
     @property
@@ -131,6 +153,24 @@ def _local(name: str) -> str:
     return name[name.find(":") + 1 :]
 
 
+def _pieces(archive: zipfile.ZipFile, part: str, largest: int) -> Iterator[bytes]:
+    """The bytes of a part that is kept in memory.
+
+    Its name says nothing about its use: a relationship can name a sheet's
+    part, which may be large, as the styles. In pieces, since `read()` without
+    a size inflates all before it looks at the declared size.
+    """
+    too_large = f"A part of the workbook is too large when unpacked: {part}"
+    if archive.getinfo(part).file_size > largest:
+        raise UnsafeWorkbook(too_large)
+    with archive.open(part) as file:
+        while piece := file.read(CHUNK):
+            largest -= len(piece)
+            if largest < 0:
+                raise UnsafeWorkbook(too_large)
+            yield piece
+
+
 def _elements(
     archive: zipfile.ZipFile, part: str
 ) -> Iterator[tuple[str, str, Attributes]]:
@@ -139,13 +179,18 @@ def _elements(
     path = [""]
 
     def start(name: str, attributes: Attributes) -> None:
+        if len(found) >= MOST_ELEMENTS:
+            raise UnsafeWorkbook(f"The workbook has too many styles or sheets: {part}")
         found.append((path[-1], _local(name), attributes))
         path.append(_local(name))
 
     def end(_: str) -> None:
         path.pop()
 
-    _parser(start, end).Parse(archive.read(part), True)
+    parser = _parser(start, end)
+    for piece in _pieces(archive, part, LARGEST_PART):
+        parser.Parse(piece, False)
+    parser.Parse(b"", True)
     return iter(found)
 
 
@@ -157,6 +202,9 @@ def _texts(archive: zipfile.ZipFile, part: str) -> list[str]:
 
     def start(name: str, _: Attributes) -> None:
         path.append(_local(name))
+        # Each text looks through its whole path.
+        if len(path) > DEEPEST:
+            raise UnsafeWorkbook("The texts of the workbook are nested without end.")
         if path[-1] == "si":
             pieces.clear()
 
@@ -169,9 +217,8 @@ def _texts(archive: zipfile.ZipFile, part: str) -> list[str]:
             pieces.append(text)
 
     parser = _parser(start, end, characters)
-    with archive.open(part) as file:
-        while piece := file.read(CHUNK):
-            parser.Parse(piece, False)
+    for piece in _pieces(archive, part, LARGEST_TEXTS):
+        parser.Parse(piece, False)
     parser.Parse(b"", True)
     return texts
 
@@ -191,12 +238,16 @@ class _Formats:
         custom: dict[int, str] = {}
         for parent, name, attributes in elements:
             if name == "numFmt":
-                custom[int(attributes["numFmtId"])] = attributes["formatCode"]
+                code = attributes["formatCode"]
+                if len(code) > LONGEST_FORMAT:
+                    raise UnsafeWorkbook("A number format is far too long.")
+                custom[int(attributes["numFmtId"])] = code
             elif name == "xf" and parent == "cellXfs":
                 number = int(attributes.get("numFmtId", 0))
                 code = custom.get(number) or builtin_format_code(number) or "General"
                 self._codes.append(code)
-        self._dates = [is_date_format(code) for code in self._codes]
+        is_date = {code: is_date_format(code) for code in set(self._codes)}
+        self._dates = [is_date[code] for code in self._codes]
 
     def text(self, number: str, style: int) -> str:
         known = 0 < style < len(self._codes)

@@ -2,7 +2,8 @@
 
 The review reads every answer and applies every rule. What it saw is signed
 and comes back with the POST, so that finishing is one statement: it holds
-only while the stored answers are still those that were reviewed. (A save that
+only while the stored answers are still those that were reviewed, by the sum
+of their revisions, which every replaced row raises, and their number. (A save that
 is in flight in that very moment is waited for and kept, without a review.)
 """
 
@@ -32,7 +33,7 @@ WHERE a.id = r.administration_id
   AND r.id = %s AND r.administration_id = %s AND r.issue = %s
   AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
   AND now() < a.closes_at + interval '10 minutes'
-  AND (%s, %s) = (SELECT coalesce(max(x.revision), 0), count(*)
+  AND (%s, %s) = (SELECT coalesce(sum(x.revision), 0), count(*)
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
@@ -45,7 +46,7 @@ WHERE a.id = r.administration_id
   AND r.id = %s AND r.administration_id = %s AND r.issue = %s
   AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
   AND a.closes_at > %s
-  AND (%s, %s) = (SELECT coalesce(max(x.revision), 0), count(*)
+  AND (%s, %s) = (SELECT coalesce(sum(x.revision), 0), count(*)
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
@@ -83,7 +84,8 @@ def review(
     definition = published.definition
     state = state_of(definition, given, today=today, now=now, language=language)
     gaps = _gaps(definition, state.problems, language)
-    seen = {"r": taken.newest, "n": taken.rows, "who": taking.respondent_id}
+    total, rows = taken.fingerprint
+    seen = {"r": total, "n": rows, "who": taking.respondent_id}
     return Review(
         gaps=gaps,
         pages=sum(
@@ -149,9 +151,9 @@ def finish(taking: Taking, reviewed: str) -> bool:
         return cursor.rowcount == 1
 
 
-def _statement(taking: Taking, newest: int, rows: int) -> tuple[str, list[Any]]:
+def _statement(taking: Taking, total: int, rows: int) -> tuple[str, list[Any]]:
     person = [taking.respondent_id, taking.administration_id, taking.issue]
-    answers = [newest, rows, taking.administration_id, taking.respondent_id]
+    answers = [total, rows, taking.administration_id, taking.respondent_id]
     if connection.vendor == "postgresql":
         return POSTGRESQL, [*person, *answers]
     now = timezone.now()

@@ -43,7 +43,7 @@ def take(
         "pages": len(published.answerable),
         "answers": _answers(published, taken),
         "revision": taken.revision,
-        "seen": taken.newest,
+        "seen": taken.seen,
         "tag": taking.tag,
         "queueKey": session.queue_key_for(taking.respondent_id),
         "seed": session.seed_for(taking.administration_id, taking.respondent_id),

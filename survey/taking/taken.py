@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -36,9 +36,11 @@ class Taken:
 
     answers: Mapping[str, str | None]
     revision: int
-    # Highest stored revision, and how many rows: what a review was of.
-    newest: int
-    rows: int
+    # The highest stored revision of each page, 0 where it has no row: one for
+    # the whole survey would hide a page that arrives late.
+    seen: Sequence[int]
+    # What a review was of: any replaced or added row changes this pair.
+    fingerprint: tuple[int, int]
     completed_at: datetime | None
     closes_at: datetime
 
@@ -68,19 +70,26 @@ def taken_so_far(taking: Taking, published: Published) -> Taken:
     if completed_at is None and datetime.now(UTC) >= closes_at + GRACE:
         raise NoLongerTaking("closed")
     rows = [row[5:] for row in found if row[5] is not None]
-    newest = max((revision for _, _, revision in rows), default=0)
+    seen = _seen(published, {item: revision for item, _, revision in rows})
     return Taken(
         answers={
             published.names[item]: value
             for item, value, _ in rows
             if item in published.names
         },
-        revision=max(newest + 1, clock or microseconds()),
-        newest=newest,
-        rows=len(rows),
+        revision=max(*seen, 0, (clock or microseconds()) - 1) + 1,
+        seen=seen,
+        fingerprint=(sum(revision for _, _, revision in rows), len(rows)),
         completed_at=moment(completed_at) if completed_at else None,
         closes_at=closes_at,
     )
+
+
+def _seen(published: Published, revisions: Mapping[int, int]) -> list[int]:
+    return [
+        max((revisions.get(item["id"], 0) for item in items.values()), default=0)
+        for items in published.answerable
+    ]
 
 
 def microseconds() -> int:

@@ -102,13 +102,14 @@ export class Model {
     this.lives += 1;
     const life = this.lives;
     const known = [...this.server.rows].map(([page, { content }]) => [page, content]);
-    const seen = Math.max(0, ...[...this.server.rows.values()].map((row) => row.revision));
+    const pages = Array.from({ length: PAGES }, (_, index) => index + 1);
+    const seen = pages.map((page) => this.server.rows.get(page)?.revision ?? 0);
     this.queue = new Queue({
       send: (save) => this.send(save, life),
       store: this.store(life),
       clock: this.clock,
       random: this.random,
-      base: Math.max(seen + 1, Math.floor(this.clock.time * 1000)),
+      base: Math.max(...seen, Math.floor(this.clock.time * 1000)) + 1,
       seen,
       known,
       changed: () => life === this.lives && this.check(),
@@ -253,7 +254,7 @@ export async function runModel(seed, sabotage) {
 
 // For tests that say themselves what the network does: each send waits until
 // `answer` is called with an outcome.
-export function scripted({ base = 100, seen = 9, known = [], random = () => 0.5 } = {}) {
+export function scripted({ base = 100, seen = [9, 9, 9, 9], known = [], random = () => 0.5 } = {}) {
   const clock = new FakeClock();
   const kept = new Map();
   const sent = [];

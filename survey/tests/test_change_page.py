@@ -213,7 +213,7 @@ def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya
     assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
 
     def from_laptop(shell):
-        sight = {"seen": shell["seen"], "base": shell["revision"]}
+        sight = {"seen": shell["seen"][0], "base": shell["revision"]}
         body = {"revision": shell["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
         return browser.send(1, json.dumps({**body, **sight}))
 
@@ -222,6 +222,21 @@ def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya
     assert browser.shell()["answers"]["age"] == "12"
     # Having looked, it may.
     assert from_laptop(browser.shell()).status_code == 200
+
+
+def test_a_page_that_arrives_late_was_not_seen_either(browser, maya):
+    """The phone's first page is on its way while its second is saved already."""
+    phone = Browser().log_in(maya)
+    base = phone.shell()["revision"]
+    assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200
+    laptop = browser.log_in(maya).shell()
+    assert phone.save(1, FIRST_PAGE, base).status_code == 200
+
+    body = {"revision": laptop["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
+    sight = {"seen": laptop["seen"][0], "base": laptop["revision"]}
+    assert laptop["seen"] == [0, base + 1, 0]
+    assert browser.send(1, json.dumps({**body, **sight})).status_code == 409
+    assert browser.shell()["answers"]["age"] == "12"
 
 
 @pytest.mark.parametrize("n", [0, 4, 10**9])

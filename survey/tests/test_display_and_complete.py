@@ -139,6 +139,19 @@ def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
     assert maya.completed_at is None
 
 
+def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    browser.save(1, FIRST_PAGE, base)
+    browser.save(2, SECOND_PAGE, base + 5)
+    seen = reviewed(browser)
+    browser.save(1, {**FIRST_PAGE, "safe": None}, base + 1)
+    response = browser.post("/take/complete/", {"reviewed": seen})
+    assert [gap.page for gap in response.context["missing"]] == [1]
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
 @pytest.mark.parametrize("forged", ["x", "", "a:b:c", "\0", "é" * 5000])
 def test_a_review_cannot_be_invented(answered, maya, forged):
     assert answered.post("/take/complete/", {"reviewed": forged}).status_code == 200

@@ -18,7 +18,7 @@ from survey.models import Administration, Identity, Respondent, Response
 from survey.rosters import apply, codes, people
 from survey.rosters.apply import import_roster
 from survey.rosters.codes import CodeKeyMissing, code_of, digest_for
-from survey.rosters.report import MOST_REJECTIONS_KEPT, defused
+from survey.rosters.report import MOST_REJECTIONS_KEPT, RejectionLog, defused
 from survey.rosters.staging import TABLES, Staging
 from survey.rosters.tables import RosterUnreadable, open_table
 from survey.tests.conftest import enrol
@@ -201,6 +201,29 @@ def test_a_bad_cell_rejects_its_row_and_names_it(
     assert (rejection.row, rejection.column) == (3, column)
     assert reason in rejection.reason
     assert everything() == before
+
+
+LONG = [f"program {n}" for n in range(25)]
+WIDE = ",".join([HEADER, *LONG])
+
+
+def wide(size):
+    return ",".join([MAYA, *["x" * size] * len(LONG)])
+
+
+def test_a_row_of_very_long_attributes_is_rejected(administration):
+    report = brought_in(administration, WIDE, f"{ALI}{',' * len(LONG)}", wide(200))
+    assert not report.imported
+    [rejection] = report.rejections
+    assert (rejection.row, rejection.column) == (3, "")
+    assert "more than 4,000 characters" in rejection.reason
+    assert counts(brought_in(administration, WIDE, wide(100))) == (1, 0, 0, 0)
+
+
+def test_without_that_bound_a_batch_holds_them_all(administration, monkeypatch):
+    monkeypatch.setattr(people, "LONGEST_ATTRIBUTES", 10**9)
+    assert brought_in(administration, WIDE, wide(200)).imported
+    assert len(json.dumps(Respondent.objects.get().attributes)) > 4_000
 
 
 def test_all_that_is_wrong_is_said_at_once(administration):
@@ -443,7 +466,43 @@ def test_a_cell_that_excel_would_run_is_defused(cell):
     assert defused(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["", "Maya", "00123", "a=b", "'x", "é"])
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("Ann;=1+1", "Ann;'=1+1"),
+        ("Ann; +1", "Ann; '+1"),
+        ("Ann;;-1;@x", "Ann;;'-1;'@x"),
+        ('Ann;"=1', "Ann;\"'=1"),
+        ("Ann\t=1", "Ann\t'=1"),
+        ("Ann\r\n =1", "Ann\r\n '=1"),
+        ("Ann;＝1", "Ann;'＝1"),
+        ("=1;=2", "'=1;'=2"),
+    ],
+)
+def test_a_cell_that_another_separator_would_open_is_defused(cell, written):
+    assert defused(cell) == written
+
+
+def cells_by_semicolon(rejection):
+    """What Excel makes of the rejections where a semicolon separates."""
+    file = io.StringIO()
+    RejectionLog(file).add([rejection])
+    file.seek(0)
+    return [cell for row in csv.reader(file, delimiter=";") for cell in row]
+
+
+def test_no_cell_begins_as_a_formula_where_a_semicolon_separates(monkeypatch):
+    rejection = people.Rejection(2, "grade", "is no grade", "Ann;=1+1")
+    assert "'=1+1" in cells_by_semicolon(rejection)
+    # The twin.
+    monkeypatch.setattr("survey.rosters.report.defused", str)
+    assert "=1+1" in cells_by_semicolon(rejection)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["", "Maya", "00123", "a=b", "'x", "é", "Ann; Ben;", "a;b=c", "a; b-c", "a\n"],
+)
 def test_other_cells_are_left_alone(cell):
     assert defused(cell) == cell
 

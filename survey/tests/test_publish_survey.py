@@ -19,6 +19,7 @@ from survey.publishing import (
     compile_definition,
     publish_survey,
 )
+from survey.rules import MOST_WORK
 from survey.tests.test_import_survey import climate
 from survey.tests.workbooks import read
 from survey.xlsform import import_survey, read_xlsform
@@ -336,3 +337,20 @@ def test_the_command_says_why_a_draft_cannot_be_published():
     Item.objects.filter(name="a").update(rules={"relevant": ["$", "b"]})
     with pytest.raises(CommandError, match="wait for each other"):
         call_command("publish_survey", "climate")
+
+
+@pytest.mark.django_db
+def test_a_page_whose_rules_take_too_long_is_not_published():
+    """Drafts can be changed by hand; fewer of the same rule are published."""
+    survey = draft()
+
+    def constrain(count: int) -> None:
+        chosen = [">", ["count-selected", ["$", "c"]], 3]
+        constraint = ["or", *[chosen] * count]
+        Item.objects.filter(name="c").update(rules={"constraint": constraint})
+
+    constrain(450)
+    with pytest.raises(NotPublishable, match=f"page 2 .* most {MOST_WORK:,}"):
+        publish_survey(survey=survey)
+    constrain(300)
+    assert publish_survey(survey=survey)

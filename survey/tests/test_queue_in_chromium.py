@@ -274,7 +274,7 @@ def test_continuing_here_keeps_what_was_changed_on_either_side(run):
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
       const stopped = [status().key, queue.pending()];
-      queue.rebase({ base: 900, seen: 899, known: [[1, '{"a":"0","b":"2"}']] });
+      queue.rebase({ base: 900, seen: [899], known: [[1, '{"a":"0","b":"2"}']] });
       return [stopped, sent[1].body];
     """) == [
         ["superseded", 1],

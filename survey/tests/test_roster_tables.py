@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import struct
+import time
 import tracemalloc
 import zipfile
 from datetime import date, datetime
@@ -442,6 +443,129 @@ def test_a_part_that_is_read_whole_may_not_be_huge(name, size):
     padded = with_part(content, f"xl/{name}.xml", lambda data: data + padding)
     with pytest.raises(NotATable, match="part of the workbook is too large"):
         read(padded)
+
+
+RELATIONS = "xl/_rels/workbook.xml.rels"
+
+
+def with_relation(kind: str, data: bytes, content: bytes = PLAIN) -> bytes:
+    """One more part, under a sheet's name but for another use."""
+    relation = (
+        f'<Relationship Id="more" Target="worksheets/sheet9.xml" Type="x/{kind}"/>'
+    ).encode()
+    file = io.BytesIO(
+        with_part(
+            content,
+            RELATIONS,
+            lambda old: old.replace(
+                b"</Relationships>", relation + b"</Relationships>"
+            ),
+        )
+    )
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet9.xml", data)
+    return file.getvalue()
+
+
+def without_styles(content: bytes) -> bytes:
+    return with_part(content, RELATIONS, lambda old: old.replace(b"/styles", b"/none"))
+
+
+USES = [("styles", "LARGEST_PART"), ("sharedStrings", "LARGEST_TEXTS")]
+
+
+@pytest.mark.parametrize(("kind", "limit"), USES)
+def test_a_sheets_name_gives_other_parts_no_sheets_limit(kind, limit, monkeypatch):
+    content = with_relation(kind, b"<a/>" + b" " * 200_000, without_styles(PLAIN))
+    assert rows_of(content)
+    monkeypatch.setattr(workbooks, limit, 100_000)
+    with pytest.raises(NotATable, match="too large when unpacked: xl/worksheets"):
+        read(content)
+
+
+def test_a_part_that_lies_about_its_size_is_not_inflated_whole():
+    content = with_part(PLAIN, "xl/styles.xml", lambda data: data + b" " * 50_000_000)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        declared = struct.pack("<I", archive.getinfo("xl/styles.xml").file_size)
+    lying = content.replace(declared, struct.pack("<I", 700))
+    with zipfile.ZipFile(io.BytesIO(lying)) as archive:
+        tracemalloc.start()
+        # The twin: all 50 MB at once.
+        with pytest.raises(zipfile.BadZipFile):
+            archive.read("xl/styles.xml")
+        assert tracemalloc.get_traced_memory()[1] > 50_000_000
+        tracemalloc.reset_peak()
+        with pytest.raises(NotATable, match="damaged"):
+            read(lying)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        tracemalloc.stop()
+
+
+def test_a_part_of_countless_elements_is_refused(monkeypatch):
+    content = with_relation(
+        "styles", b"<a>" + b"<b/>" * 500 + b"</a>", without_styles(PLAIN)
+    )
+    assert rows_of(content)
+    monkeypatch.setattr(workbooks, "MOST_ELEMENTS", 400)
+    with pytest.raises(NotATable, match="too many styles"):
+        read(content)
+
+
+def test_texts_nested_without_end_are_refused():
+    deep = "<t>x" * 200_000 + "</t>" * 200_000
+    with pytest.raises(NotATable, match="nested"):
+        read(with_texts(f"<si>{deep}</si>"))
+
+
+def test_a_second_table_of_styles_or_texts_is_refused():
+    texts = with_texts("<si><t>Maya</t></si>")
+    for kind in ("styles", "sharedStrings"):
+        with pytest.raises(NotATable, match=f"two parts of {kind}"):
+            read(with_relation(kind, b"<a/>", texts))
+
+
+def test_two_sheets_on_one_part_are_refused():
+    content = saved(workbook([NAMES, ["D1", 7, 1, "Maya"]], Notes=[["Read this"]]))
+    assert rows_of(content)
+    doubled = with_part(
+        content, RELATIONS, lambda data: data.replace(b"sheet2.xml", b"sheet1.xml")
+    )
+    with pytest.raises(NotATable, match="one part"):
+        read(doubled)
+
+
+def with_format(code: str) -> bytes:
+    book = workbook([NAMES, ["D1", 7, 1, "Maya"]])
+    book.active["C2"].number_format = code
+    return saved(book)
+
+
+def test_a_number_format_longer_than_excels_is_refused():
+    assert rows_of(with_format("[" * workbooks.LONGEST_FORMAT))
+    with pytest.raises(NotATable, match="number format"):
+        read(with_format("[" * 100_000))
+
+
+def test_a_long_number_format_would_be_searched_for_long(monkeypatch):
+    monkeypatch.setattr(workbooks, "LONGEST_FORMAT", 10**9)
+    assert seconds_to_read(with_format("[" * 20_000)) > 3 * seconds_to_read(
+        with_format("0" * 20_000)
+    )
+
+
+def seconds_to_read(content: bytes) -> float:
+    start = time.process_time()
+    assert rows_of(content)
+    return time.process_time() - start
+
+
+def test_each_number_format_is_searched_once(monkeypatch):
+    searched = []
+    monkeypatch.setattr(workbooks, "is_date_format", searched.append)
+    styles = [("", "numFmt", {"numFmtId": "200", "formatCode": "[[["})]
+    styles += [("cellXfs", "xf", {"numFmtId": "200"})] * 1000
+    workbooks._Formats(None).read(iter(styles))
+    assert searched == ["[[["]
 
 
 def test_a_zip_that_is_no_workbook_is_named():

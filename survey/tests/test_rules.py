@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from survey.expressions import compile_expression
 from survey.rules import (
+    MOST_WORK,
     CycleError,
+    Work,
     evaluation_order,
     local_rules,
     page_state,
@@ -266,3 +268,79 @@ def test_a_calculation_cannot_grow_without_end():
 
     assert len(state.values["c0"]) == 2000
     assert len(state.values["c11"]) == 5000
+
+
+# --- Labels are in a language -------------------------------------------------
+
+SAYS_YES = "jr:choice-name(${q1}, '${q1}') = 'Sí'"
+ASKED = {"kind": "select_one", "option_set": "yesno"}
+
+
+def test_a_rule_that_reads_a_label_is_not_local():
+    assert local("a", q1=ASKED, a={"relevant": SAYS_YES}) == []
+    assert local("a", q1=ASKED, a={"relevant": "${q1} = 'yes'"}) == ["relevant"]
+
+
+def test_a_rule_that_reads_a_label_through_a_calculation_is_not_local():
+    said = {"kind": "calculate", "calculation": SAYS_YES}
+    again = {"kind": "calculate", "calculation": "${said}"}
+    rule = {"relevant": "${again} = 'true'"}
+    assert local("a", q1=ASKED, said=said, again=again, a=rule) == []
+
+
+# --- What rules cost ----------------------------------------------------------
+
+
+def options(count):
+    return [
+        {"value": f"o{n}", "label": "", "attributes": {"region": f"r{n}"}}
+        for n in range(count)
+    ]
+
+
+def work(item, option_count=1, **others):
+    items = compiled_items({"t": {}, **others, "q": item})
+    return Work(items, {"many": options(option_count)}).of_item(items["q"])
+
+
+def test_a_choice_filter_counts_once_for_each_option():
+    heavy = " + ".join(["count-selected(${t})"] * 100) + " > 0"
+    item = {"kind": "select_multiple", "option_set": "many", "choice_filter": heavy}
+    once = work(item)["choice_filter"]
+    assert 100 * 250 < once < MOST_WORK
+    assert work(item, 1000)["choice_filter"] == pytest.approx(1000 * once, rel=0.001)
+
+
+def test_an_ordinary_choice_filter_is_light():
+    item = {
+        "kind": "select_one",
+        "option_set": "many",
+        "choice_filter": "region = ${region}",
+    }
+    region = {"kind": "select_one", "option_set": "many"}
+    for others in ({"region": region}, {"region": {}}):
+        assert work(item, 1000, **others)["choice_filter"] < MOST_WORK / 5
+
+
+def test_what_can_be_long_weighs_more_than_what_is_short():
+    rule = {"relevant": "count-selected(${a}) > 0"}
+    assert (
+        work(rule, a={})["relevant"] > 10 * work(rule, a={"kind": "date"})["relevant"]
+    )
+    grown = {"relevant": "count-selected(concat(${t}, ${t}, ${t}, ${t})) > 0"}
+    assert work(grown)["relevant"] > 3 * work(rule, a={})["relevant"]
+
+
+def test_a_pattern_counts_by_its_states():
+    def units(pattern):
+        return work({"constraint": f"regex(., '{pattern}')"})["constraint"]
+
+    assert units("[ab]*a[ab]{480}") > 20 * units("[ab]*a[ab]{20}")
+    assert units(".*a.{480}") > 3 * units("[ab]*a[ab]{480}")
+    # Without a loop no more is read than the pattern is long.
+    assert units(".{10,500}") < MOST_WORK / 5
+    assert units(r"[\w.+-]+@[\w-]+(\.[\w-]+)+") < MOST_WORK / 100
+    # Members and escapes are no loops.
+    assert units(r"\+?[0-9*+ ]{5,15}") < 10
+    # The portable form cannot always be read again: then the most is counted.
+    assert units(r"[&\&]*") >= 12 * 1000 * 5

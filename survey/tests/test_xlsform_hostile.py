@@ -287,6 +287,31 @@ def seconds_to_read(content: bytes) -> float:
     return time.process_time() - start
 
 
+def with_format(code: bytes) -> bytes:
+    def change(name: str, data: bytes) -> bytes:
+        if name != "xl/styles.xml":
+            return data
+        number = b'<numFmts><numFmt numFmtId="200" formatCode="%b"/></numFmts>' % code
+        data = data.replace(b"<fonts", number + b"<fonts", 1)
+        head, cells = data.replace(b'<numFmts count="0" />', b"").split(b"<cellXfs")
+        return head + b"<cellXfs" + cells.replace(b'numFmtId="0"', b'numFmtId="200"')
+
+    return rezipped(form(ROWS), change)
+
+
+def test_a_number_format_longer_than_excels_is_refused():
+    assert read_xlsform(with_format(b"0" * archive.MAX_FORMAT)).draft
+    start = time.process_time()
+    assert "number format of more than 255" in why(with_format(b"[" * 100_000))
+    assert time.process_time() - start < 1
+
+
+def test_without_that_bound_a_format_of_brackets_is_searched_for_long(monkeypatch):
+    monkeypatch.setattr(archive, "MAX_FORMAT", 10**9)
+    slow, quick = (with_format(sign * 20_000) for sign in (b"[", b"0"))
+    assert seconds_to_read(slow) > 3 * seconds_to_read(quick)
+
+
 # --- Sizes of sheets -----------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from survey.rules import MOST_WORK
 from survey.tests.workbooks import (
     AGREE,
     as_excel_writes_it,
@@ -404,3 +405,57 @@ def test_endless_problems_are_counted_not_listed():
     problems = read(rows).problems
     assert len(problems) == MOST_TOLD + 1
     assert problems[-1].reason == f"and {900 + 1 - MOST_TOLD} more"
+
+
+# --- What a page's rules cost -------------------------------------------------
+
+COUNTED = " + ".join(["count-selected(${t})"] * 170)
+
+
+def filtered(choice_filter: str, count: int) -> Any:
+    rows = with_column(
+        "choice_filter",
+        ["text", "t", "T?"],
+        ["text", "region", "Region?"],
+        ["select_multiple many", "q", "Q?", choice_filter],
+    )
+    head = ["list_name", "name", "label", "region"]
+    many = [["many", f"o{n}", f"O{n}", f"r{n % 9}"] for n in range(count)]
+    return read(rows, [head, *many])
+
+
+def test_a_page_whose_rules_take_too_long_is_refused_where_it_is_heaviest():
+    reading = filtered(f"{COUNTED} > 0", 1_000)
+    assert reading.draft is None
+    assert told(reading.problems) == [("survey", 4, "choice_filter")]
+    reason = reading.problems[0].reason
+    assert "take too long" in reason
+    assert f"{MOST_WORK:,}" in reason
+    assert "${q}" in reason
+
+
+def test_the_same_rule_for_few_options_and_a_usual_one_for_many_are_taken():
+    """The twin: it is the options times the nodes that is counted."""
+    assert filtered(f"{COUNTED} > 0", 2).draft
+    assert filtered("region = ${region}", 1_000).draft
+
+
+def test_many_large_patterns_on_one_page_are_refused():
+    def patterned(count: int) -> Any:
+        rule = " and ".join(["regex(., '[ab]*a[ab]{478}')"] * count)
+        return read(with_column("constraint", ["text", "a", "A?", rule]))
+
+    assert told(patterned(121).problems) == [("survey", 2, "constraint")]
+    assert patterned(1).draft
+
+
+def test_rules_are_added_up_by_page():
+    rule = " or ".join(["count-selected(.) > 3"] * 120)
+    rows = [["text", f"q{n}", "Q?", rule] for n in range(4)]
+    first = [["begin group", "one", "One"], *rows[:2], ["end group"]]
+    second = [["begin group", "two", "Two"], *rows[2:], ["end group"]]
+    assert read(with_column("constraint", *first, *second)).draft
+    together = [["begin group", "one", "One"], *rows, ["end group"]]
+    assert told(read(with_column("constraint", *together)).problems) == [
+        ("survey", 3, "constraint")
+    ]

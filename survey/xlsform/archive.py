@@ -29,6 +29,9 @@ RATIO_MATTERS_FROM = 4 * MIB
 # shortest ones took three minutes and 4 GB. Cells and their texts are many in
 # an honest workbook (two elements each); styles and the rest are few.
 MAX_ELEMENTS = {"xl/worksheets/": 400_000, "xl/sharedStrings.xml": 200_000, "": 50_000}
+# Excel's own limit. openpyxl searches a format for brackets in quadratic time,
+# and for each style anew: 100,000 of them in one code took six seconds.
+MAX_FORMAT = 255
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
@@ -163,17 +166,20 @@ def _count_elements(name: str, data: bytes, allowed: int) -> int:
     """Count them, up to a bound, and refuse what declares entities.
 
     No part of a workbook has a DTD, which is what entities are declared in.
+    Number formats that no spreadsheet program writes are refused as well.
     """
     count = 0
 
     def refuse_doctype(*declared: object) -> None:
         raise _Refusal("declares a document type or entities, which no workbook does")
 
-    def count_element(*element: object) -> None:
+    def count_element(_: str, attributes: dict[str, str]) -> None:
         nonlocal count
         count += 1
         if count > allowed:
             raise _Refusal("has more cells, texts or styles than a survey ever needs")
+        if len(attributes.get("formatCode", "")) > MAX_FORMAT:
+            raise _Refusal(f"has a number format of more than {MAX_FORMAT} characters")
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse_doctype

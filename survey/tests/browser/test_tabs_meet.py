@@ -1,0 +1,140 @@
+"""Tabs and devices of one person that leave something to each other."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from survey.tests.browser.test_tab import (
+    SAVES,
+    answers_of,
+    begin,  # noqa: F401
+    choose,
+    has_status,
+    is_on,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TYPED = "By scooter and then the blue bus with my sister"
+
+
+def close(page: Page) -> BrowserContext:
+    """As a person does, with the browser still open; gives time to its last save."""
+    context = page.context
+    other = context.new_page()
+    page.close(run_before_unload=True)
+    other.wait_for_timeout(1500)
+    return context
+
+
+def go_on(page: Page) -> None:
+    """Next, and *Continue here* if that is what the page asks."""
+    page.wait_for_timeout(600)
+    page.click("#next")
+    page.wait_for_timeout(1000)
+    button = page.locator("#notice button:visible")
+    if button.count():
+        button.first.click()
+    has_status(page, "saved")
+
+
+def type_comment(page: Page) -> None:
+    choose(page, "safe", "3")
+    page.wait_for_timeout(700)
+    page.locator("#comment-input").press_sequentially(TYPED, delay=40)
+
+
+def test_what_was_typed_last_survives_a_closed_tab(begin, maya):  # noqa: F811
+    page = begin()
+    type_comment(page)
+    context = close(page)
+    assert answers_of(maya)["comment"] == TYPED
+    again = begin(context)
+    again.wait_for_timeout(1500)
+    again.goto("/take/#page-1/comment")
+    expect(again.locator("#comment-input")).to_have_value(TYPED)
+    choose(again, "safe", "2")
+    go_on(again)
+    assert (answers_of(maya)["comment"], answers_of(maya)["safe"]) == (TYPED, "2")
+
+
+def test_what_was_typed_last_survives_a_reload(begin, maya):  # noqa: F811
+    page = begin()
+    type_comment(page)
+    page.reload()
+    page.wait_for_selector("#page section.page")
+    page.wait_for_timeout(1500)
+    expect(page.locator("#comment-input")).to_have_value(TYPED)
+    page.click("#next")
+    is_on(page, 2)
+    page.wait_for_timeout(500)
+    assert not page.locator("#notice").is_visible()
+    assert answers_of(maya)["comment"] == TYPED
+
+
+def test_what_a_closed_tab_kept_does_not_undo_another_device(begin, maya):  # noqa: F811
+    page = begin()
+    choose(page, "safe", "1")
+    page.wait_for_timeout(900)
+    context = close(page)
+    assert answers_of(maya)["safe"] == "1"
+    phone = begin()
+    phone.goto("/take/#page-1/safe")
+    is_on(phone, 1)
+    choose(phone, "safe", "3")
+    go_on(phone)
+    assert answers_of(maya)["safe"] == "3"
+
+    again = begin(context)
+    again.wait_for_timeout(1500)
+    button = again.locator("#notice button:visible")
+    if button.count():
+        button.first.click()
+        again.wait_for_timeout(1500)
+    assert answers_of(maya)["safe"] == "3"
+
+
+def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, maya):  # noqa: F811
+    first = begin()
+    first.route(SAVES, lambda route: route.abort())
+    choose(first, "safe", "3")
+    first.wait_for_timeout(600)
+    first.click("#next")
+    has_status(first, "waiting")
+    second = begin(first.context)
+    second.wait_for_timeout(1300)
+    second.goto("/take/#page-1/comment")
+    second.wait_for_timeout(500)
+    second.fill("#comment-input", "from the second")
+    second.wait_for_timeout(600)
+    choose(second, "safe", "3")
+    choose(second, "subjects", "art")
+    go_on(second)
+    first.unroute(SAVES)
+    first.evaluate("dispatchEvent(new Event('online'))")
+    first.wait_for_timeout(2000)
+    first.close(run_before_unload=True)
+    second.wait_for_timeout(2500)
+    found = answers_of(maya)
+    assert (found["safe"], found["comment"]) == ("3", "from the second")
+
+
+def test_a_draft_takes_up_what_a_dying_tab_answered_on_its_page(begin, maya):  # noqa: F811
+    first = begin()
+    first.route(SAVES, lambda route: route.abort())
+    choose(first, "safe", "3")
+    first.wait_for_timeout(600)
+    first.click("#next")
+    has_status(first, "waiting")
+    second = begin(first.context)
+    second.wait_for_timeout(1300)
+    is_on(second, 1)
+    second.fill("#comment-input", "from the second")
+    second.wait_for_timeout(800)
+    first.close(run_before_unload=True)
+    second.wait_for_timeout(2500)
+    go_on(second)
+    second.wait_for_timeout(800)
+    found = answers_of(maya)
+    assert (found["safe"], found["comment"]) == ("3", "from the second")
