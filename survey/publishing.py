@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,7 +37,7 @@ from django.utils import timezone
 
 from survey.expressions import labels_of, references
 from survey.models import Block, Item, OptionSet, Page, PublishedSurvey, Survey
-from survey.rules import CycleError, evaluation_order, local_rules
+from survey.rules import MOST_WORK, CycleError, Work, evaluation_order, local_rules
 
 FORMAT = 1
 RULES = (
@@ -180,6 +181,22 @@ def _check(
             item.get("option_set", "")
         ):
             raise NotPublishable(f"{name} has no options.")
+    _check_work(items, option_sets)
+
+
+def _check_work(
+    items: dict[str, dict[str, Any]], option_sets: dict[str, list[dict[str, Any]]]
+) -> None:
+    work = Work(items, option_sets)
+    units: Counter[int] = Counter()
+    for item in items.values():
+        units[item["page"]] += sum(work.of_item(item).values())
+    for page, count in units.items():
+        if count > MOST_WORK:
+            raise NotPublishable(
+                f"The rules of page {page} take too long: they count {count:,} of at"
+                f" most {MOST_WORK:,}."
+            )
 
 
 def _is_answerable(item: dict[str, Any]) -> bool:

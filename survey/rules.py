@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from survey import patterns
 from survey.expressions import (
     Context,
     Expr,
     Value,
     evaluate,
+    labels_of,
     reads_clock,
     references,
     text,
@@ -287,7 +290,8 @@ def local_rules(item: Item, page_items: Mapping[str, Item]) -> list[str]:
 
     They are checked when the page is saved. A rule that reads the clock is
     not among them: a save that waits in a queue over midnight would be
-    refused although it was right when it was made.
+    refused although it was right when it was made. Nor is one that reads an
+    option's label: the save does not know which language was on the screen.
     """
     known = _known_on_page(page_items)
     own = {name for name, other in page_items.items() if other is item}
@@ -305,7 +309,9 @@ def _readable(rule: str, known: set[str], own: set[str], item: Item) -> set[str]
 
 
 def _reads_only(expr: Expr, names: Collection[str]) -> bool:
-    return not reads_clock(expr) and all(name in names for name in references(expr))
+    if reads_clock(expr) or labels_of(expr):
+        return False
+    return all(name in names for name in references(expr))
 
 
 def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
@@ -336,3 +342,191 @@ def _with_readers(names: list[str], readers: Mapping[str, list[str]]) -> set[str
             reached.add(name)
             names.extend(readers[name])
     return reached
+
+
+# --- What a page's rules cost -------------------------------------------------
+
+# One unit is about a microsecond of Python, for the worst answers there are:
+# a page that is saved keeps its worker for at most 100 ms with its rules.
+MOST_WORK = 100_000
+COSTED_RULES = (*LOCAL_RULES, "default_expression")
+# A context, and the option's columns.
+WORK_OF_USE = 4
+# Per 1,000 characters of the arguments; measured with texts of 5,000 that are
+# all spaces, digits or two-letter words, whichever is slowest.
+WORK_PER_1000 = {
+    "contains": 30,
+    "count-selected": 50,
+    "selected-at": 50,
+    "selected": 17,
+    "format-date": 14,
+    "date": 9,
+    "round": 5,
+}
+# To read a number, which most operations may have to do.
+WORK_OF_NUMBER = 5
+WORK_OF_TEXT = 1
+ON_TEXT = frozenset(
+    {"and", "or", "not", "boolean", "if", "coalesce", "concat", "string", "once"}
+    | {"string-length", "starts-with", "ends-with", "substr", "jr:choice-name"}
+)
+WORK_OF_ROUND = 5
+# Per state and 1,000 characters, where RE2 must follow all states at once:
+# it reads bytes, and a state such as `.` or \p{L} is many of its own.
+WORK_OF_STATE = 12
+WORK_OF_WIDE_STATE = 50
+WIDE = re.compile(r"\[\^|\\[pPDW]|[^\x00-\x7F]")
+CLASS_OR_ESCAPE = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
+UNBOUNDED = re.compile(r"[*+]|,\}")
+# The longest number in plain digits, and other answers that are not free text.
+LONGEST_NUMBER = 350
+LONGEST_SHORT = 40
+SHORT = frozenset(
+    {"integer", "decimal", "range", "date", "time", "datetime", "acknowledge"}
+)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Of a set of options: how many, and the characters in them.
+
+    Of one value, of all values, of one label and of one column.
+    """
+
+    count: int = 0
+    longest: int = 0
+    values: int = 0
+    label: int = 0
+    columns: int = 0
+
+
+class Work:
+    """What the rules of a survey cost, by their form, for any answers.
+
+    Every node counts at least one; one that goes through a text counts by the
+    longest text that can come there, a pattern by its states, and a choice
+    filter once for each option. Linear in the size of the survey.
+    """
+
+    def __init__(
+        self,
+        items: Mapping[str, Item],
+        option_sets: Mapping[str, Collection[Option]],
+    ) -> None:
+        self.items = items
+        self.sizes = {name: _sizes(one) for name, one in option_sets.items()}
+
+    def of_item(self, item: Item) -> dict[str, int]:
+        """Units by rule."""
+        return {
+            rule: self._of_rule(item, rule) for rule in COSTED_RULES if rule in item
+        }
+
+    def _of_rule(self, item: Item, rule: str) -> int:
+        sizes = self._sizes_of(item)
+        once = WORK_OF_USE + self._work(item[rule], sizes.columns)[0]
+        return math.ceil(once * (sizes.count if rule == "choice_filter" else 1))
+
+    def _sizes_of(self, item: Item) -> _Sizes:
+        return self.sizes.get(item.get("option_set", ""), _Sizes())
+
+    def _work(self, expr: Expr, column: int) -> tuple[float, int]:
+        """The units, and how long a text may come out."""
+        if not isinstance(expr, list):
+            return 1, len(expr) if isinstance(expr, str) else LONGEST_NUMBER
+        operation, arguments = expr[0], expr[1:]
+        if operation == "$":
+            return 1, self._longest_answer(arguments[0])
+        if operation == "col":
+            return 1, column
+        if operation in {"regex", "jr:choice-name"}:
+            return self._special(expr, column)
+        parts = [self._work(argument, column) for argument in arguments]
+        lengths = [length for _, length in parts]
+        own = 1 + _per_1000(expr) * sum(lengths) / 1000
+        own += WORK_OF_ROUND * (operation == "round")
+        return own + sum(work for work, _ in parts), _length(expr, lengths)
+
+    def _special(self, expr: list[Any], column: int) -> tuple[float, int]:
+        work, length = self._work(expr[1], column)
+        if expr[0] == "regex":
+            return work + 1 + _matching(expr[2], length), LONGEST_NUMBER
+        sizes = self._sizes_of(self.items.get(expr[2], {}))
+        # A word may stand in the value again and again, and so its label.
+        words = length // 2 + 1
+        own = 1 + sizes.count + words / 4
+        return work + own, words * (sizes.label + 2)
+
+    def _longest_answer(self, name: str) -> int:
+        item = self.items.get(name, {"kind": "text"})
+        if item["kind"] == "hidden":
+            return len(str(item.get("default", "")))
+        if is_computed(item):
+            return LONGEST_VALUE
+        if item["kind"] in CHOICES:
+            sizes = self._sizes_of(item)
+            single = item["kind"] == "select_one"
+            return sizes.longest if single else sizes.values
+        return LONGEST_SHORT if item["kind"] in SHORT else LONGEST_VALUE
+
+
+def _sizes(options: Collection[Option]) -> _Sizes:
+    values = [len(one["value"]) for one in options]
+    columns = [len(text) for one in options for text in _row(one).values()]
+    return _Sizes(
+        count=len(values),
+        longest=max(values, default=0),
+        values=sum(values) + len(values),
+        label=max(map(_longest_label, options), default=0),
+        columns=max(columns, default=0),
+    )
+
+
+def _longest_label(option: Option) -> int:
+    label = option.get("label", "")
+    texts = [label] if isinstance(label, str) else label.values()
+    return max(map(len, texts), default=0)
+
+
+def _per_1000(expr: list[Any]) -> float:
+    operation = expr[0]
+    compares = operation in {"=", "!="}
+    if operation in ON_TEXT or (compares and all(map(_is_text, expr[1:]))):
+        return WORK_OF_TEXT
+    return WORK_PER_1000.get(operation, WORK_OF_NUMBER)
+
+
+def _is_text(expr: Expr) -> bool:
+    # Two texts are compared as they are; else both are read as numbers.
+    return isinstance(expr, str) or (isinstance(expr, list) and expr[0] in {"$", "col"})
+
+
+def _length(expr: list[Any], lengths: list[int]) -> int:
+    operation = expr[0]
+    if operation == "concat":
+        return sum(lengths)
+    if operation in {"if", "coalesce"}:
+        return max(lengths)
+    if operation in {"string", "once", "substr", "selected-at"}:
+        return lengths[0]
+    if operation == "format-date":
+        return 2 * lengths[1]
+    return LONGEST_NUMBER
+
+
+def _matching(pattern: str, length: int) -> float:
+    states = _states(pattern)
+    # A longer text is not looked at, and without a loop each character that
+    # is taken leaves a state behind for good.
+    read = min(length, patterns.LONGEST_INPUT)
+    if not UNBOUNDED.search(CLASS_OR_ESCAPE.sub("", pattern)):
+        read = min(read, states)
+    weight = WORK_OF_WIDE_STATE if WIDE.search(pattern) else WORK_OF_STATE
+    return 1 + states * weight * read / 1000
+
+
+def _states(pattern: str) -> int:
+    try:
+        return patterns._Reader(pattern).alternatives().states
+    except patterns.PatternError:
+        return patterns.MOST_STATES

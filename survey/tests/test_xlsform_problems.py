@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from survey.rules import MOST_WORK
+from survey.rules import MOST_WORK, Work
 from survey.tests.workbooks import (
     AGREE,
     as_excel_writes_it,
@@ -19,6 +20,7 @@ from survey.tests.workbooks import (
 from survey.xlsform import read_xlsform
 from survey.xlsform.problems import MOST_TOLD
 
+DEMO = Path(__file__).parents[1] / "demo"
 HEAD = ["type", "name", "label"]
 
 
@@ -459,3 +461,18 @@ def test_rules_are_added_up_by_page():
     assert told(read(with_column("constraint", *together)).problems) == [
         ("survey", 3, "constraint")
     ]
+
+
+@pytest.mark.parametrize("name", ["students", "teachers"])
+def test_the_surveys_of_the_demonstration_are_far_from_the_limit(name):
+    draft = read_xlsform(DEMO / f"{name}.xlsx").draft
+    items = {
+        item.name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
+        for item in draft.items()
+    }
+    sets = {
+        key: [vars(option) for option in options]
+        for key, options in draft.option_sets.items()
+    }
+    units = [sum(Work(items, sets).of_item(item).values()) for item in items.values()]
+    assert 0 < sum(units) < MOST_WORK / 100

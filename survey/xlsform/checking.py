@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from survey.expressions import labels_of, references
-from survey.rules import CycleError, evaluation_order
+from survey.rules import MOST_WORK, CycleError, Work, evaluation_order
 from survey.xlsform.columns import Row
-from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, Texts
+from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, PageDraft, Texts
 from survey.xlsform.names import has_open_reference, quoted_names, tidied
 from survey.xlsform.outline import Group, Outline
 from survey.xlsform.problems import Findings
@@ -55,6 +55,7 @@ class _Whole:
             self._check_pipes(row, "label", row.texts.get("label", {}))
         self._tidy_headings()
         self._check_cycles()
+        self._check_work()
         if not self.items:
             self.findings.refuse("survey", None, "", "the survey has no questions")
         elif not any(item.is_answerable for item in self.items.values()):
@@ -143,6 +144,38 @@ class _Whole:
                     rules[name] = {"kind": rules[name]["kind"]}
             else:
                 return
+
+    def _check_work(self) -> None:
+        rules = {
+            name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
+            for name, item in self.items.items()
+        }
+        sets = {
+            name: [vars(option) for option in options]
+            for name, options in self.draft.option_sets.items()
+        }
+        work = Work(rules, sets)
+        for page in self.draft.pages:
+            costs = {
+                (item.name, rule): units
+                for item in page.items()
+                for rule, units in work.of_item(rules.get(item.name, {})).items()
+            }
+            if sum(costs.values()) > MOST_WORK:
+                self._refuse_work(page, costs)
+
+    def _refuse_work(self, page: PageDraft, costs: dict[tuple[str, str], int]) -> None:
+        # The page as a whole is too heavy; its heaviest rule is where to begin.
+        name, rule = max(costs, key=lambda one: costs[one])
+        row, column = self.items[name].row, COLUMN_OF_RULE.get(rule, rule)
+        whole, part = sum(costs.values()), costs[name, rule]
+        reason = (
+            f"the rules of the page {page.name!r} take too long: they count {whole:,}"
+            f" of at most {MOST_WORK:,}, and {part:,} of it is the {column} of"
+            f" ${{{name}}}; shorten it, lessen the options that it filters,"
+            " or divide the page"
+        )
+        row.refuse(self.findings, column, reason, row.get(column))
 
     def _refuse_cycle(self, cycle: list[str]) -> None:
         item = self.items[cycle[0]]
