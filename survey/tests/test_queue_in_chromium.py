@@ -436,3 +436,21 @@ def test_retry_after_in_seconds_or_as_a_date(page, after, date, wait):
         )
         == wait
     )
+
+
+def test_continuing_here_fills_in_a_kept_save_without_undoing_newer_answers(run):
+    """Another device changed a after this one; b it never touched."""
+    assert (
+        run("""
+      const theirs = [[1, '{"a":"4","b":null}']];
+      const { queue, sent, settle } = scripted({ known: theirs });
+      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":"1"}' };
+      await queue.restore(1, { before: '{"a":null,"b":null}', save, later: null });
+      sent[0].answer({ kind: "halt", error: "superseded" });
+      await settle();
+      queue.rebase({ base: 900, seen: [899], known: theirs });
+      await settle();
+      return sent[1].body;
+    """)
+        == '{"revision":900,"seen":899,"base":900,"answers":{"a":"4","b":"1"}}'
+    )
