@@ -109,12 +109,23 @@ export class Queue {
   // only a higher revision stops it. Resolves when it is this tab's own.
   restore(page, record) {
     const slot = this.slots.get(page);
+    if (this.addsNothing(page, record)) {
+      return slot ? this.keep(slot) : this.store.remove(page);
+    }
     const stored = this.isOvertaken(slot, page, record)
       ? this.restoreOvertaken(slot, page, record)
       : this.restoreWhole(slot, page, record);
     this.kick();
     this.changed();
     return stored;
+  }
+
+  // The server held a newer save when this tab was loaded, which changed all
+  // that the kept one did: sending it could only be called superseded.
+  addsNothing(page, { before, save, later }) {
+    if (!save || later || save.revision >= this.seenOf(page)) return false;
+    const known = this.knownContent(page);
+    return mergeAnswers(before, known, save.content) === known;
   }
 
   // This tab has saved the page, or is about to, under a higher revision.

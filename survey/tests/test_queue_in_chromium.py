@@ -255,6 +255,31 @@ def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
     """) == [70, "saved", 0]
 
 
+def test_a_kept_save_that_another_device_answered_anew_asks_nobody(run):
+    assert run("""
+      const { queue, sent, settle, kept } = scripted({
+        seen: [80], known: [[1, '{"a":"3","b":null}']],
+      });
+      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":null}' };
+      await queue.restore(1, { before: "{}", save, later: null });
+      await settle();
+      return [sent.length, queue.unsaved(1), queue.pending(), kept.size];
+    """) == [0, None, 0, 0]
+
+
+def test_a_kept_save_with_more_than_the_other_device_has_is_not_dropped(run):
+    assert run("""
+      const { queue, sent, settle, kept } = scripted({
+        seen: [80], known: [[1, '{"a":"3","b":null}']],
+      });
+      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":"2"}' };
+      await queue.restore(1, { before: "{}", save, later: null });
+      sent[0].answer({kind: "halt", error: "superseded"});
+      await settle();
+      return [queue.halted.error, queue.unsaved(1), kept.size];
+    """) == ["superseded", '{"a":"1","b":"2"}', 1]
+
+
 def test_a_kept_save_that_another_device_repeated_asks_nobody(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ known: [[1, '{"a":"1"}']] });
