@@ -24,6 +24,14 @@ DATABASES = {
         password=env.str("GROUNDSWELL_DATABASE_PASSWORD", default=""),
     )
 }
+if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
+    DATABASES["replica"] = servers.postgresql(
+        host=_replica,
+        port=env.int("GROUNDSWELL_REPLICA_PORT", default=6432),
+        name=env.str("GROUNDSWELL_REPLICA_NAME", default="groundswell"),
+        user=env.str("GROUNDSWELL_REPLICA_USER", default="groundswell"),
+        password=env.str("GROUNDSWELL_REPLICA_PASSWORD", default=""),
+    )
 CACHES = servers.caches(
     memcached=env.list("GROUNDSWELL_MEMCACHED", default=["127.0.0.1:11211"]),
     redis=env.str("GROUNDSWELL_REDIS", default="redis://127.0.0.1:6379/0"),
@@ -33,9 +41,11 @@ SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 
 # nginx ends TLS, and removes this header where a browser sent it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SECURE_SSL_REDIRECT = True
-SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
-SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+# Off for rehearsals on a machine's own loopback only.
+_tls = env.bool("GROUNDSWELL_TLS", default=True)
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _tls
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _tls else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = _tls
 # Only the owner of a whole domain, a state, may ask browsers to preload it.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
