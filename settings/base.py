@@ -39,7 +39,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "survey.taking.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -129,5 +129,24 @@ COMPRESS_FILTERS = {
     "css": ["compressor.filters.cssmin.rCSSMinFilter"],
     "js": ["settings.bundling.JoinedModule", "compressor.filters.jsmin.rJSMinFilter"],
 }
+
+# django-cache-machine's: published rows never change, a lagging replica's miss
+# must not stick, and counting in SQL is the faster way (-1: never kept).
+CACHE_MACHINE_NO_INVALIDATION = True
+CACHE_EMPTY_QUERYSETS = False
+CACHE_COUNT_TIMEOUT = -1
+
+# Who answers for the monitoring, and what with; see settings.monitoring.
+MONITORING = {
+    "/healthz": "settings.monitoring.health.healthz",
+    "/readyz": "settings.monitoring.health.readyz",
+    "/metrics": "settings.monitoring.metrics.metrics",
+}
+# nginx's monitoring port adds it to what it passes on; none: no metrics.
+MONITORING_KEY = env.str("GROUNDSWELL_MONITORING_KEY", default="")
+# The sockets whose queues are measured.
+MONITORED_SOCKETS = env.list("GROUNDSWELL_MONITORED", default=[])
+# Where the processes of all pools count together.
+METRICS_FOLDER = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

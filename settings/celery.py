@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from celery import Celery
 
+from settings.monitoring import tasks  # noqa: F401
+
 app = Celery("groundswell")
 # By name, so that the settings are read when the first task is sent, and not
 # by every command that never sends one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-SESSION_ENGINE = "django.contrib.sessions.backends.cache"
+SESSION_ENGINE = "settings.sessions"
 SESSION_CACHE_ALIAS = "sessions"
 
 
@@ -36,14 +36,8 @@ def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]
             "LOCATION": list(memcached),
         },
         SESSION_CACHE_ALIAS: {
-            "BACKEND": "django_redis.cache.RedisCache",
+            "BACKEND": "settings.backends.KeptRedisCache",
             "LOCATION": redis,
             "KEY_PREFIX": "session",
-            "OPTIONS": {
-                # Pickle would run whatever somebody managed to put there.
-                "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
-                "SOCKET_CONNECT_TIMEOUT": 0.1,
-                "SOCKET_TIMEOUT": 0.25,
-            },
         },
     }

@@ -7,6 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from settings import servers
 from settings.base import *  # noqa: F403
 from settings.base import ACCESS_CODE_KEYS, SECRET_KEY, env
+from settings.monitoring.logs import LOGGING as LOGGING
 
 for _name, _value in (
     ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
@@ -31,7 +32,23 @@ if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
         name=env.str("GROUNDSWELL_REPLICA_NAME", default="groundswell"),
         user=env.str("GROUNDSWELL_REPLICA_USER", default="groundswell"),
         password=env.str("GROUNDSWELL_REPLICA_PASSWORD", default=""),
-    )
+    ) | {
+        # Hands over to the primary when the replica fails.
+        "ENGINE": "survey.replica",
+        "OPTIONS": {"connect_timeout": 1},
+        "TEST": {"MIRROR": "default"},
+    }
+
+# django-balancer's: reads that may be stale are spread over the pool by weight.
+DATABASE_ROUTERS = ["survey.routers.ForcedReadRouter"]
+MASTER_DATABASE = "default"
+DATABASE_POOL = {"replica" if "replica" in DATABASES else "default": 1}
+# Outside of whatever reads the database.
+MIDDLEWARE = ["survey.pinning.PinningMiddleware", *MIDDLEWARE]  # noqa: F405
+
+# First of all: it answers /healthz when nothing else works.
+MIDDLEWARE = ["settings.monitoring.middleware.MonitoringMiddleware", *MIDDLEWARE]
+
 CACHES = servers.caches(
     memcached=env.list("GROUNDSWELL_MEMCACHED", default=["127.0.0.1:11211"]),
     redis=env.str("GROUNDSWELL_REDIS", default="redis://127.0.0.1:6379/0"),

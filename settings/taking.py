@@ -3,5 +3,25 @@
 from __future__ import annotations
 
 from settings.stack import *  # noqa: F403
+from settings.stack import INSTALLED_APPS, SILENCED_SYSTEM_CHECKS
+
+# Respondents have no account, and their static files come from nginx.
+INSTALLED_APPS = [
+    app
+    for app in INSTALLED_APPS
+    if app not in ("django.contrib.admin", "django.contrib.messages")
+]
+MIDDLEWARE = [
+    "settings.monitoring.middleware.MonitoringMiddleware",
+    "survey.taking.headers.SecurityHeaders",
+    "survey.taking.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+]
+# The first of these stands for them.
+SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W001", "security.W002"]
 
 ROOT_URLCONF = "survey.urls"
+WSGI_APPLICATION = "survey.taking.wsgi.application"
+# The other pool has time to ask the servers, and shows what both count.
+MONITORING = {"/healthz": "settings.monitoring.health.healthz"}

@@ -161,15 +161,21 @@ def page_state(
     today: str,
     now: str,
     language: str,
+    names: Collection[str] = (),
 ) -> State:
     """The rules that read nothing but page `number`, as at saving it.
 
     A rule that reads more counts as fulfilled: pages arrive in any order.
+    `names` are `names_on` of the page, where somebody keeps them.
     """
     state = State(definition, Clock(today, now), language, only_local=True)
+    return _settled(state, names or names_on(definition, number), answers)
+
+
+def names_on(definition: Definition, number: int) -> list[str]:
+    """The items of a page, each after those that its rules wait for."""
     items = definition["items"]
-    names = [name for name in definition["order"] if items[name]["page"] == number]
-    return _settled(state, names, answers)
+    return [name for name in definition["order"] if items[name]["page"] == number]
 
 
 def _settled(state: State, names: Collection[str], answers: Mapping[str, str]) -> State:

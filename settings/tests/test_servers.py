@@ -7,11 +7,12 @@ import json
 import pytest
 from django.conf import settings
 from django.contrib.sessions.backends.cache import SessionStore
-from django.core.cache import cache, caches
+from django.core.cache import cache
 from django.core.cache.backends.memcached import PyMemcacheCache
 from django.db import connection
 from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.utils import OperationalError
+from redis import Redis
 
 from settings.backends import KeptMemcachedCache
 
@@ -53,10 +54,11 @@ def test_sessions_are_json_in_redis():
     session.save()
     assert SessionStore(session.session_key)["taking"] == {"tag": "maya"}
 
-    redis = caches["sessions"].client.get_client()
+    redis = Redis.from_url(settings.CACHES["sessions"]["LOCATION"])
     (key,) = redis.keys(f"*{session.session_key}")
     stored = redis.get(key)
     assert json.loads(stored) == {"taking": {"tag": "maya"}}
+    redis.close()
 
 
 @pytest.mark.django_db(transaction=True)

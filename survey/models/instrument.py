@@ -5,11 +5,14 @@ one `PublishedSurvey`, which never changes again; triggers in the database
 freeze it and the rows it was compiled from. Texts are JSON objects from a
 language's code to the text: ``{"en": "My school", "es": "Mi escuela"}``.
 Rules are compiled expressions (see `survey.expressions`), or null.
+`cached` finds published rows only, which never change.
 """
 
 from __future__ import annotations
 
 from django.db import models
+
+from survey.models.cached import FrozenManager
 
 
 class Survey(models.Model):
@@ -25,6 +28,9 @@ class Survey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     # Set by publishing only: from then on the triggers refuse every change.
     published_at = models.DateTimeField(null=True, editable=False)
+
+    objects = models.Manager()
+    cached = FrozenManager("published_at")
 
     class Meta:
         constraints = (
@@ -42,6 +48,9 @@ class OptionSet(models.Model):
         Survey, on_delete=models.CASCADE, related_name="option_sets"
     )
     name = models.CharField(max_length=255)
+
+    objects = models.Manager()
+    cached = FrozenManager("survey__published_at")
 
     class Meta:
         constraints = (
@@ -64,6 +73,9 @@ class Option(models.Model):
     # Free columns of the choices sheet, which choice filters read.
     attributes = models.JSONField(default=dict)
 
+    objects = models.Manager()
+    cached = FrozenManager("option_set__survey__published_at")
+
     class Meta:
         ordering = ("position",)
         constraints = (
@@ -81,6 +93,9 @@ class Page(models.Model):
     position = models.PositiveIntegerField()
     name = models.CharField(max_length=255)
     title = models.JSONField(default=dict)
+
+    objects = models.Manager()
+    cached = FrozenManager("survey__published_at")
 
     class Meta:
         ordering = ("position",)
@@ -102,6 +117,9 @@ class Block(models.Model):
     # A grid's stem, or a heading; empty for items that simply follow.
     label = models.JSONField(default=dict)
     is_grid = models.BooleanField(default=False)
+
+    objects = models.Manager()
+    cached = FrozenManager("page__survey__published_at")
 
     class Meta:
         ordering = ("position",)
@@ -148,6 +166,9 @@ class Item(models.Model):
     # randomize, seed, appearance, range.
     rules = models.JSONField(default=dict)
 
+    objects = models.Manager()
+    cached = FrozenManager("survey__published_at")
+
     class Meta:
         ordering = ("position",)
         constraints = (
@@ -177,6 +198,9 @@ class PublishedSurvey(models.Model):
     )
     definition = models.TextField()
     published_at = models.DateTimeField(auto_now_add=True)
+
+    objects = models.Manager()
+    cached = FrozenManager("published_at")
 
     def __str__(self) -> str:
         return self.digest[:12]

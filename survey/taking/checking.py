@@ -57,9 +57,19 @@ def check_page(
             problems[name] = str(bad)
     if problems:
         return [], dict(list(problems.items())[:MOST_PROBLEMS])
+    names = published.ruled[n - 1]
+    if not names:
+        rows = [_row(item["id"], texts[name], True) for name, item in expected.items()]
+        return rows, {}
     given = {name: text for name, text in texts.items() if text is not None}
     state = page_state(
-        published.definition, n, given, today=today, now=now, language=language
+        published.definition,
+        n,
+        given,
+        today=today,
+        now=now,
+        language=language,
+        names=names,
     )
     problems = {
         name: {"option": "not_an_option"}.get(kind, kind)

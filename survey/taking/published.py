@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.cache import cache
+from django.db import DEFAULT_DB_ALIAS
 
 from survey.models import PublishedSurvey
+from survey.models.cached import FrozenQuerySet
+from survey.rules import names_on
 
 UNANSWERABLE = frozenset(("note", "calculate", "hidden"))
 # A process that serves more surveys at once than this reads some again.
@@ -26,6 +28,9 @@ class Published:
     definition: Mapping[str, Any]
     # For each page, the items that a save of it must name, in order.
     answerable: tuple[Mapping[str, Mapping[str, Any]], ...]
+    # For each page, its items as `survey.rules.names_on` orders them; none
+    # where nothing is to be applied when the page is saved.
+    ruled: tuple[Sequence[str], ...]
     # Item id -> name.
     names: Mapping[int, str]
 
@@ -49,7 +54,9 @@ def published_survey(digest: str) -> Published:
     """From this process, else 1 cache read, else 1 statement more.
 
     Nothing is ever invalidated: a new version is a new digest. The digest is
-    checked on the way in, and a miss is not remembered.
+    checked on the way in, and a miss is not remembered. The statement goes to
+    the replica where a view says so; what that one does not have (yet), the
+    primary is asked for, by 1 statement more.
     """
     found = _kept.get(digest)
     if found is None:
@@ -65,22 +72,32 @@ def forget_published() -> None:
 
 
 def _load(digest: str) -> Published:
-    key = f"published:{digest}"
-    text = cache.get(key)
-    if text is None or not _is_of(text, digest):
-        text = (
-            PublishedSurvey.objects.filter(digest=digest)
-            .values_list("definition", flat=True)
-            .first()
-        )
-        if text is None or not _is_of(text, digest):
-            raise SurveyNotFound(digest)
-        cache.set(key, text, timeout=None)
+    cached = PublishedSurvey.cached.filter(digest=digest)
+    text = _definition(cached)
+    if not _is_of(text, digest):
+        text = _asked_again(cached, digest, text)
+    if text is None:
+        raise SurveyNotFound(digest)
     return understand(digest, json.loads(text))
 
 
-def _is_of(text: str, digest: str) -> bool:
-    return hashlib.sha256(text.encode()).hexdigest() == digest
+def _asked_again(cached: FrozenQuerySet, digest: str, found: str | None) -> str | None:
+    """Of the primary: an entry was not whole, or the replica lags."""
+    if found is not None:
+        cached.forget()
+    elif cached.db == DEFAULT_DB_ALIAS:
+        return None
+    rows = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS).filter(digest=digest)
+    text = _definition(rows)
+    return text if _is_of(text, digest) else None
+
+
+def _definition(rows: Iterable[PublishedSurvey]) -> str | None:
+    return next((row.definition for row in rows), None)
+
+
+def _is_of(text: object, digest: str) -> bool:
+    return isinstance(text, str) and hashlib.sha256(text.encode()).hexdigest() == digest
 
 
 def understand(digest: str, definition: Mapping[str, Any]) -> Published:
@@ -97,5 +114,14 @@ def understand(digest: str, definition: Mapping[str, Any]) -> Published:
             }
             for page in definition["pages"]
         ),
+        ruled=tuple(
+            _ruled(definition, n) for n in range(1, len(definition["pages"]) + 1)
+        ),
         names={item["id"]: name for name, item in items.items()},
     )
+
+
+def _ruled(definition: Mapping[str, Any], n: int) -> list[str]:
+    items = definition["items"]
+    names = names_on(definition, n)
+    return names if any(items[name].get("local") for name in names) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from functools import wraps
@@ -14,6 +15,8 @@ from django.shortcuts import render
 from survey.taking.wire import wants_json
 
 View = Callable[..., HttpResponse]
+
+log = logging.getLogger(__name__)
 
 
 def retried(view: View) -> View:
@@ -35,7 +38,10 @@ def retried(view: View) -> View:
                     raise
                 return view(request, *args, **kwargs)
         except (OperationalError, InterfaceError):
+            log.warning("database", exc_info=True)
             return come_again(request, "database")
+        except ConnectionError:
+            return come_again(request, "sessions")
 
     return retried
 

@@ -10,13 +10,15 @@ four change first. It is nobody else's row, so nobody else waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
 from typing import Any
 
 from django.db import connection
+
+from survey.taking.prepared import execute_plainly, execute_prepared
 
 # A page that was begun in time may still arrive after the window closed.
 GRACE = timedelta(minutes=10)
@@ -48,6 +50,8 @@ class Row:
 class Receipt:
     outcome: Outcome
     saved_at: datetime | None = None
+    # By an earlier sending: the same receipt, which only a count tells apart.
+    retried: bool = field(default=False, compare=False)
 
 
 REPLACING = """ON CONFLICT (administration_id, respondent_id, item_id)
@@ -148,8 +152,11 @@ def _insert_postgresql(
     for row in rows:
         parameters += (row.item_id, row.state, row.value)
     parameters += sight
+    text, types = _postgresql_text(len(rows)), _types(len(rows))
+    # Asking for a name that is not known would end a transaction.
+    way = execute_plainly if connection.in_atomic_block else execute_prepared
     with connection.cursor() as cursor:
-        cursor.execute(_postgresql_text(len(rows)), parameters)
+        way(cursor, text, types, parameters)
         return cursor.fetchall()
 
 
@@ -181,6 +188,10 @@ def _postgresql_text(count: int) -> str:
     return POSTGRESQL.format(rows=rows, replacing=REPLACING)
 
 
+def _types(count: int) -> tuple[str, ...]:
+    return ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 2
+
+
 @cache
 def _sqlite_text(count: int) -> str:
     rows = ", ".join(["(%s, %s, %s)"] * count)
@@ -207,7 +218,7 @@ def _why(
         return Receipt(Outcome.WITHDRAWN)
     sent = {(row.item_id, row.state, row.value, revision) for row in rows}
     if sent == {tuple(row[4:8]) for row in found}:
-        return Receipt(Outcome.SAVED, moment(found[0][8]))
+        return Receipt(Outcome.SAVED, moment(found[0][8]), retried=True)
     now_issue, completed_at, withdrawn_at, closes_at = found[0][:4]
     if withdrawn_at is not None:
         return Receipt(Outcome.WITHDRAWN)

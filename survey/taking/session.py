@@ -1,7 +1,8 @@
 """Who is taking which survey here, as the login wrote it into the session.
 
 Written at login and at finishing, read once a request, never written on a
-page turn.
+page turn. Where it cannot be read, or is lost, the cookie of `resuming` says
+who it is. (A session store whose server is away raises a ConnectionError.)
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ import base64
 import hashlib
 from dataclasses import asdict, dataclass
 
-from django.http import HttpRequest
+from django.conf import settings
+from django.contrib.sessions.backends.base import UpdateError
+from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
 from django.utils.crypto import salted_hmac
+
+from survey.taking import resuming
+from survey.taking.published import published_survey
 
 # Long enough to read the thanks; then the next child finds nothing here.
 LIFE_AFTER_FINISHING = 10 * 60
@@ -31,24 +37,77 @@ class Taking:
     # Names the respondent to the page, and tells nobody who it is. A save
     # that names another tag was answered by somebody else on this computer.
     tag: str
+    # By the cookie alone: a session that has ended is not to come back by it.
+    resumed: bool = False
 
 
 def begin(request: HttpRequest, taking: Taking) -> None:
     """Replace session and CSRF token: a new person sits down. 1 write."""
     request.session.flush()
-    request.session["taking"] = asdict(taking)
+    kept = asdict(taking)
+    del kept["resumed"]
+    request.session["taking"] = kept
     rotate_token(request)
 
 
 def taking_of(request: HttpRequest) -> Taking | None:
-    """Who is taking a survey in this session. 1 session read."""
-    kept = request.session.get("taking")
-    return Taking(**kept) if kept else None
+    """Who is taking a survey here. 1 session read.
+
+    By the cookie, 1 statement more where this process has not asked lately.
+    """
+    try:
+        kept = request.session.get("taking")
+    except ConnectionError:
+        kept = None
+    return Taking(**kept) if kept else _resumed(request)
 
 
-def end_soon(request: HttpRequest) -> None:
-    """Keep the session for the thanks only. 1 write."""
-    request.session.set_expiry(LIFE_AFTER_FINISHING)
+def seat(taking: Taking) -> resuming.Seat:
+    return resuming.Seat(
+        respondent_id=taking.respondent_id,
+        administration_id=taking.administration_id,
+        issue=taking.issue,
+    )
+
+
+def _resumed(request: HttpRequest) -> Taking | None:
+    seat = resuming.seat_of(request)
+    digest = resuming.digest_of(seat.administration_id) if seat else None
+    if seat is None or digest is None:
+        return None
+    return Taking(
+        administration_id=seat.administration_id,
+        respondent_id=seat.respondent_id,
+        issue=seat.issue,
+        digest=digest,
+        language=published_survey(digest).languages[0],
+        tag=tag_for(seat.respondent_id),
+        resumed=True,
+    )
+
+
+def end_soon(request: HttpRequest, response: HttpResponse, taking: Taking) -> None:
+    """Keep the session for the thanks only. 1 write.
+
+    Without a session that can be written, its key is taken away, in case it
+    comes back, and the cookie stays for the thanks.
+    """
+    try:
+        if not taking.resumed:
+            request.session.set_expiry(LIFE_AFTER_FINISHING)
+            request.session.save()
+            # It is written; the middleware need not.
+            request.session.modified = False
+            resuming.take_back(response)
+            return
+    except (ConnectionError, UpdateError):
+        request.session.modified = False
+    response.delete_cookie(
+        settings.SESSION_COOKIE_NAME,
+        path=settings.SESSION_COOKIE_PATH,
+        domain=settings.SESSION_COOKIE_DOMAIN,
+        samesite=settings.SESSION_COOKIE_SAMESITE,  # type: ignore[arg-type]
+    )
 
 
 def tag_for(respondent_id: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import (
@@ -18,7 +19,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
-from survey.taking import content, messages, session, shell
+from survey.models import PublishedSurvey
+from survey.routers import uses_forced_read_router
+from survey.taking import content, messages, resuming, session, shell
 from survey.taking.admission import Admitted, NotAdmitted, admit
 from survey.taking.checking import check_page
 from survey.taking.finishing import finish, review
@@ -32,7 +35,7 @@ from survey.taking.taken import (
     taken_so_far,
 )
 from survey.taking.wire import (
-    PERSON_HEADER,
+    PERSON,
     BadRequest,
     check_origin,
     read_save,
@@ -45,7 +48,9 @@ YEAR = 365 * 24 * 60 * 60
 @never_cache
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
+@resuming.seat_asked_for
 @retried
+@uses_forced_read_router(PublishedSurvey)
 def survey_login(request: HttpRequest) -> HttpResponse:
     """A code becomes a person; always asks, whoever sat here before.
 
@@ -59,14 +64,17 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         return _refuse_code(request, refused)
     taking = _taking_for(admitted, request.POST.get("language", ""))
     session.begin(request, taking)
-    if wants_json(request):
-        return JsonResponse({"tag": taking.tag, "csrf": get_token(request)})
-    return redirect("survey_complete" if admitted.completed else "survey_display")
+    response = _welcome(request, taking, admitted)
+    # Who has finished has nothing to come back to.
+    if not admitted.completed:
+        resuming.hand_out(response, session.seat(taking))
+    return response
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 @retried
+@uses_forced_read_router(PublishedSurvey)
 def survey_display(request: HttpRequest) -> HttpResponse:
     """The shell, or only its data for a tab that goes on. 1 read, 1 session read."""
     taking = taking_of(request)
@@ -74,7 +82,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return _session_over(request)
     published = published_survey(taking.digest)
     try:
-        taken = taken_so_far(taking, published)
+        taken = _taken(taking, published)
     except NoLongerTaking as gone:
         return _session_over(request, gone.reason)
     language = shell.language_of(request, taking, published)
@@ -95,6 +103,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_POST
 @retried
+@uses_forced_read_router(PublishedSurvey)
 def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
     """Save one page. 1 statement, 1 session read; 2 statements when refused."""
     now = timezone.localtime()
@@ -103,7 +112,7 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         taking = taking_of(request)
         if taking is None:
             raise BadRequest(401, "session")
-        if request.headers[PERSON_HEADER] != taking.tag:
+        if request.META[PERSON] != taking.tag:
             raise BadRequest(403, "person")
         save = read_save(request, clock=int(now.timestamp() * 1_000_000))
         published = published_survey(taking.digest)
@@ -130,10 +139,14 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         seen=save.seen,
         base=save.base,
     )
-    return _reply(request, receipt, save.revision, len(rows))
+    response = _reply(request, receipt, save.revision, len(rows))
+    # For whoever counts; nobody is told.
+    response.outcome = _outcome(taking, receipt)  # type: ignore[attr-defined]
+    return response
 
 
 @retried
+@uses_forced_read_router(PublishedSurvey)
 def survey_content(
     request: HttpRequest, digest: str, renderer: str, language: str, n: int
 ) -> HttpResponse:
@@ -161,17 +174,19 @@ def survey_content(
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 @retried
+@uses_forced_read_router(PublishedSurvey)
 def survey_complete(request: HttpRequest) -> HttpResponse:
     """GET reviews or thanks, 1 read. POST finishes, 1 write, 1 session write."""
     taking = taking_of(request)
     if taking is None:
         return _session_over(request)
     if request.method == "POST" and finish(taking, request.POST.get("reviewed", "")):
-        session.end_soon(request)
-        return redirect("survey_complete")
+        response = redirect("survey_complete")
+        session.end_soon(request, response, taking)
+        return response
     published = published_survey(taking.digest)
     try:
-        taken = taken_so_far(taking, published)
+        taken = _taken(taking, published)
     except NoLongerTaking as gone:
         if gone.reason == "closed":
             return _render_complete(request, taking, published, closed=True)
@@ -195,6 +210,12 @@ def _taking_for(admitted: Admitted, asked: str) -> Taking:
         language=language,
         tag=session.tag_for(admitted.respondent_id),
     )
+
+
+def _welcome(request: HttpRequest, taking: Taking, admitted: Admitted) -> HttpResponse:
+    if wants_json(request):
+        return JsonResponse({"tag": taking.tag, "csrf": get_token(request)})
+    return redirect("survey_complete" if admitted.completed else "survey_display")
 
 
 def _refuse_code(request: HttpRequest, refused: NotAdmitted) -> HttpResponse:
@@ -261,6 +282,14 @@ def _reply(
     return JsonResponse({"error": error}, status=status)
 
 
+def _outcome(taking: Taking, receipt: Receipt) -> str:
+    if receipt.outcome is not Outcome.SAVED:
+        return receipt.outcome.value
+    if receipt.retried:
+        return "retried"
+    return "resumed" if taking.resumed else "saved"
+
+
 # Finishing
 
 
@@ -313,6 +342,18 @@ def _frame(published: Published, language: str) -> dict[str, Any]:
 
 
 # Shared
+
+
+def _taken(taking: Taking, published: Published) -> Taken:
+    """1 statement. Raises NoLongerTaking."""
+    taken = taken_so_far(taking, published)
+    # A session ends some minutes after its person has finished. The cookie is
+    # taken back then, but the reply that does so may be lost.
+    if taking.resumed and taken.completed_at is not None:
+        thanked = taken.completed_at + timedelta(seconds=session.LIFE_AFTER_FINISHING)
+        if timezone.now() >= thanked:
+            raise NoLongerTaking("session")
+    return taken
 
 
 def _session_over(request: HttpRequest, reason: str = "session") -> HttpResponse:

@@ -29,6 +29,7 @@ from survey.models import (
 )
 from survey.rosters.codes import code_for, current_version, digest_for
 from survey.taking.published import forget_published
+from survey.taking.resuming import forget_digests
 from survey.tests.chromium import chromium_open, modules_served
 from survey.tests.flushing import flush_thaws  # noqa: F401
 
@@ -74,9 +75,11 @@ PAGES: list[dict[str, dict[str, Any]]] = [
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
     forget_published()
+    forget_digests()
     cache.clear()
     yield
     forget_published()
+    forget_digests()
 
 
 @pytest.fixture(scope="session")

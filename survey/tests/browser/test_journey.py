@@ -328,7 +328,8 @@ def test_a_session_that_ends_is_renewed_without_losing_the_page(
     person = Person(context.new_page(), seed=5)
     person.log_in(maya)
     person.answer_page()
-    context.clear_cookies(name="sessionid")
+    for name in ("sessionid", "resume"):
+        context.clear_cookies(name=name)
     person.turn()
     notice = person.page.locator("#notice")
     expect(notice).to_be_visible()

@@ -1,0 +1,1 @@
+"""What an engineer on call sees: health, metrics and logs."""

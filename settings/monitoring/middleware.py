@@ -1,0 +1,70 @@
+"""An id and a stopwatch for every request, and the monitoring's own pages.
+
+First of all middleware: those pages are asked for by address, over plain
+HTTP, without a session, and answered when nothing behind them works.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
+
+from settings.monitoring import logs
+from settings.monitoring.metrics import observed
+
+log = logging.getLogger(__name__)
+
+View = Callable[[HttpRequest], HttpResponse]
+# Seconds after which a request gets a line.
+SLOW = 1.0
+
+
+class MonitoringMiddleware:
+    """≤ 15 µs a request, which a test holds roughly."""
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+        # Imported here: the taking pool has no use for what /readyz needs.
+        self.pages: Mapping[str, View] = {
+            path: import_string(name) for path, name in settings.MONITORING.items()
+        }
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        page = self.pages.get(request.path_info)
+        if page is not None:
+            return page(request)
+        trace = logs.begin(request.META.get("HTTP_X_REQUEST_ID", ""))
+        request.META[logs.KEY] = trace
+        try:
+            response = self.get_response(request)
+            _finish(request, response, trace)
+        finally:
+            logs.end()
+        return response
+
+    def process_view(
+        self, request: HttpRequest, view: object, args: object, kwargs: Any
+    ) -> None:
+        match = request.resolver_match
+        if match is not None:
+            request.META[logs.KEY].view = match.view_name
+
+
+def _finish(request: HttpRequest, response: HttpResponse, trace: logs.Trace) -> None:
+    response.headers["X-Request-ID"] = trace.request_id
+    seconds = time.perf_counter() - trace.started
+    observed(
+        trace.view,
+        seconds,
+        response.status_code,
+        method=request.method or "",
+        outcome=getattr(response, "outcome", ""),
+    )
+    if seconds > SLOW:
+        log.warning("slow", extra={"status": response.status_code})

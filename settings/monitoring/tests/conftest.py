@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from survey.tests.conftest import (  # noqa: F401
+    Browser,
+    administration,
+    lincoln,
+    maya,
+    nothing_remembered,
+    publish,
+)
+
+
+@pytest.fixture
+def monitored(settings):
+    """The stack's first middleware, in front of the tests' own."""
+    settings.MIDDLEWARE = [
+        "settings.monitoring.middleware.MonitoringMiddleware",
+        *settings.MIDDLEWARE,
+    ]
+
+
+@pytest.fixture
+def browser(monitored):
+    return Browser(raise_request_exception=False)

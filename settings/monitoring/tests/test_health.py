@@ -1,0 +1,302 @@
+"""What a load balancer asks, and what an engineer on call reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from django.conf import settings
+
+from settings.monitoring import asking
+from settings.monitoring.asking import Answer
+from settings.monitoring.health import CONSEQUENCES, readiness
+
+PASSWORD = "hunter2-the-password"
+
+
+def test_healthz_asks_nobody(client, monitored):
+    """Without a database mark: a query would fail here."""
+    response = client.get("/healthz")
+    assert (response.status_code, response.content) == (200, b"ok\n")
+    assert not response.cookies
+    assert "Vary" not in response.headers
+
+
+def test_it_answers_by_address_over_plain_http(client, monitored, settings):
+    settings.SECURE_SSL_REDIRECT = True
+    settings.ALLOWED_HOSTS = ["survey.example"]
+    assert client.get("/healthz", headers={"Host": "10.2.3.4"}).status_code == 200
+    # What every other page does there.
+    assert client.get("/", headers={"Host": "10.2.3.4"}).status_code in (301, 400)
+
+
+@pytest.mark.django_db
+def test_readyz_tells_of_each_dependency(client, monitored):
+    response = client.get("/readyz")
+    state = response.json()
+    assert response.status_code == 200
+    assert state["ready"] is True
+    assert set(state["checks"]) == set(CONSEQUENCES)
+    assert state["checks"]["replica"]["detail"] == "not set up here"
+    here = bool(settings.SERVERS) or None
+    assert state["checks"]["redis"]["ok"] is here
+    assert state["checks"]["memcached"]["ok"] is here
+    assert "Cache-Control" in response.headers
+
+
+@pytest.mark.parametrize("name", CONSEQUENCES)
+def test_only_the_primary_decides(client, monitored, monkeypatch, name):
+    answers = {one: Answer(True, "fine") for one in CONSEQUENCES}
+    answers[name] = Answer(False, "no answer within 0.5 s")
+    monkeypatch.setattr(asking, "ask_dependencies", lambda: answers)
+    response = client.get("/readyz")
+    assert response.status_code == (503 if name == "primary" else 200)
+    assert response.json()["degraded"] == [CONSEQUENCES[name]]
+    assert (
+        name == "primary"
+        or "Page saves go on" in CONSEQUENCES[name]
+        or ("page saves go on" in CONSEQUENCES[name])
+    )
+
+
+def test_what_is_not_set_up_is_no_fault(monkeypatch):
+    answers = dict.fromkeys(CONSEQUENCES, asking.NOT_SET_UP)
+    monkeypatch.setattr(asking, "ask_dependencies", lambda: answers)
+    assert readiness()["degraded"] == []
+
+
+# Servers that are away, or take the call and say nothing
+
+
+@contextmanager
+def silent_servers(folder):
+    """Takes every connection and never answers, as a stopped process does."""
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
+        tcp.bind(("127.0.0.1", 0))
+        path = folder / ".s.PGSQL.6432"
+        local.bind(str(path))
+        for one in (tcp, local):
+            one.listen(50)
+        yield SimpleNamespace(port=tcp.getsockname()[1], path=path)
+
+
+def configured(settings, *, folder, path, port):
+    asked = {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": str(folder),
+        "PORT": 6432,
+        "NAME": "groundswell",
+        "USER": "groundswell",
+        "PASSWORD": PASSWORD,
+        "OPTIONS": {},
+    }
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "settings.backends.KeptMemcachedCache",
+            "LOCATION": [f"unix:{path}"],
+        },
+        "sessions": {
+            "BACKEND": "settings.backends.KeptRedisCache",
+            "LOCATION": f"unix://:{PASSWORD}@{path}",
+        },
+    }
+    settings.CELERY_BROKER_URL = f"amqp://guest:{PASSWORD}@127.0.0.1:{port}//"
+    return asked
+
+
+class Aliases(dict):
+    """Stands for django.db.connections, with servers of the test's own."""
+
+    def __init__(self, asked):
+        parameters = {
+            "host": asked["HOST"],
+            "port": asked["PORT"],
+            "dbname": asked["NAME"],
+            "user": asked["USER"],
+            "password": asked["PASSWORD"],
+        }
+        one = SimpleNamespace(
+            vendor="postgresql", get_connection_params=lambda: parameters
+        )
+        super().__init__(default=one, replica=one)
+
+
+@pytest.fixture
+def asked_of(settings, monkeypatch):
+    def asked_of(**where):
+        asked = configured(settings, **where)
+        monkeypatch.setattr(asking, "connections", Aliases(asked))
+        monkeypatch.setattr(
+            asking,
+            "settings",
+            SimpleNamespace(
+                DATABASES={"default": asked, "replica": asked},
+                CACHES=settings.CACHES,
+                CELERY_BROKER_URL=settings.CELERY_BROKER_URL,
+                MONITORED_SOCKETS=[],
+            ),
+        )
+
+    return asked_of
+
+
+FIVE = ("primary", "replica", "memcached", "redis", "rabbitmq")
+
+
+def test_servers_that_say_nothing_are_not_waited_for(asked_of, tmp_path):
+    with silent_servers(tmp_path) as silent:
+        asked_of(folder=tmp_path, path=silent.path, port=silent.port)
+        started = time.monotonic()
+        state = readiness()
+        assert time.monotonic() - started < 1.5
+        assert asking.statistics()
+    assert state["ready"] is False
+    for name in FIVE:
+        assert state["checks"][name]["ok"] is False
+        assert state["checks"][name]["detail"].startswith("no answer within"), name
+    assert state["checks"]["worker"]["detail"] == "only RabbitMQ knows"
+    assert len(state["degraded"]) == 5
+
+
+def test_servers_that_are_gone_are_missed_at_once(asked_of, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    asked_of(folder=tmp_path, path=tmp_path / "nobody.sock", port=port)
+    started = time.monotonic()
+    state = readiness()
+    assert time.monotonic() - started < 0.5
+    assert [state["checks"][name]["ok"] for name in FIVE] == [False] * 5
+    told = json.dumps(state)
+    for private in (PASSWORD, str(tmp_path), str(port), "guest"):
+        assert private not in told
+
+
+def test_an_error_is_told_by_its_kind(monkeypatch):
+    def away():
+        raise ConnectionRefusedError(f"postgres://{PASSWORD}@10.0.0.5")
+
+    answer = asking._timed(away)
+    assert (answer.ok, answer.detail) == (False, "ConnectionRefusedError")
+
+
+def test_whoever_talks_on_and_on_is_left(monkeypatch):
+    over = threading.Event()
+    monkeypatch.setattr(asking, "ALTOGETHER", 0.1)
+    answers = asking._ask(
+        {"slow": lambda: over.wait(5), "quick": lambda: Answer(True, "fine")}
+    )
+    over.set()
+    assert answers["quick"].ok is True
+    assert answers["slow"].detail == "no answer within 0.1 s"
+
+
+# What the answers mean
+
+
+@pytest.mark.parametrize(
+    ("primary", "replica", "age", "ok", "detail"),
+    [
+        (1000, 1000, 3600.0, True, "0.0 s and 0 bytes behind"),
+        (1000, 1016, 3600.0, True, "0.0 s and 0 bytes behind"),
+        (9000, 1000, 2.0, True, "2.0 s and 8000 bytes behind"),
+        (9000, 1000, 120.0, False, "120.0 s and 8000 bytes behind"),
+        (None, 1000, 120.0, True, "replays"),
+    ],
+)
+def test_how_far_a_replica_is_behind(primary, replica, age, ok, detail):
+    answer = asking._with_lag(
+        Answer(primary is not None, "", position=primary),
+        Answer(True, "replays", position=replica, age=age),
+    )
+    assert (answer.ok, answer.detail) == (ok, detail)
+
+
+@pytest.mark.parametrize(("consumers", "ok"), [((1.0, 2.0), True), ((1.0, 0.0), False)])
+def test_a_worker_is_missed_where_nobody_listens(consumers, ok):
+    samples = [
+        ("queue_consumers", value, (queue,))
+        for queue, value in zip(("celery", "urgent"), consumers, strict=True)
+    ]
+    answer = asking._worker(Answer(True, "", samples=samples))
+    assert answer.ok is ok
+    assert ok or answer.detail == "nobody listens to urgent"
+
+
+def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
+    path = tmp_path / "taking.sock"
+    with (
+        socket.socket(socket.AF_UNIX) as listening,
+        socket.socket(socket.AF_UNIX) as caller,
+    ):
+        listening.bind(str(path))
+        listening.listen(7)
+        caller.connect(str(path))
+        settings.MONITORED_SOCKETS = [str(path)]
+        samples = asking._sockets().samples
+    assert samples == [
+        ("listen_queue", 1.0, ("taking",)),
+        ("listen_backlog", 7.0, ("taking",)),
+    ]
+
+
+# The two pools
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("pool", "pages"),
+    [("stack", ["/healthz", "/readyz", "/metrics"]), ("taking", ["/healthz"])],
+)
+def test_each_pool_has_its_pages_and_is_watched_first(pool, pages):
+    program = (
+        "import json; from django.conf import settings as s;"
+        "print(json.dumps([list(s.MONITORING), s.MIDDLEWARE[0],"
+        " [m for m in s.MIDDLEWARE if 'monitoring' in m]]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=settings.BASE_DIR,
+        env={
+            **{k: v for k, v in os.environ.items() if "GROUNDSWELL" not in k},
+            "DJANGO_SETTINGS_MODULE": f"settings.{pool}",
+            "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,
+            "GROUNDSWELL_ACCESS_CODE_KEYS": "1=the-first-key-of-the-stack",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    watched = "settings.monitoring.middleware.MonitoringMiddleware"
+    assert json.loads(ran.stdout) == [pages, watched, [watched]]
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(not settings.SERVERS, reason="stops a server")
+def test_a_stopped_memcached_is_told_and_pages_can_be_saved(tmp_path, monkeypatch):
+    path = tmp_path / "memcached.sock"
+    server = subprocess.Popen(
+        ["memcached", "-u", "root", "-s", str(path)], stderr=subprocess.DEVNULL
+    )
+    try:
+        while not path.exists():
+            time.sleep(0.02)
+        monkeypatch.setitem(settings.CACHES["default"], "LOCATION", [f"unix:{path}"])
+        assert readiness()["checks"]["memcached"]["ok"] is True
+        server.send_signal(signal.SIGSTOP)
+        state = readiness()
+    finally:
+        server.send_signal(signal.SIGCONT)
+        server.terminate()
+        server.wait()
+    assert state["ready"] is True
+    assert state["degraded"] == [CONSEQUENCES["memcached"]]

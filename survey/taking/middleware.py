@@ -1,0 +1,34 @@
+"""Sessions whose server may be away."""
+
+from __future__ import annotations
+
+from django.contrib.sessions import middleware
+from django.http import HttpRequest, HttpResponse
+
+from survey.taking import resuming
+from survey.taking.retrying import come_again
+
+
+class SessionMiddleware(middleware.SessionMiddleware):
+    """Django's, but where a session cannot be kept, its person has to wait.
+
+    Page saves and finishing write no session here, so what waits is a login:
+    it leaves no cookie, neither of this person nor of the last one.
+    """
+
+    def process_exception(
+        self, request: HttpRequest, exception: Exception
+    ) -> HttpResponse | None:
+        if isinstance(exception, ConnectionError):
+            return come_again(request, "sessions")
+        return None
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponse
+    ) -> HttpResponse:
+        try:
+            return super().process_response(request, response)
+        except ConnectionError:
+            waiting = come_again(request, "sessions")
+            resuming.take_back(waiting)
+            return waiting

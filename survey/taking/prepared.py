@@ -1,0 +1,74 @@
+"""Statements that PostgreSQL plans once, although a pooler stands between.
+
+Planning takes PostgreSQL longer than saving a page. A prepared statement
+belongs to one of the pooler's connections to the server, and nobody here
+knows which of them runs the next statement. So it is asked for by name, and
+where that name is unknown it is sent along: once for each connection of the
+pooler, which keeps them for an hour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.backends.utils import CursorWrapper
+
+UNKNOWN, KNOWN_ALREADY = "26000", "42P05"
+# Two that are needed by turns, on connections that take turns.
+TRIES = 3
+
+
+def execute_prepared(
+    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
+) -> None:
+    """Execute `text`, outside of any transaction; nothing in it but %s is a %.
+
+    Commits as the bare statement would. An unknown name is found out before
+    anything is written.
+    """
+    prepare, execute = statements(text, tuple(types))
+    for _ in range(TRIES):
+        if _done(cursor, execute, parameters, unless=UNKNOWN):
+            return
+        # In one message, so that both reach the same connection.
+        if _done(cursor, f"{prepare}; {execute}", parameters, unless=KNOWN_ALREADY):
+            return
+    execute_plainly(cursor, text, types, parameters)
+
+
+def execute_plainly(
+    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
+) -> None:
+    cursor.execute(text, parameters)
+
+
+def _done(
+    cursor: CursorWrapper, text: str, parameters: Sequence[Any], *, unless: str
+) -> bool:
+    try:
+        cursor.execute(text, parameters)
+    except DatabaseError as error:
+        if getattr(error.__cause__, "pgcode", None) != unless:
+            raise
+        # The connection is as good as before.
+        cursor.db.errors_occurred = False
+        return False
+    return True
+
+
+@cache
+def statements(text: str, types: tuple[str, ...]) -> tuple[str, str]:
+    """To prepare it, and to execute it."""
+    # By content: another release's may still be there, under its own name.
+    name = f"page_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    first, *others = text.split("%s")
+    numbered = first + "".join(f"${n}{one}" for n, one in enumerate(others, start=1))
+    places = ", ".join(["%s"] * len(types))
+    return (
+        f"PREPARE {name} ({', '.join(types)}) AS {numbered}",
+        f"EXECUTE {name} ({places})",
+    )

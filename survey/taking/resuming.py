@@ -1,0 +1,113 @@
+"""A signed cookie that stands in for the session while Redis is away.
+
+It says who sits here: respondent, administration, number of the code, and
+until when. Signed and not encrypted: these numbers mean nothing outside, and
+scripts cannot read them. Whether the person may go on, the database says in
+the statement that it runs anyway; so a finished, withdrawn or reissued one
+comes no further with it than with a session.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+
+from django.conf import settings
+from django.core.signing import BadSignature, Signer
+from django.http import HttpRequest, HttpResponse
+
+from survey.models import Administration
+
+COOKIE = "resume"
+# Nobody asks for it outside: it is not sent with content or static files.
+PATH = "/take/"
+SALT = "survey.taking.resuming"
+FORM = re.compile(r"(\d{1,19})\.(\d{1,19})\.(\d{1,5})\.(\d{1,12})", re.ASCII)
+
+# An administration's survey, once open, is not exchanged; and if it were, a
+# session begun this long ago would know no more than this does.
+REMEMBERED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    respondent_id: int
+    administration_id: int
+    issue: int
+
+
+def hand_out(response: HttpResponse, seat: Seat) -> None:
+    """A cookie for as long as the session lives that begins in the same reply."""
+    expires = int(time.time()) + settings.SESSION_COOKIE_AGE
+    numbers = (seat.respondent_id, seat.administration_id, seat.issue, expires)
+    response.set_cookie(
+        COOKIE,
+        Signer(salt=SALT).sign(".".join(map(str, numbers))),
+        path=PATH,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def take_back(response: HttpResponse) -> None:
+    response.delete_cookie(COOKIE, path=PATH, samesite="Lax")
+
+
+def seat_of(request: HttpRequest) -> Seat | None:
+    """Who sits here by the cookie. Anything but a valid one is none."""
+    try:
+        numbers = FORM.fullmatch(
+            Signer(salt=SALT).unsign(request.COOKIES.get(COOKIE, ""))
+        )
+    except BadSignature:
+        return None
+    if numbers is None or int(numbers[4]) <= time.time():
+        return None
+    return Seat(int(numbers[1]), int(numbers[2]), int(numbers[3]))
+
+
+_digests: dict[int, tuple[str, float]] = {}
+
+
+def digest_of(administration_id: int) -> str | None:
+    """The survey that is taken there. 1 statement, every thirty seconds."""
+    digest, until = _digests.get(administration_id, ("", 0.0))
+    if time.monotonic() < until:
+        return digest
+    found = (
+        Administration.objects.filter(id=administration_id)
+        .values_list("published_id", flat=True)
+        .first()
+    )
+    if found is not None:
+        _digests[administration_id] = (found, time.monotonic() + REMEMBERED)
+    return found
+
+
+def forget_digests() -> None:
+    """For tests that roll the database back."""
+    _digests.clear()
+
+
+def seat_asked_for(
+    view: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Whoever asks for the seat ends what the cookie would bring back.
+
+    A login that succeeds replaces the cookie. One that fails, for a wrong
+    code or because a server is away, must not leave the next child at this
+    computer with the last one's.
+    """
+
+    @wraps(view)
+    def asked(request: HttpRequest) -> HttpResponse:
+        response = view(request)
+        if request.method == "POST" and COOKIE not in response.cookies:
+            take_back(response)
+        return response
+
+    return asked

@@ -1,0 +1,310 @@
+"""The taking pool's short ways answer as the long one does, header by header."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import pytest
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_started
+from django.db import close_old_connections, connection
+from django.test import RequestFactory
+
+from settings.tests.test_stack import SECRETS, python
+from survey.models import Response
+from survey.taking import headers, resuming, session
+from survey.taking.wsgi import TakingApplication
+from survey.tests.conftest import FIRST_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+JSON = {"Accept": "application/json"}
+# Name the request, and its second.
+OWN = {"x-request-id", "expires"}
+NAMES = ["MIDDLEWARE", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS"]
+
+
+@pytest.fixture(scope="module")
+def pools():
+    """The settings of both pools, as the stack has them."""
+
+    def read(module: str) -> dict:
+        program = (
+            f"import json; from settings import {module} as pool;"
+            f"print(json.dumps({{name: getattr(pool, name) for name in {NAMES}}}))"
+        )
+        return json.loads(python("-c", program, **SECRETS).stdout)
+
+    return {module: read(module) for module in ("stack", "taking")}
+
+
+@pytest.fixture
+def serve_as(settings, pools):
+    def serve_as(module: str) -> None:
+        for name, value in pools[module].items():
+            setattr(settings, name, value)
+        # The other pool's, which the tests' databases have no use for.
+        settings.MIDDLEWARE = [
+            name for name in settings.MIDDLEWARE if "Pinning" not in name
+        ]
+
+    return serve_as
+
+
+def headers_of(response) -> dict[str, str]:
+    found = {name.lower(): value for name, value in response.items()}
+    return {name: value for name, value in found.items() if name not in OWN}
+
+
+def cookies_of(response) -> dict[str, dict]:
+    """Their attributes, without values, which are different each time."""
+    return {
+        name: {key: value for key, value in morsel.items() if key != "expires"}
+        for name, morsel in response.cookies.items()
+    }
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_both_lists_of_middleware_send_the_same_headers(serve_as, maya, secure):
+    answers = {}
+    for module in ("stack", "taking"):
+        serve_as(module)
+        answers[module] = tour(Browser(), maya, secure)
+    assert answers["taking"] == answers["stack"]
+    for found, _ in answers["taking"].values():
+        assert found["x-frame-options"] == "DENY"
+        assert found["x-content-type-options"] == "nosniff"
+        assert found["referrer-policy"] == "same-origin"
+        assert found["cross-origin-opener-policy"] == "same-origin"
+        assert "default-src 'none'" in found["content-security-policy"]
+        assert ("strict-transport-security" in found) is secure
+
+
+def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
+    """Headers and cookies of each view's replies."""
+    given = {"secure": secure}
+    origin = {"Origin": f"http{'s' * secure}://testserver"}
+    steps = {
+        "ask": browser.get("/", **given),
+        "wrong": browser.post("/", {"code": "x"}, **given),
+        "login": browser.post("/", {"code": code_of(respondent)}, **given),
+        "shell": browser.get("/take/", **given),
+    }
+    shell = browser.get("/take/", headers=JSON, **given)
+    content = shell.json()["urls"]["content"]
+    steps["data"] = shell
+    for n in (0, 1):
+        address = content.replace("{language}", "en").replace("{n}", str(n))
+        steps[f"content {n}"] = browser.get(address, **given)
+    for name, answers in (("saved", FIRST_PAGE), ("refused", {})):
+        steps[name] = browser.post(
+            "/take/pages/1/",
+            json.dumps({"revision": shell.json()["revision"], "answers": answers}),
+            content_type="application/json",
+            headers={"X-Groundswell-Respondent": shell.json()["tag"], **origin},
+            **given,
+        )
+    steps["review"] = browser.get("/take/complete/", **given)
+    steps["no such page"] = browser.get("/take/nothing/", **given)
+    for reply in steps.values():
+        # Of one reply to the next, these differ by a word or a token.
+        del reply["Content-Length"]
+    return {name: (headers_of(it), cookies_of(it)) for name, it in steps.items()}
+
+
+def test_a_redirect_to_the_slash_has_them_too(serve_as, browser):
+    serve_as("taking")
+    reply = browser.get("/take")
+    assert (reply.status_code, reply["Location"]) == (301, "/take/")
+    assert reply["X-Frame-Options"] == "DENY"
+
+
+def test_the_headers_are_what_the_settings_say(settings):
+    settings.X_FRAME_OPTIONS = "SAMEORIGIN"
+    settings.SECURE_REFERRER_POLICY = "no-referrer"
+    settings.CONTENT_SECURITY_POLICY = {"DIRECTIVES": {"default-src": ["https:"]}}
+    settings.SECURE_HSTS_SECONDS = 60
+    made = headers.SecurityHeaders(lambda request: None).headers
+    assert made[False] == {
+        "Content-Security-Policy": "default-src https:",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "X-Frame-Options": "SAMEORIGIN",
+    }
+    assert made[True] == {**made[False], "Strict-Transport-Security": "max-age=60"}
+
+
+# The page save's own way
+
+
+@pytest.fixture
+def ways(serve_as):
+    """Both ways to the view, as the taking pool has them."""
+    serve_as("taking")
+    return {"long": WSGIHandler(), "short": TakingApplication()}
+
+
+def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
+    found: dict = {}
+
+    def start_response(status, headers, exc_info=None):
+        found["status"] = status
+        found["headers"] = {
+            name.lower(): value.strip()
+            for name, value in headers
+            if name.lower() not in OWN
+        }
+
+    # As Django's own test client does: the connection is the test's.
+    request_started.disconnect(close_old_connections)
+    try:
+        body = b"".join(application(environ, start_response))
+    finally:
+        request_started.connect(close_old_connections)
+    # The long way leaves it to the server where its middleware was not passed.
+    length = found["headers"].pop("content-length", len(body))
+    assert int(length) == len(body)
+    return found["status"], found["headers"], body
+
+
+class Save:
+    """A page save as a WSGI server hands it over, to be changed by a test."""
+
+    def __init__(self, browser, respondent, shell) -> None:
+        self.path = "/take/pages/1/"
+        self.method = "POST"
+        self.body: object = {"revision": shell["revision"], "answers": FIRST_PAGE}
+        self.kind = "application/json"
+        self.secure = False
+        self.headers = {
+            "Origin": "http://testserver",
+            "Sec-Fetch-Site": "same-origin",
+            "X-Groundswell-Respondent": session.tag_for(respondent.pk),
+        }
+        self.cookies = {name: it.value for name, it in browser.cookies.items()}
+
+    def environ(self) -> dict:
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body)
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        request = RequestFactory().generic(
+            self.method,
+            self.path,
+            body,
+            content_type=self.kind,
+            secure=self.secure,
+            headers={**self.headers, "Cookie": cookies},
+        )
+        data = body if isinstance(body, bytes) else body.encode()
+        return {**request.environ, "wsgi.input": BytesIO(data)}
+
+
+@pytest.fixture
+def save(browser, maya):
+    return Save(browser.log_in(maya), maya, browser.shell())
+
+
+def test_a_page_is_saved_by_both_ways_alike(ways, save):
+    answers = {name: reply_of(way, save.environ()) for name, way in ways.items()}
+    assert answers["short"] == answers["long"]
+    status, found, body = answers["short"]
+    assert (status, json.loads(body)["saved"]) == ("200 OK", 5)
+    assert found["vary"] == "Cookie"
+    assert Response.objects.count() == 5
+
+
+def remove(name):
+    return lambda save: save.headers.pop(name)
+
+
+def change(**attributes):
+    return lambda save: vars(save).update(attributes)
+
+
+def header(name, value):
+    return lambda save: save.headers.update({name: value})
+
+
+def cookie(**values):
+    return lambda save: save.cookies.update(values)
+
+
+REQUESTS = {
+    "another origin": (header("Origin", "https://evil.example"), 403),
+    "no origin": (remove("Origin"), 403),
+    "another site": (header("Sec-Fetch-Site", "cross-site"), 403),
+    "no header of ours": (remove("X-Groundswell-Respondent"), 403),
+    "another person": (header("X-Groundswell-Respondent", "x"), 403),
+    "a form": (change(kind="application/x-www-form-urlencoded"), 415),
+    "another host": (header("Host", "evil.example"), 400),
+    "no host at all": (header("Host", "\x7f"), 400),
+    "read": (change(method="GET"), 405),
+    "put": (change(method="PUT"), 405),
+    "no such page": (change(path="/take/pages/99/"), 404),
+    "a page of digits": (change(path="/take/pages/" + "9" * 9 + "/"), 404),
+    "far too many digits": (change(path="/take/pages/" + "9" * 30 + "/"), 404),
+    "not a number": (change(path="/take/pages/x/"), 404),
+    "no slash": (change(path="/take/pages/1", method="GET"), 301),
+    "no answers": (change(body={"revision": 1, "answers": {}}), 422),
+    "not json": (change(body=b"\xff{"), 422),
+    "too large": (change(body=b" " * 1_000_001), 413),
+    "a lost session": (cookie(sessionid="x" * 32), 200),
+    "a lost session, nothing else": (cookie(sessionid="x" * 32, resume=""), 401),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_whatever_is_sent_both_ways_answer_alike(ways, save, name):
+    alter, status = REQUESTS[name]
+    alter(save)
+    resuming.forget_digests()
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith(f"{status} ")
+    if status != 301:
+        assert "content-security-policy" in answers["short"][1]
+
+
+def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):
+    settings.SECURE_SSL_REDIRECT = True
+    ways = {"long": WSGIHandler(), "short": TakingApplication()}
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith("301 ")
+    assert answers["short"][1]["location"] == "https://testserver/take/pages/1/"
+    assert Response.objects.count() == 0
+
+
+def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("survey.taking.views.check_page", fail)
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith("500 ")
+    assert b"defect" not in answers["short"][2]
+
+
+def test_other_addresses_take_the_long_way(ways):
+    environ = RequestFactory().get("/").environ
+    status, _, body = reply_of(ways["short"], environ)
+    assert status == "200 OK"
+    assert b'name="code"' in body
+
+
+def test_the_check_before_deploying_finds_nothing_in_this_pool():
+    check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.taking"}
+    assert python(*check, **taking).returncode == 0
+    assert python(*check, **taking, GROUNDSWELL_TLS="off").returncode == 1
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("lost", [1, 2])
+    def test_a_lost_connection_is_replaced_on_the_short_way_too(ways, save, lost):
+        for _ in range(lost):
+            connection.connection.close()
+            assert reply_of(ways["short"], save.environ())[0] == "200 OK"

@@ -1,0 +1,172 @@
+"""The test servers' streaming replica: stopped, hung, paused, and asked.
+
+Whoever uses it brings it back: it belongs to the other tests as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil
+import psycopg2
+from django.conf import settings
+from django.db import connection, connections
+from django.test import override_settings
+
+from provisioning.home import Supervisor
+from survey.replica import health
+
+PRIMARY, REPLICA = 5432, 5433
+
+
+def ask(port: int, sql: str, *, database: str = "postgres") -> Any:
+    """What the superuser is told, past pgbouncer."""
+    connected = psycopg2.connect(
+        host=settings.SERVERS, port=port, dbname=database, user="postgres"
+    )
+    with closing(connected):
+        connected.autocommit = True
+        with connected.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+
+class Replica:
+    def ask(self, sql: str, *, database: str = "postgres") -> Any:
+        return ask(REPLICA, sql, database=database)
+
+    def stop(self) -> None:
+        with self._supervisor() as supervisor:
+            supervisor.calls.stopProcess("replica")
+
+    def start(self) -> None:
+        with self._supervisor() as supervisor:
+            supervisor.calls.startProcess("replica")
+        wait_until(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.ask("SELECT 1"))
+        except psycopg2.OperationalError:
+            return False
+
+    def hang(self) -> None:
+        for process in self._processes():
+            process.suspend()
+
+    def go_on(self) -> None:
+        for process in self._processes():
+            process.resume()
+
+    def _processes(self) -> list[psutil.Process]:
+        with self._supervisor() as supervisor:
+            pid = supervisor.calls.getProcessInfo("replica")["pid"]
+        postmaster = psutil.Process(pid)
+        return [postmaster, *postmaster.children()]
+
+    def _supervisor(self) -> closing[Supervisor]:
+        folder = Path(settings.SERVERS)
+        return closing(Supervisor(folder, run=folder))
+
+    def stop_replaying(self) -> None:
+        self.catch_up()
+        self.ask("SELECT pg_wal_replay_pause()")
+        paused = "SELECT pg_get_wal_replay_pause_state() = 'paused'"
+        wait_until(lambda: self.ask(paused) == [(True,)])
+
+    def catch_up(self) -> None:
+        self.ask("SELECT pg_wal_replay_resume()")
+        ((position,),) = ask(PRIMARY, "SELECT pg_current_wal_lsn()")
+        reached = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
+        wait_until(lambda: self.ask(reached) == [(True,)])
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+@contextmanager
+def known_to_django() -> Iterator[None]:
+    """As the alias `replica`: the tests' own database, on the other server."""
+    settings.DATABASES[health.REPLICA] = {
+        **connection.settings_dict,
+        "ENGINE": "survey.replica",
+        "PORT": REPLICA,
+        "OPTIONS": {"connect_timeout": 1},
+        # Nobody empties it after a test.
+        "TEST": {**connection.settings_dict["TEST"], "MIRROR": "default"},
+    }
+    try:
+        yield
+    finally:
+        connections[health.REPLICA].close()
+        del connections[health.REPLICA]
+        del settings.DATABASES[health.REPLICA]
+
+
+@contextmanager
+def routed() -> Iterator[None]:
+    try:
+        with override_settings(
+            DATABASE_ROUTERS=["survey.routers.ForcedReadRouter"],
+            MASTER_DATABASE="default",
+            DATABASE_POOL={health.REPLICA: 1},
+        ):
+            yield
+    finally:
+        health.mark_up()
+        connections[health.REPLICA].close()
+
+
+class Watched:
+    """Which statement ran where, as both servers counted it."""
+
+    servers: ClassVar = {"primary": PRIMARY, "replica": REPLICA}
+
+    def __init__(self) -> None:
+        self.database = connection.settings_dict["NAME"]
+
+    def during(self, act: Callable[[], Any]) -> dict[str, Counter[str]]:
+        before = self._calls()
+        act()
+        after = self._calls()
+        return {name: after[name] - before[name] for name in after}
+
+    def _calls(self) -> dict[str, Counter[str]]:
+        return {name: self._calls_of(name) for name in self.servers}
+
+    def _calls_of(self, name: str) -> Counter[str]:
+        try:
+            rows = ask(
+                self.servers[name],
+                "SELECT query, calls FROM pg_stat_statements s"
+                " JOIN pg_database d ON d.oid = s.dbid"
+                f" WHERE d.datname = '{self.database}'"
+                " AND query NOT LIKE '%pg_stat_statements%'",
+                database="template1",
+            )
+        except psycopg2.OperationalError:
+            return Counter()
+        counted: Counter[str] = Counter()
+        for query, calls in rows:
+            counted[name_of(query)] += calls
+        return counted
+
+
+def name_of(query: str) -> str:
+    """`read survey_respondent`: enough to tell the statements of a page apart."""
+    words = query.replace('"', " ").replace("(", " ").split()
+    for verb, before in (("save", "INTO"), ("change", "UPDATE"), ("read", "FROM")):
+        tables = [b for a, b in zip(words, words[1:], strict=False) if a == before]
+        tables = [table for table in tables if table.startswith("survey_")]
+        if tables:
+            return f"{verb} {tables[0]}"
+    return query
