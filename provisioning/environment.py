@@ -18,6 +18,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PRODUCTION = ROOT / "requirements.txt"
 TESTS = ROOT / "provisioning" / "requirements-test.txt"
+STACK = ROOT / "provisioning" / "requirements-stack.txt"
 
 
 def prepare_environment(*requirements: Path) -> None:
@@ -51,7 +52,7 @@ def stamp_of(requirements: Path) -> Path:
 def _is_usable() -> bool:
     # Other requirements mean a new environment: a package that was dropped
     # must not linger (Django would prefer a psycopg 3 left behind, say).
-    known = {stamp_of(PRODUCTION), stamp_of(TESTS)}
+    known = {stamp_of(listed) for listed in (PRODUCTION, TESTS, STACK)}
     stamps = set(VENV.glob("installed/*"))
     return bool(stamps) and stamps <= known and _python_runs()
 

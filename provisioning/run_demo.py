@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import hashlib
 import http.client
 import json
 import os
@@ -30,6 +29,7 @@ from provisioning.commands import (
     undelayed,
 )
 from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.static_files import collect_static, static_changed
 
 # Everything this command and its settings put into the data folder; the lock
 # stays, so that it can be held while the others go.
@@ -124,9 +124,9 @@ def _begin_again(data: Path) -> None:
 def _prepare(data: Path) -> dict[str, Any]:
     with step("Preparing the database"):
         _manage(data, "migrate", "--verbosity=0")
-    if _static_changed(data):
+    if static_changed(data / "collected"):
         with step("Joining style sheets and scripts"):
-            _collect_static(data)
+            collect_static(data / "collected", _environment(data), anew=True)
     with step("Loading the demonstration's data"):
         return json.loads(_manage(data, "load_demo", "--json"))
 
@@ -145,34 +145,6 @@ def _environment(data: Path) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "settings.embedded",
         "GROUNDSWELL_DATA": str(data),
     }
-
-
-def _collect_static(data: Path) -> None:
-    shutil.rmtree(data / "collected", ignore_errors=True)
-    _manage(data, "collectstatic", "--no-input", "--verbosity=0")
-    _manage(data, "compress", "--verbosity=0")
-    # The bundles came after what collectstatic compressed beforehand.
-    output_of(
-        [PYTHON, "-m", "whitenoise.compress", "--quiet", data / "collected" / "CACHE"],
-        failing="whitenoise can't compress the bundles",
-    )
-    (data / "collected.stamp").write_text(_static_digest())
-
-
-def _static_changed(data: Path) -> bool:
-    stamp = data / "collected.stamp"
-    return not stamp.exists() or stamp.read_text() != _static_digest()
-
-
-def _static_digest() -> str:
-    """Of everything that decides what is served under /static/."""
-    digest = hashlib.sha256(PRODUCTION.read_bytes())
-    for folder in ("settings", "static", "templates"):
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix != ".pyc":
-                digest.update(f"{path.relative_to(ROOT)}\0".encode())
-                digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _start_server(data: Path, listener: socket.socket, lock: int) -> subprocess.Popen:

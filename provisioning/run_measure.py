@@ -35,7 +35,13 @@ from provisioning.commands import (
     step,
     undelayed,
 )
-from provisioning.environment import PRODUCTION, PYTHON, TESTS, prepare_environment
+from provisioning.environment import (
+    PRODUCTION,
+    PYTHON,
+    STACK,
+    TESTS,
+    prepare_environment,
+)
 from provisioning.servers import private_servers
 
 WARMING = 50
@@ -49,7 +55,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=1000, help="saves on each")
     count = parser.parse_args().count
-    prepare_environment(PRODUCTION, TESTS)
+    prepare_environment(PRODUCTION, TESTS, STACK)
     rows = []
     with tempfile.TemporaryDirectory(dir=ROOT) as folder:
         flush = _flushes(Path(folder), count)

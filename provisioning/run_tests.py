@@ -22,6 +22,7 @@ from provisioning.commands import (
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
+    STACK,
     TESTS,
     install_packages,
     prepare_environment,
@@ -36,7 +37,7 @@ def main() -> int:
     packages = missing_packages()
     if packages:
         install_packages(packages)
-    prepare_environment(PRODUCTION, TESTS)
+    prepare_environment(PRODUCTION, TESTS, STACK)
     if options.prepare_only:
         return 0
     if options.servers:

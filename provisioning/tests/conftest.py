@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.environment import PRODUCTION, TESTS, stamp_of
+from provisioning.environment import PRODUCTION, STACK, TESTS, stamp_of
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "collected")
 
@@ -19,20 +19,28 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "collected")
 @pytest.fixture
 def bare_checkout(tmp_path: Path) -> Path:
     """As cloned: without `.venv`. Its path has a space in it."""
-    return shutil.copytree(ROOT, tmp_path / "a checkout", ignore=LEFT_OUT)
+    return copied(tmp_path / "a checkout")
 
 
 @pytest.fixture
 def checkout(bare_checkout: Path) -> Path:
+    return equipped(bare_checkout)
+
+
+def copied(folder: Path) -> Path:
+    return shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
+
+
+def equipped(checkout: Path) -> Path:
     """With a complete `.venv`, borrowed from the tests that run here."""
-    venv = bare_checkout / ".venv"
+    venv = checkout / ".venv"
     (venv / "installed").mkdir(parents=True)
     for borrowed in ("bin", "lib"):
         (venv / borrowed).symlink_to(Path(sys.prefix) / borrowed)
     shutil.copy(Path(sys.prefix) / "pyvenv.cfg", venv)
-    for requirements in (PRODUCTION, TESTS):
+    for requirements in (PRODUCTION, TESTS, STACK):
         (venv / "installed" / stamp_of(requirements).name).touch()
-    return bare_checkout
+    return checkout
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 @pytest.fixture
 def venv(tmp_path, monkeypatch):
     """A `.venv` that is complete, of requirements that can be changed."""
-    for name in ("PRODUCTION", "TESTS"):
+    for name in ("PRODUCTION", "TESTS", "STACK"):
         listed = tmp_path / f"{name}.txt"
         listed.write_text("django==5.2.19\n")
         monkeypatch.setattr(environment, name, listed)

@@ -1,0 +1,74 @@
+#!/usr/bin/python
+"""Folders and files of one role, in one call; says which files changed.
+
+The template module costs half a second for each file, and there are forty.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "folder": {"type": "str", "required": True},
+            "files": {"type": "dict", "required": True},
+            "folders": {"type": "list", "elements": "str", "default": []},
+            "owner": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    folder = Path(module.params["folder"])
+    folders = [folder / name for name in module.params["folders"]]
+    files = {folder / name: text for name, text in module.params["files"].items()}
+    owner = module.params["owner"]
+    ids = pwd.getpwnam(owner)[2:4] if owner else (os.geteuid(), os.getegid())
+    changed = [path for path, text in files.items() if content_of(path) != text]
+    made = [path for path in folders if not path.is_dir()]
+    if not module.check_mode:
+        for path in [*folders, *(path.parent for path in files)]:
+            make_folder(path, ids)
+        for path in folders:
+            # Somebody else may have made it first.
+            os.chown(path, *ids)
+        for path in changed:
+            write(path, files[path], ids)
+    module.exit_json(
+        changed=bool(changed or made),
+        names=[str(path.relative_to(folder)) for path in changed],
+    )
+
+
+def content_of(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+
+
+def make_folder(path: Path, ids: tuple[int, int]) -> None:
+    """Closed to everybody but its owner: sockets, data and secrets are in there."""
+    if not path.is_dir():
+        make_folder(path.parent, ids)
+        path.mkdir(mode=0o700)
+        os.chown(path, *ids)
+
+
+def write(path: Path, text: str, ids: tuple[int, int]) -> None:
+    """All of it or nothing: a server may be reading the file."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    os.chmod(draft, 0o600)
+    os.chown(draft, *ids)
+    os.replace(draft, path)
+
+
+if __name__ == "__main__":
+    main()

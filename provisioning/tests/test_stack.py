@@ -1,0 +1,416 @@
+"""The whole stack, once: what it promises to browsers, engineers and itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+import psycopg2
+import pytest
+
+from provisioning.home import Supervisor
+from provisioning.tests.conftest import copied, equipped, run
+
+pytestmark = pytest.mark.once
+
+
+class Stack:
+    """A running stack of its own, its ports and its people."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout = equipped(copied(folder / "checkout"))
+        self.home = folder / "home"
+        self.port = free_ports(5)
+        self.supervisor = Supervisor(self.home)
+        self.codes: Iterator[str] = iter(())
+
+    def command(self, *words: str) -> str:
+        done = run(self.checkout, "stack", *words, GROUNDSWELL_STACK=str(self.home))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def up(self, *options: str) -> str:
+        return self.command("up", f"--port={self.port}", *options)
+
+    def invite(self) -> None:
+        codes = self.home / "codes.txt"
+        shape = "--respondents 20 --pages 3 --items 2 --name term"
+        self.command("manage", "open_rehearsal", *shape.split(), f"--codes={codes}")
+        self.codes = iter(codes.read_text().split())
+
+    def pids(self) -> dict[str, int]:
+        return {
+            f"{one['group']}:{one['name']}": one["pid"]
+            for one in self.supervisor.programs()
+        }
+
+    def ask(
+        self, method: str, path: str, body: str = "", *, port: int = 0, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """`headers` with underscores; a connection of its own."""
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", port or self.port, timeout=30
+        )
+        with closing(connection):
+            connection.request(method, path, body.encode(), named)
+            reply = connection.getresponse()
+            return reply.status, reply.headers, reply.read()
+
+    def watch(self, path: str) -> tuple[int, bytes]:
+        status, _, body = self.ask("GET", path, port=self.port + 1)
+        return status, body
+
+
+def free_ports(count: int) -> int:
+    """The first of so many that follow one another."""
+    for first in range(20000 + os.getpid() % 5000, 32000, 7):
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return first
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    # Short, and open to the user that the servers run as.
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    folder.chmod(0o755)
+    stack = Stack(folder)
+    try:
+        output = stack.up()
+        assert f"http://127.0.0.1:{stack.port}/" in output
+        assert "provisioning/stack down" in output
+        stack.invite()
+        yield stack
+    finally:
+        if stack.supervisor.is_running():
+            stack.command("down")
+        stack.supervisor.close()
+        shutil.rmtree(folder)
+
+
+class Person:
+    """A browser whose person typed a code."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.origin = f"http://127.0.0.1:{stack.port}"
+        self.cookies: dict[str, str] = {}
+        token = self.json("GET", "/")["csrf"]
+        form = urlencode({"code": next(stack.codes), "csrfmiddlewaretoken": token})
+        self.json("POST", "/", form, kind="application/x-www-form-urlencoded")
+        self.take = self.json("GET", "/take/")
+        self.revision = self.take["revision"]
+        self.content = self.take["urls"]["content"].replace("{language}", "en")
+
+    def ask(
+        self, method: str, path: str, body: str = "", kind: str = "application/json"
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        status, headers, content = self.stack.ask(
+            method,
+            path,
+            body,
+            Accept="application/json",
+            Content_Type=kind,
+            Origin=self.origin,
+            X_Groundswell_Respondent=getattr(self, "take", {}).get("tag", ""),
+            Cookie="; ".join(f"{name}={it}" for name, it in self.cookies.items()),
+        )
+        for cookie in headers.get_all("Set-Cookie", []):
+            name, value = cookie.split(";")[0].split("=", 1)
+            self.cookies[name] = value
+        return status, headers, content
+
+    def json(self, method: str, path: str, body: str = "", **more: str) -> Any:
+        status, _, content = self.ask(method, path, body, **more)
+        assert status == 200, content
+        return json.loads(content)
+
+    def save(self) -> int:
+        self.revision += 1
+        answers = {"p1_q1": "1", "p1_q2": "2"}
+        body = json.dumps({"revision": self.revision, "answers": answers})
+        status, _, content = self.ask("POST", "/take/pages/1/", body)
+        if status == 200:
+            assert json.loads(content)["revision"] == self.revision
+        return status
+
+
+@pytest.fixture
+def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
+    """Stops the pool of the respondents when called, and brings it back."""
+    yield lambda: stack.supervisor.calls.stopProcessGroup("taking")
+    stack.supervisor.calls.startProcessGroup("taking")
+    until(lambda: stack.ask("GET", "/")[0] == 200)
+
+
+def until(happens: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        # Nobody listens yet, or no more.
+        with suppress(OSError, http.client.HTTPException):
+            if happens():
+                return
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_page_is_saved_and_every_program_runs(stack):
+    maya = Person(stack)
+    assert maya.save() == 200
+    shown = stack.command("status")
+    for program in ("primary", "replica", "rabbitmq", "taking_1", "beat", "nginx"):
+        assert re.search(rf"^{program} +running", shown, re.MULTILINE), program
+    assert "all running" in shown
+
+
+def test_content_comes_from_the_cache_for_everyone(stack, without_taking):
+    maya = Person(stack)
+    page, other = (maya.content.replace("{n}", n) for n in "12")
+    _, headers, first = stack.ask("GET", page)
+    assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert headers["Vary"] == "Accept-Encoding"
+    assert headers["Set-Cookie"] is None
+
+    without_taking()
+    for path, cookie in ((page, ""), (f"{page}?child=2", "sessionid=mine")):
+        status, headers, again = stack.ask("GET", path, Cookie=cookie)
+        assert (status, again) == (200, first)
+        assert headers["Set-Cookie"] is None
+    assert stack.ask("HEAD", page)[0] == 200
+    packed = stack.ask("GET", page, Accept_Encoding="gzip")
+    assert packed[1]["Content-Encoding"] == "gzip"
+    assert len(packed[2]) < len(first) / 2
+    # The twin: what nobody has asked for yet is not there.
+    assert stack.ask("GET", other)[0] == 503
+
+
+def test_a_persons_pages_are_never_cached(stack, without_taking):
+    maya = Person(stack)
+    before, after = maya.json("GET", "/take/"), maya.json("GET", "/take/")
+    assert before["revision"] < after["revision"]
+    without_taking()
+    assert maya.ask("GET", "/take/")[0] == 503
+
+
+def test_whoever_cant_be_served_is_told_to_come_again(stack, without_taking):
+    maya = Person(stack)
+    without_taking()
+    status, headers, body = maya.ask("POST", "/take/pages/1/", "{}")
+    assert (status, json.loads(body)) == (503, {"error": "overloaded"})
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    assert headers["Cache-Control"] == "no-store"
+    status, headers, body = stack.ask("GET", "/")
+    assert status == 503
+    assert b"You are in line" in body
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    # The other pool has its own workers.
+    assert stack.ask("GET", "/healthz")[0] == 200
+
+
+def test_one_session_is_held_back_and_nobody_else(stack):
+    maya, jamal = Person(stack), Person(stack)
+    replies = [maya.ask("GET", "/take/") for _ in range(130)]
+    refused = [reply for reply in replies if reply[0] == 429]
+    assert {reply[0] for reply in replies} == {200, 429}
+    _, headers, body = refused[0]
+    assert json.loads(body) == {"error": "too_many"}
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    assert jamal.save() == 200
+    # A whole school comes from one address, and has no session yet.
+    assert {stack.ask("GET", "/")[0] for _ in range(130)} == {200}
+
+
+def test_a_save_that_is_too_large_is_refused_in_json(stack):
+    status, _, body = Person(stack).ask("POST", "/take/pages/1/", "x" * 1_200_000)
+    assert (status, json.loads(body)) == (413, {"error": "too_large"})
+
+
+def test_metrics_are_for_the_inside(stack):
+    assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
+    assert stack.watch("/readyz")[0] == 200
+    assert stack.watch("/")[0] == 404
+    key = (stack.home / "secrets" / "monitoring_key").read_text().strip()
+    for path in ("/metrics", "/readyz", "/nginx_status"):
+        status, *_ = stack.ask("GET", path, X_Groundswell_Monitoring=key)
+        assert status == 404, path
+
+
+def test_what_a_client_claims_to_be_is_not_believed(stack):
+    status, headers, _ = stack.ask(
+        "GET", "/", X_Request_ID="mine", X_Forwarded_Proto="https"
+    )
+    assert status == 200
+    assert re.fullmatch("[0-9a-f]{32}", headers["X-Request-ID"])
+    # The twin: the id is in the log, and nothing that follows a "?".
+    stack.ask("GET", "/?code=SECRET-CODE", Cookie="sessionid=SECRET-SESSION")
+    log = stack.home / "log" / "nginx-access.log"
+    until(lambda: headers["X-Request-ID"] in log.read_text())
+    time.sleep(1.5)
+    assert "SECRET" not in log.read_text()
+
+
+def test_static_files_are_compressed_beforehand_and_kept(stack):
+    _, _, page = stack.ask("GET", "/")
+    (sheet,) = set(re.findall(rb'href="(/static/CACHE/css/[^"]+)"', page)) or {b""}
+    path = sheet.decode()
+    for encoding in ("br", "gzip"):
+        status, headers, _ = stack.ask("GET", path, Accept_Encoding=encoding)
+        assert (status, headers["Content-Encoding"]) == (200, encoding)
+        assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    _, headers, _ = stack.ask("GET", "/static/css/error.css")
+    assert headers["Cache-Control"] == "public, max-age=300"
+
+
+def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
+    def tried(role: str, statement: str) -> str:
+        place = {"host": str(stack.home / "run"), "port": 6432}
+        with closing(psycopg2.connect(dbname=role, user=role, **place)) as connection:
+            connection.autocommit = True
+            try:
+                connection.cursor().execute(statement)
+            except psycopg2.Error as error:
+                return type(error).__name__
+        return "done"
+
+    for statement in (
+        "DELETE FROM survey_response WHERE respondent_id = -1",
+        "DELETE FROM survey_respondent WHERE id = -1",
+        "UPDATE survey_respondent SET issue = issue WHERE id = -1",
+        "SELECT * FROM survey_identity WHERE respondent_id = -1",
+    ):
+        assert tried("taking", statement) == "InsufficientPrivilege", statement
+        assert tried("console", statement) == "done", statement
+    assert tried("reports", "SELECT * FROM survey_response LIMIT 1") == "done"
+    assert tried("reports", "SELECT * FROM survey_identity") == "InsufficientPrivilege"
+    delete = "DELETE FROM survey_response WHERE respondent_id = -1"
+    assert tried("reports", delete) in (
+        "InsufficientPrivilege",
+        "ReadOnlySqlTransaction",
+    )
+
+
+def test_timeouts_are_nested(stack):
+    """Whoever waits, waits longer than whoever he waits for."""
+
+    def written(path: str, pattern: str) -> float:
+        text = (stack.home / "etc" / path).read_text()
+        return float(re.findall(pattern, text, re.MULTILINE)[0])
+
+    taking = "^ALTER ROLE taking SET {} = '([0-9]+)s'"
+    sending = stack.checkout / "static" / "js" / "sending.js"
+    timeouts = {
+        "lock": written("primary/roles.sql", taking.format("lock_timeout")),
+        "statement": written("primary/roles.sql", taking.format("statement_timeout")),
+        "pgbouncer": written("pgbouncer/pgbouncer.ini", "^query_wait_timeout = (.+)"),
+        "gunicorn": written("taking/gunicorn.py", "^timeout = (.+)"),
+        "nginx": written("nginx/nginx.conf", "proxy_read_timeout (.+)s;"),
+        "browser": int(re.findall("SEND_TIMEOUT = ([0-9]+)", sending.read_text())[0])
+        / 1000,
+    }
+
+    def are_nested(seconds: dict[str, float]) -> bool:
+        values = list(seconds.values())
+        return values == sorted(set(values))
+
+    assert are_nested(timeouts), timeouts
+    assert not are_nested({**timeouts, "nginx": timeouts["gunicorn"]})
+    # What a worker is allowed to finish, nobody cuts off when it has to go.
+    graceful = written("taking/gunicorn.py", "^graceful_timeout = (.+)")
+    stops = written("taking/supervisor.ini", "^stopwaitsecs = (.+)")
+    assert timeouts["statement"] + timeouts["pgbouncer"] < graceful < stops
+
+
+def test_up_again_changes_nothing(stack):
+    before = stack.pids()
+    stack.up()
+    assert stack.pids() == before
+    recap = (stack.home / "provisioning.log").read_text().rpartition("PLAY RECAP")[2]
+    assert "changed=0" in recap
+
+
+def test_up_restarts_what_changed_and_nothing_else(stack):
+    before = stack.pids()
+    stack.up("--set=memcached_megabytes=65", "--set=session_rate=11r/s")
+    after = stack.pids()
+    assert {name for name in after if after[name] != before[name]} == {
+        "memcached:memcached"
+    }
+    assert "rate=11r/s" in (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
+
+
+def test_a_rolling_restart_fails_no_save(stack):
+    before = stack.pids()
+    people = [Person(stack) for _ in range(4)]
+    outcomes: Counter[int] = Counter()
+    over = threading.Event()
+
+    def go_on(person: Person) -> None:
+        while not over.wait(0.12):
+            outcomes[person.save()] += 1
+
+    threads = [threading.Thread(target=go_on, args=(one,)) for one in people]
+    for thread in threads:
+        thread.start()
+    stack.command("reload")
+    over.set()
+    for thread in threads:
+        thread.join()
+
+    after = stack.pids()
+    masters = {f"{pool}:{pool}_{n}" for pool in ("taking", "console") for n in "01"}
+    assert {name for name in after if after[name] != before[name]} == masters
+    assert outcomes[200] > 50
+    assert set(outcomes) == {200}
+
+
+def test_every_program_comes_back_after_being_killed(stack):
+    before = stack.pids()
+    for pid in before.values():
+        os.kill(pid, signal.SIGKILL)
+
+    def all_back() -> bool:
+        programs = stack.supervisor.programs()
+        return (
+            all(one["statename"] == "RUNNING" for one in programs)
+            and not set(before.values()) & set(stack.pids().values())
+            and b'"degraded": []' in stack.watch("/readyz")[1]
+        )
+
+    until(all_back, seconds=40)
+    assert Person(stack).save() == 200
+
+
+def test_down_leaves_no_process_and_keeps_the_data(stack):
+    stack.command("down")
+
+    def at_work() -> list[str]:
+        return [
+            " ".join(process.info["cmdline"])
+            for process in psutil.process_iter(["cmdline"])
+            if any(str(stack.home) in part for part in process.info["cmdline"] or ())
+        ]
+
+    # Workers of a master that was killed look around every few seconds.
+    until(lambda: not at_work(), seconds=10)
+    assert (stack.home / "data" / "primary" / "PG_VERSION").exists()
+    assert "Nothing is running" in stack.command("down")
