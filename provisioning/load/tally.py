@@ -1,0 +1,156 @@
+"""What was answered, how fast, and what went wrong by name."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+# Each bucket is 2 % wider than the one before: a quantile is read from the
+# middle of its bucket, so that it is within 1 %.
+GROWTH = math.log(1.02)
+# Everything faster is as fast as this, in seconds.
+SHORTEST = 1e-6
+
+
+@dataclass(slots=True)
+class Latencies:
+    """A histogram in seconds; of any size, it takes the same room."""
+
+    buckets: Counter[int] = field(default_factory=Counter)
+    count: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.buckets[int(math.log(max(seconds, SHORTEST) / SHORTEST) / GROWTH)] += 1
+        self.count += 1
+        self.total += seconds
+        self.longest = max(self.longest, seconds)
+
+    def quantile(self, share: float) -> float:
+        """By rank: the least latency that `share` of all do not exceed."""
+        if not self.count:
+            return math.nan
+        rank, passed = math.ceil(share * self.count), 0
+        for bucket in sorted(self.buckets):
+            passed += self.buckets[bucket]
+            if passed >= rank:
+                middle = SHORTEST * math.exp((bucket + 0.5) * GROWTH)
+                return min(middle, self.longest)
+        return self.longest
+
+    def merge(self, other: Latencies) -> None:
+        self.buckets.update(other.buckets)
+        self.count += other.count
+        self.total += other.total
+        self.longest = max(self.longest, other.longest)
+
+    def figures(self) -> dict[str, float]:
+        """In milliseconds, for tables and JSON."""
+        names = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+        found = {name: self.quantile(share) for name, share in names.items()}
+        found["max"] = self.longest if self.count else math.nan
+        return {
+            name: round(value * 1000, 2)
+            for name, value in found.items()
+            if not math.isnan(value)
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    # Kind of request -> the latencies of those that were answered rightly.
+    latencies: dict[str, Latencies] = field(default_factory=dict)
+    # Kind -> what went wrong -> how often.
+    failures: dict[str, Counter[str]] = field(default_factory=dict)
+    # Every status that was neither 2xx nor the redirect that was wanted.
+    non_2xx: Counter[int] = field(default_factory=Counter)
+    began: float = 0.0
+    ended: float = 0.0
+    # Kind -> right answers between these two moments, whenever they were due.
+    in_time: Counter[str] = field(default_factory=Counter)
+    # Processor seconds of the process that offered the load.
+    own_cpu: float = 0.0
+
+    def add(self, kind: str, seconds: float, failure: str, status: int = 0) -> None:
+        """`status` is 0 where there was no reply."""
+        if not failure:
+            try:
+                self.latencies[kind].add(seconds)
+            except KeyError:
+                self.latencies[kind] = Latencies()
+                self.latencies[kind].add(seconds)
+            return
+        self.failures.setdefault(kind, Counter())[failure] += 1
+        if status and not 200 <= status < 300:
+            self.non_2xx[status] += 1
+
+    def merge(self, other: Tally) -> None:
+        """Of another process that ran at the same time."""
+        for kind, latencies in other.latencies.items():
+            self.latencies.setdefault(kind, Latencies()).merge(latencies)
+        for kind, failures in other.failures.items():
+            self.failures.setdefault(kind, Counter()).update(failures)
+        self.non_2xx.update(other.non_2xx)
+        self.in_time.update(other.in_time)
+        self.began = min(self.began, other.began)
+        self.ended = max(self.ended, other.ended)
+        self.own_cpu += other.own_cpu
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
+
+    def answered(self, kind: str = "") -> int:
+        """Rightly answered requests, of one kind or of all."""
+        return sum(
+            latencies.count
+            for name, latencies in self.latencies.items()
+            if kind in ("", name)
+        )
+
+    def failed(self, kind: str = "") -> int:
+        return sum(
+            sum(failures.values())
+            for name, failures in self.failures.items()
+            if kind in ("", name)
+        )
+
+    def per_second(self, kind: str = "") -> float:
+        """What the server managed while it was measured."""
+        answered = self.in_time[kind] if kind else self.in_time.total()
+        return answered / self.seconds if self.seconds > 0 else 0.0
+
+    def overall(self) -> Latencies:
+        together = Latencies()
+        for latencies in self.latencies.values():
+            together.merge(latencies)
+        return together
+
+    def failures_by_name(self) -> dict[str, int]:
+        together: Counter[str] = Counter()
+        for failures in self.failures.values():
+            together.update(failures)
+        return dict(together.most_common())
+
+    def figures(self) -> dict[str, Any]:
+        """For JSON: latencies in ms."""
+        return {
+            "seconds": round(self.seconds, 2),
+            "per_second": round(self.per_second(), 1),
+            "views": {
+                kind: {
+                    "count": latencies.count,
+                    "per_second": round(self.per_second(kind), 1),
+                    **latencies.figures(),
+                }
+                for kind, latencies in sorted(self.latencies.items())
+            },
+            "failures": self.failures_by_name(),
+            "non_2xx": {str(one): count for one, count in self.non_2xx.items()},
+            "engine_us_per_request": round(
+                self.own_cpu * 1e6 / max(1, self.answered() + self.failed()), 1
+            ),
+        }

@@ -1,0 +1,131 @@
+"""`provisioning/queries`: the parts that need no whole stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from provisioning import run_queries
+from provisioning.commands import Refusal, Stopped
+from provisioning.run_queries import (
+    SETTING,
+    Server,
+    _essentials,
+    _everything_logged,
+    _refuse_real_people,
+    _servers,
+    _set,
+    _short,
+)
+from survey import rehearsal
+from survey.models import Administration
+
+needs_postgresql = pytest.mark.skipif(
+    not settings.SERVERS, reason="asks a PostgreSQL server"
+)
+REPORT = """
+- Overall statistics ---------------------------------------------------
+
+Number of unique normalized queries: 5
+Number of queries: 80
+Total query duration: 49ms
+Query peak: 80 queries/s at 2026-11-21 12:41:10
+
+- Queries by type ------------------------------------------------------
+
+Type     Count     Percentage
+SELECT: 30 37.50%
+DELETE: 0 0.00%
+COPY FROM: 50 62.50%
+
+- Most frequent queries (N) --------------------------------------------
+
+Rank     Times executed     Total duration     Min/Max/Avg duration (s)     Query
+1) 50 - 37ms - 0ms/1ms/0ms - copy answers
+--
+	Example 1: 1ms - COPY answers
+2) 30 - 5ms - 0ms/0ms/0ms - select ?
+
+- Slowest queries (N) --------------------------------------------------
+1) 9ms - not shown
+"""
+
+
+def test_the_essentials_of_a_report_are_a_few_lines():
+    assert _essentials(REPORT).splitlines() == [
+        "  Number of unique normalized queries: 5",
+        "  Number of queries: 80",
+        "  Total query duration: 49ms",
+        "  30 SELECT, 50 COPY FROM",
+        "  Most frequent queries",
+        "    1) 50 - 37ms - 0ms/1ms/0ms - copy answers",
+        "    2) 30 - 5ms - 0ms/0ms/0ms - select ?",
+        "  Queries that took up the most time",
+    ]
+
+
+def test_a_report_on_an_empty_log_is_no_problem():
+    assert "Most frequent queries" in _essentials("")
+
+
+def test_a_statement_is_shown_on_one_line():
+    assert _short(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
+    assert len(_short("x" * 1000)) == run_queries.WIDTH
+
+
+def test_without_a_primary_the_way_to_one_is_named(tmp_path):
+    with pytest.raises(Refusal, match="provisioning/stack up"):
+        _servers(tmp_path)
+
+
+@pytest.fixture
+def primary(monkeypatch) -> Server:
+    monkeypatch.setattr(run_queries, "DATABASE", "postgres")
+    server = Server("primary", Path(settings.SERVERS), 5432)
+    monkeypatch.setattr(run_queries.Log, "of", lambda server: None)
+    return server
+
+
+def shown(server: Server) -> str:
+    return server.ask(f"SELECT to_json(current_setting('{SETTING}'))")
+
+
+@needs_postgresql
+@pytest.mark.parametrize("by_hand", [None, "750"])
+@pytest.mark.parametrize("ending", [None, Stopped(2), Refusal("no more room")])
+def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
+    untouched = shown(primary)
+    _set(primary, by_hand)
+    before = shown(primary)
+    assert before == (untouched if by_hand is None else "750ms")
+    try:
+        with _everything_logged([primary]):
+            assert shown(primary) == "0"
+            if ending:
+                raise ending
+    except (Stopped, Refusal):
+        pass
+    assert shown(primary) == before
+    _set(primary, None)
+    assert shown(primary) == untouched
+
+
+@needs_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
+    monkeypatch.setattr(run_queries, "DATABASE", connection.settings_dict["NAME"])
+    administration = rehearsal.open_rehearsal(
+        name="spring", respondents=1, pages=1, items=1
+    ).administration
+    _refuse_real_people(primary)
+    Administration.objects.update(wave=None)
+    with pytest.raises(Refusal, match=f"answer now \\({administration.name}\\)"):
+        _refuse_real_people(primary)
+
+
+def test_a_server_that_is_away_is_a_refusal(tmp_path):
+    with pytest.raises(Refusal, match="The primary refuses"):
+        Server("primary", tmp_path, 5432).ask("SELECT 1")
