@@ -155,3 +155,12 @@ def end_orphans() -> None:
 def _children() -> list[int]:
     listed = Path(f"/proc/self/task/{os.getpid()}/children")
     return [int(pid) for pid in listed.read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie holds nothing any more, so it counts as gone."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

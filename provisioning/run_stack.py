@@ -32,6 +32,7 @@ from provisioning.commands import (
     Refusal,
     Stopped,
     end_with_parent,
+    is_alive,
     run_command,
     step,
 )
@@ -45,6 +46,7 @@ from provisioning.environment import (
 )
 from provisioning.home import Supervisor, environment_of, is_open, stack_home
 from provisioning.packages import missing_packages, postgresql_programs
+from provisioning.promotion import promote
 
 BENCH = ROOT / "provisioning" / "bench"
 SERVER_USER = "groundswell"
@@ -76,6 +78,9 @@ def main() -> int:
         return _logs(home, options.program, options.follow)
     if options.command == "reload":
         return _reload(home)
+    if options.command == "promote":
+        promote(home, although_it_serves=options.although_it_serves)
+        return 0
     return _rebuild(home, options)
 
 
@@ -117,6 +122,14 @@ def _arguments() -> argparse.Namespace:
     logs = commands.add_parser("logs", help="the last lines of each program's log")
     logs.add_argument("program", nargs="?", help="of this one only")
     logs.add_argument("-f", dest="follow", action="store_true", help="and what follows")
+    promotion = commands.add_parser(
+        "promote",
+        help="put the replica in the place of a primary that is lost",
+        allow_abbrev=False,
+    )
+    promotion.add_argument(
+        "--although-it-serves", action="store_true", help="the primary still runs"
+    )
     commands.add_parser("reload", help="restart the workers without losing a request")
     commands.add_parser("manage", help="manage.py with the stack's environment")
     return parser.parse_args()
@@ -353,7 +366,7 @@ def _end(supervisor: Supervisor) -> None:
     pid = supervisor.calls.getPID()
     supervisor.calls.shutdown()
     deadline = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}").exists():
+    while is_alive(pid):
         if time.monotonic() > deadline:
             raise Refusal(f"The supervisor (process {pid}) does not end")
         time.sleep(0.05)

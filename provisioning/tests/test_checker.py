@@ -1,0 +1,269 @@
+"""Each count of the verdict is raised by one planted fault, and by no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from provisioning.checker.answers import Item, answers_for, as_stored, fingerprint
+from provisioning.checker.attempts import (
+    ACKED,
+    FINISHING,
+    REJECTED,
+    UNKNOWN,
+    Attempt,
+    AttemptLog,
+    Follower,
+)
+from provisioning.checker.verdict import FORBIDDEN, Judge, Row, Verdict
+
+pytestmark = pytest.mark.once
+
+SEED = 20261121
+OPTIONS = ("1", "2", "3", "4", "5")
+CHOICES = {
+    page: [
+        Item(page * 10 + n, f"p{page}_q{n}", "select_one", OPTIONS) for n in range(5)
+    ]
+    for page in (1, 2)
+}
+WITH_TEXT = {
+    page: [*items, Item(page * 10 + 9, f"p{page}_t", "text")]
+    for page, items in CHOICES.items()
+}
+MAYA, SAM = 41, 42
+
+
+@pytest.fixture(params=[CHOICES, WITH_TEXT], ids=["choices", "with a text"])
+def pages(request):
+    return request.param
+
+
+def answers(pages, respondent, page, revision):
+    return answers_for(
+        seed=SEED,
+        respondent=respondent,
+        page=page,
+        revision=revision,
+        items=pages[page],
+    )
+
+
+def attempt(pages, respondent, page, revision, outcome=ACKED, **changes):
+    acked = outcome == ACKED
+    sent = answers(pages, respondent, page, revision) if page != FINISHING else {}
+    made = Attempt(
+        number=f"{respondent}-{page}-{revision}",
+        respondent=respondent,
+        page=page,
+        revision=revision,
+        answers=fingerprint(sent),
+        sent=100.0,
+        answered=100.5,
+        outcome=outcome,
+        kind="first",
+        reply="200" if acked else "timeout",
+        receipt=revision if acked else 0,
+        at="2026-11-21T12:00:00+00:00" if acked else "",
+    )
+    return replace(made, **changes)
+
+
+def rows(pages, respondent, page, revision, under=None):
+    sent = answers(pages, respondent, page, revision)
+    return [
+        Row(under or respondent, item.id, *as_stored(sent[item.name]), revision)
+        for item in pages[page]
+    ]
+
+
+def verdict(pages, attempts, stored, completed=frozenset()) -> Verdict:
+    return Judge(SEED, pages, attempts, stored, completed).verdict()
+
+
+def raised(found: Verdict) -> dict[str, int]:
+    return {name: count for name, count in found.counts().items() if count}
+
+
+def a_good_run(pages):
+    """Two people, two pages each, one page changed, one reply lost and retried."""
+    attempts = [
+        attempt(pages, MAYA, 1, 1001),
+        attempt(pages, MAYA, 1, 1003),
+        attempt(pages, MAYA, 1, 1001, REJECTED, kind="late", reply="409 superseded"),
+        attempt(pages, MAYA, 2, 1002, UNKNOWN),
+        attempt(pages, MAYA, 2, 1002, kind="retry"),
+        attempt(pages, SAM, 1, 1001),
+        attempt(pages, SAM, 2, 1002),
+        attempt(pages, SAM, FINISHING, 0, receipt=0),
+    ]
+    stored = (
+        rows(pages, MAYA, 1, 1003)
+        + rows(pages, MAYA, 2, 1002)
+        + rows(pages, SAM, 1, 1001)
+        + rows(pages, SAM, 2, 1002)
+    )
+    return attempts, stored, frozenset({SAM})
+
+
+def test_a_good_run_is_clean(pages):
+    found = verdict(pages, *a_good_run(pages))
+    assert raised(found) == {}
+    assert found.holds()
+    assert (found.acknowledged, found.attempts) == (5, 8)
+
+
+def test_one_deleted_row_is_one_lost_page(pages):
+    attempts, stored, completed = a_good_run(pages)
+    for n in range(len(stored)):
+        found = verdict(pages, attempts, stored[:n] + stored[n + 1 :], completed)
+        assert raised(found) == {"lost": 1}
+        assert not found.holds()
+
+
+def test_a_page_that_is_missing_whole_is_one_lost_page(pages):
+    attempts, stored, completed = a_good_run(pages)
+    found = verdict(pages, attempts, stored[: -len(pages[2])], completed)
+    assert raised(found) == {"lost": 1}
+
+
+def test_a_finish_that_is_gone_is_lost(pages):
+    attempts, stored, _ = a_good_run(pages)
+    assert raised(verdict(pages, attempts, stored)) == {"lost": 1}
+
+
+def test_an_older_revision_that_stands_is_a_regression(pages):
+    attempts, stored, completed = a_good_run(pages)
+    stored[: len(pages[1])] = rows(pages, MAYA, 1, 1001)
+    found = verdict(pages, attempts, stored, completed)
+    assert raised(found) == {"lost": 1, "regressions": 1}
+
+
+def test_another_persons_answers_are_crossed(pages):
+    """Both numbered their page alike, so that only the answers tell them apart."""
+    attempts, stored, completed = a_good_run(pages)
+    stored[-len(pages[2]) :] = rows(pages, MAYA, 2, 1002, under=SAM)
+    found = verdict(pages, attempts, stored, completed)
+    assert raised(found) == {"crossed": 1}
+
+
+def test_a_page_under_somebody_who_sent_none_is_crossed(pages):
+    attempts, stored, completed = a_good_run(pages)
+    stored += rows(pages, SAM, 1, 1001, under=77)
+    assert raised(verdict(pages, attempts, stored, completed)) == {"crossed": 1}
+
+
+def test_a_value_that_was_not_sent_is_corrupt(pages):
+    attempts, stored, completed = a_good_run(pages)
+    for n, row in enumerate(stored):
+        other = next(value for value in OPTIONS if value != row.value)
+        changed = [*stored[:n], replace(row, value=other), *stored[n + 1 :]]
+        found = verdict(pages, attempts, changed, completed)
+        assert raised(found) == {"corrupt": 1}
+
+
+def test_a_page_made_of_two_sendings_is_corrupt(pages):
+    attempts, stored, completed = a_good_run(pages)
+    attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
+    stored[0] = rows(pages, MAYA, 1, 1005)[0]
+    assert raised(verdict(pages, attempts, stored, completed)) == {"corrupt": 1}
+
+
+def test_a_page_that_nobody_sent_is_unexpected(pages):
+    attempts, stored, completed = a_good_run(pages)
+    stored += rows(pages, 77, 1, 5005)
+    assert raised(verdict(pages, attempts, stored, completed)) == {"unexpected": 1}
+
+
+def test_a_finish_that_nobody_asked_for_is_unexpected(pages):
+    attempts, stored, _ = a_good_run(pages)
+    found = verdict(pages, attempts, stored, frozenset({SAM, MAYA}))
+    assert raised(found) == {"unexpected": 1}
+
+
+def test_two_rows_for_one_key_are_duplicated(pages):
+    attempts, stored, completed = a_good_run(pages)
+    found = verdict(pages, attempts, [*stored, stored[0]], completed)
+    assert raised(found) == {"duplicated": 1}
+
+
+def test_one_sending_with_two_receipts_is_duplicated(pages):
+    attempts, stored, completed = a_good_run(pages)
+    attempts.append(replace(attempts[0], at="2026-11-21T12:00:09+00:00"))
+    assert raised(verdict(pages, attempts, stored, completed)) == {"duplicated": 1}
+
+
+def test_an_unknown_save_that_stands_is_recovered_and_allowed(pages):
+    attempts, stored, completed = a_good_run(pages)
+    attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
+    stored[: len(pages[1])] = rows(pages, MAYA, 1, 1005)
+    found = verdict(pages, attempts, stored, completed)
+    assert raised(found) == {"recovered": 1}
+    assert found.holds()
+
+
+@pytest.mark.parametrize("receipt", [0, 1002])
+def test_saved_without_its_own_receipt_is_false(pages, receipt):
+    attempts, stored, completed = a_good_run(pages)
+    attempts[0] = replace(attempts[0], receipt=receipt)
+    assert raised(verdict(pages, attempts, stored, completed)) == {"false_saved": 1}
+
+
+def test_every_forbidden_count_ends_the_claim(pages):
+    attempts, stored, completed = a_good_run(pages)
+    assert set(FORBIDDEN) == {
+        "lost",
+        "regressions",
+        "crossed",
+        "corrupt",
+        "unexpected",
+        "duplicated",
+        "false_saved",
+    }
+    assert not verdict(pages, attempts, [], completed).holds()
+
+
+def test_what_was_lost_with_the_primary_can_be_told_apart(pages):
+    attempts, stored, completed = a_good_run(pages)
+    attempts.append(attempt(pages, MAYA, 1, 1009, answered=200.0))
+    found = verdict(pages, attempts, stored, completed)
+    late = [one for one in found.findings if one.acknowledged >= 150]
+    assert raised(found) == {"lost": 1, "regressions": 1}
+    assert found.without(late).holds()
+
+
+def test_a_log_is_read_while_it_grows(tmp_path, pages):
+    path = tmp_path / "one.log"
+    follower = Follower(path)
+    assert list(follower.read()) == []
+    log = AttemptLog(path)
+    first, second = (attempt(pages, MAYA, 1, revision) for revision in (1001, 1002))
+    log.write(first)
+    assert list(follower.read()) == [first]
+    with path.open("a") as file:
+        file.write(second.line()[:20])
+    assert list(follower.read()) == []
+    with path.open("a") as file:
+        file.write(second.line()[20:])
+    assert list(follower.read()) == [second]
+    assert not follower.completed
+    log.complete()
+    assert list(follower.read()) == []
+    assert follower.completed
+
+
+def test_answers_tell_respondents_pages_and_revisions_apart(pages):
+    first = answers(pages, MAYA, 1, 1001)
+    assert first == answers(pages, MAYA, 1, 1001)
+    others = [
+        answers(pages, SAM, 1, 1001),
+        answers(pages, MAYA, 1, 1002),
+        answers(pages, MAYA, 2, 1001),
+    ]
+    assert all(other != first for other in others)
+
+
+def test_blanks_and_several_options_are_rows_as_well():
+    assert as_stored(None) == as_stored([]) == ("s", None)
+    assert as_stored(["a", "c"]) == ("a", "a c")
