@@ -9,9 +9,12 @@ log tells.
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import os
+import sys
 from collections.abc import Hashable, Iterable
+from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
@@ -28,6 +31,7 @@ from prometheus_client import (
     values,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 log = logging.getLogger(__name__)
@@ -111,13 +115,38 @@ def _lowest_free(folder: Path) -> tuple[IO[str], int]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for kind in ("counter", "histogram"):
-                _reserve(folder / f"{kind}_{number}.db")
+                _prepare(folder / f"{kind}_{number}.db")
             return lock, number
         except OSError as error:
             lock.close()
             if not isinstance(error, BlockingIOError):
                 raise
         number += 1
+
+
+def _prepare(path: Path) -> None:
+    if not _is_whole(path):
+        log.warning("a file of counts was torn, and is begun anew")
+        path.unlink(missing_ok=True)
+    _reserve(path)
+
+
+def _is_whole(path: Path) -> bool:
+    """False for what a power loss left of a file: half of it, or zeros."""
+    try:
+        with path.open("rb") as file:
+            used = int.from_bytes(file.read(4), sys.byteorder, signed=True)
+        if used and not 8 <= used <= path.stat().st_size:
+            return False
+        for key, *numbers in MmapedDict.read_all_values_from_file(str(path)):
+            _, _, labels, _ = json.loads(key)
+            if not (isinstance(labels, dict) and all(map(isfinite, numbers))):
+                return False
+        return True
+    except FileNotFoundError:
+        return True
+    except Exception:
+        return False
 
 
 def _reserve(path: Path) -> None:
@@ -200,7 +229,7 @@ class Children(dict[Any, Any]):
             if settings.METRICS_FOLDER:
                 slot.take(Path(settings.METRICS_FOLDER))
             return self.metric.labels(*labels)
-        except OSError:
+        except Exception:
             # A page that is being saved is worth more than its count.
             log.exception("not counted")
             return NOWHERE
@@ -272,12 +301,17 @@ def exposition() -> bytes:
 
     together = CollectorRegistry()
     if settings.METRICS_FOLDER:
-        Path(settings.METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
-        MultiProcessCollector(together, path=settings.METRICS_FOLDER)
+        together.register(_Families(_counted(Path(settings.METRICS_FOLDER))))
     else:
         together.register(_Families(list(registry.collect())))
     together.register(_Families(_asked(statistics())))
     return generate_latest(together)
+
+
+def _counted(folder: Path) -> list[Metric]:
+    """What all processes counted; a file that cannot be read costs its part."""
+    files = [str(path) for path in folder.glob("*.db") if _is_whole(path)]
+    return list(MultiProcessCollector.merge(files))
 
 
 class _Families:

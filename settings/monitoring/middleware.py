@@ -59,12 +59,16 @@ class MonitoringMiddleware:
 def _finish(request: HttpRequest, response: HttpResponse, trace: logs.Trace) -> None:
     response.headers["X-Request-ID"] = trace.request_id
     seconds = time.perf_counter() - trace.started
-    observed(
-        trace.view,
-        seconds,
-        response.status_code,
-        method=request.method or "",
-        outcome=getattr(response, "outcome", ""),
-    )
+    try:
+        observed(
+            trace.view,
+            seconds,
+            response.status_code,
+            method=request.method or "",
+            outcome=getattr(response, "outcome", ""),
+        )
+    except Exception:
+        # What the reply says is done; it is not exchanged for an error.
+        log.exception("not counted")
     if seconds > SLOW:
         log.warning("slow", extra={"status": response.status_code})

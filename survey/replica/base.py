@@ -15,12 +15,16 @@ from django.db import (
     DEFAULT_DB_ALIAS,
     InterfaceError,
     OperationalError,
+    ProgrammingError,
     connections,
 )
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
 
 from survey.replica import health
+
+# No such column, no such table: it has yet to replay a migration.
+BEHIND = frozenset(("42703", "42P01"))
 
 
 class Replaceable(CursorWrapper):
@@ -30,12 +34,19 @@ class Replaceable(CursorWrapper):
         try:
             with self.db.wrap_database_errors, self.db.deadline():
                 return super()._execute(sql, params, *rest)  # type: ignore[misc]
-        except (OperationalError, InterfaceError):
-            if health.patience() is None:
+        except (OperationalError, InterfaceError, ProgrammingError) as error:
+            if health.patience() is None or not _is_its_own(error):
                 raise
             self.db.give_up()
         self.cursor = connections[DEFAULT_DB_ALIAS].cursor()
         return self.cursor.execute(sql, params)
+
+
+def _is_its_own(error: Exception) -> bool:
+    """Not the statement's fault, which the primary would find as well."""
+    if not isinstance(error, ProgrammingError):
+        return True
+    return getattr(error.__cause__, "pgcode", None) in BEHIND
 
 
 class ReplaceableDebug(base.CursorDebugWrapper, Replaceable):
@@ -65,7 +76,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super().init_connection_state()
 
     def deadline(self) -> AbstractContextManager[None]:
-        seconds = health.patience()
+        seconds = health.limit()
         if seconds is None or self.connection is None:
             return nullcontext()
         return health.Deadline(self.connection.fileno(), seconds)

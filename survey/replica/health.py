@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 
-from django.db import Error, connections
+from django.db import connections
+
+log = logging.getLogger(__name__)
 
 REPLICA = "replica"
 # A replica that failed is asked again after so many seconds, by a thread of
 # its own: no request waits to find out.
 PAUSE = 5.0
+# That thread waits for it so long.
+LOOK = 2.0
 
 _patience: ContextVar[float | None] = ContextVar("patience", default=None)
+_limit: ContextVar[float | None] = ContextVar("limit", default=None)
 _up = threading.Event()
 _up.set()
 _marking = threading.Lock()
@@ -47,16 +53,18 @@ def _watch(up: threading.Event) -> None:
 
 
 def _answers() -> bool:
-    """A replica that hangs keeps only this thread waiting."""
-    connection = connections.create_connection(REPLICA)
+    """Whatever it fails with: without its thread nobody would ask again."""
     try:
-        with connection.cursor() as cursor:
+        with (
+            _limited(LOOK),
+            closing(connections.create_connection(REPLICA)) as connection,
+            connection.cursor() as cursor,
+        ):
             cursor.execute("SELECT 1")
         return True
-    except Error:
+    except Exception:
+        log.info("replica", exc_info=True)
         return False
-    finally:
-        connection.close()
 
 
 def _start_anew() -> None:
@@ -76,6 +84,21 @@ def patience() -> float | None:
     It fails with it, and is done later: the primary has people to serve.
     """
     return _patience.get()
+
+
+def limit() -> float | None:
+    """Seconds until a server that says nothing is hung up on."""
+    return _patience.get() or _limit.get()
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Inside, a server that hangs fails; the primary does not take over."""
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class SessionMiddleware(middleware.SessionMiddleware):
         self, request: HttpRequest, exception: Exception
     ) -> HttpResponse | None:
         if isinstance(exception, ConnectionError):
-            return come_again(request, "sessions")
+            return _wait(request)
         return None
 
     def process_response(
@@ -29,6 +29,12 @@ class SessionMiddleware(middleware.SessionMiddleware):
         try:
             return super().process_response(request, response)
         except ConnectionError:
-            waiting = come_again(request, "sessions")
-            resuming.take_back(waiting)
-            return waiting
+            return _wait(request)
+
+
+def _wait(request: HttpRequest) -> HttpResponse:
+    waiting = come_again(request, "sessions")
+    # Nobody else: the console's people keep a session that comes back.
+    if resuming.asks_for_seat(request):
+        resuming.vacate(waiting)
+    return waiting

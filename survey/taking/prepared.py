@@ -18,6 +18,8 @@ from django.db import DatabaseError
 from django.db.backends.utils import CursorWrapper
 
 UNKNOWN, KNOWN_ALREADY = "26000", "42P05"
+# A migration changed what the kept plan returns.
+STALE = "0A000"
 # Two that are needed by turns, on connections that take turns.
 TRIES = 3
 
@@ -27,15 +29,19 @@ def execute_prepared(
 ) -> None:
     """Execute `text`, outside of any transaction; nothing in it but %s is a %.
 
-    Commits as the bare statement would. An unknown name is found out before
-    anything is written.
+    Commits as the bare statement would. That a name is unknown, or its plan
+    stale, is found out before anything is written.
     """
     prepare, execute = statements(text, tuple(types))
     for _ in range(TRIES):
-        if _done(cursor, execute, parameters, unless=UNKNOWN):
+        refusal = _refusal(cursor, execute, parameters, UNKNOWN, STALE)
+        if refusal is None:
             return
+        if refusal == STALE:
+            break
         # In one message, so that both reach the same connection.
-        if _done(cursor, f"{prepare}; {execute}", parameters, unless=KNOWN_ALREADY):
+        both = f"{prepare}; {execute}"
+        if _refusal(cursor, both, parameters, KNOWN_ALREADY) is None:
             return
     execute_plainly(cursor, text, types, parameters)
 
@@ -46,18 +52,20 @@ def execute_plainly(
     cursor.execute(text, parameters)
 
 
-def _done(
-    cursor: CursorWrapper, text: str, parameters: Sequence[Any], *, unless: str
-) -> bool:
+def _refusal(
+    cursor: CursorWrapper, text: str, parameters: Sequence[Any], *expected: str
+) -> str | None:
+    """None when it was done, else which of the expected errors there was."""
     try:
         cursor.execute(text, parameters)
     except DatabaseError as error:
-        if getattr(error.__cause__, "pgcode", None) != unless:
+        code = getattr(error.__cause__, "pgcode", None)
+        if code not in expected:
             raise
         # The connection is as good as before.
         cursor.db.errors_occurred = False
-        return False
-    return True
+        return code
+    return None
 
 
 @cache

@@ -72,7 +72,10 @@ def forget_published() -> None:
 
 
 def _load(digest: str) -> Published:
-    cached = PublishedSurvey.cached.filter(digest=digest)
+    rows = PublishedSurvey.cached.filter(digest=digest)
+    # Decided here once: asked again later, the router may say something else,
+    # and a replica's empty answer would be taken for the primary's.
+    cached = rows.using(rows.db)
     text = _definition(cached)
     if not _is_of(text, digest):
         text = _asked_again(cached, digest, text)

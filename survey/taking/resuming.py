@@ -57,6 +57,30 @@ def take_back(response: HttpResponse) -> None:
     response.delete_cookie(COOKIE, path=PATH, samesite="Lax")
 
 
+def take_session_back(response: HttpResponse) -> None:
+    response.delete_cookie(
+        settings.SESSION_COOKIE_NAME,
+        path=settings.SESSION_COOKIE_PATH,
+        domain=settings.SESSION_COOKIE_DOMAIN,
+        samesite=settings.SESSION_COOKIE_SAMESITE,  # type: ignore[arg-type]
+    )
+
+
+def vacate(response: HttpResponse) -> None:
+    """Leave nobody's seat behind. The CSRF cookie stays, for the next try."""
+    take_back(response)
+    take_session_back(response)
+
+
+def asks_for_seat(request: HttpRequest) -> bool:
+    match = request.resolver_match
+    return (
+        request.method == "POST"
+        and match is not None
+        and match.url_name == "survey_login"
+    )
+
+
 def seat_of(request: HttpRequest) -> Seat | None:
     """Who sits here by the cookie. Anything but a valid one is none."""
     try:
@@ -98,15 +122,24 @@ def seat_asked_for(
 ) -> Callable[[HttpRequest], HttpResponse]:
     """Whoever asks for the seat ends what the cookie would bring back.
 
-    A login that succeeds replaces the cookie. One that fails, for a wrong
+    A login that succeeds replaces the cookies. One that fails, for a wrong
     code or because a server is away, must not leave the next child at this
-    computer with the last one's.
+    computer with the last one's: neither this one, nor a session whose server
+    comes back. Who only mistyped loses no more than the older seat.
+
+    Looking at the page takes this cookie back too, in case the reply to the
+    login is lost: the last child's session has ended by then, and this would
+    bring it back. Asking for the token alone is no exception: a running tab
+    does that when its seat is over, and logs in next. A session in use is
+    left alone, so who only looked goes on with it.
     """
 
     @wraps(view)
     def asked(request: HttpRequest) -> HttpResponse:
         response = view(request)
-        if request.method == "POST" and COOKIE not in response.cookies:
+        if request.method == "POST" and response.status_code >= 400:
+            vacate(response)
+        elif COOKIE not in response.cookies:
             take_back(response)
         return response
 

@@ -8,15 +8,24 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+)
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from survey.taking.published import SurveyNotFound
 from survey.taking.wire import wants_json
 
 View = Callable[..., HttpResponse]
 
 log = logging.getLogger(__name__)
+
+# What a server says to a write that is no primary (any more).
+READ_ONLY = "25006"
 
 
 def retried(view: View) -> View:
@@ -40,6 +49,18 @@ def retried(view: View) -> View:
         except (OperationalError, InterfaceError):
             log.warning("database", exc_info=True)
             return come_again(request, "database")
+        except InternalError as error:
+            if getattr(error.__cause__, "pgcode", None) != READ_ONLY:
+                raise
+            # After a failover: the next connection leads to the new primary.
+            log.warning("database", exc_info=True)
+            connection.close()
+            return come_again(request, "database")
+        except SurveyNotFound:
+            # A survey that is being taken exists; who does not find it is not
+            # up to date.
+            log.warning("survey", exc_info=True)
+            return come_again(request, "survey")
         except ConnectionError:
             return come_again(request, "sessions")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 
-from django.conf import settings
 from django.contrib.sessions.backends.base import UpdateError
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
@@ -41,6 +41,9 @@ class Taking:
     resumed: bool = False
 
 
+KEPT = {field.name for field in fields(Taking)} - {"resumed"}
+
+
 def begin(request: HttpRequest, taking: Taking) -> None:
     """Replace session and CSRF token: a new person sits down. 1 write."""
     request.session.flush()
@@ -59,7 +62,21 @@ def taking_of(request: HttpRequest) -> Taking | None:
         kept = request.session.get("taking")
     except ConnectionError:
         kept = None
-    return Taking(**kept) if kept else _resumed(request)
+    return _understood(kept) or _resumed(request)
+
+
+def _understood(kept: object) -> Taking | None:
+    """None where something is missing that is needed.
+
+    In a deploy, sessions of another release are read, with fields more or
+    less: a person in the middle of a survey goes on, if need be by the cookie.
+    """
+    if not isinstance(kept, Mapping):
+        return None
+    try:
+        return Taking(**{name: kept[name] for name in KEPT if name in kept})
+    except TypeError:
+        return None
 
 
 def seat(taking: Taking) -> resuming.Seat:
@@ -102,12 +119,7 @@ def end_soon(request: HttpRequest, response: HttpResponse, taking: Taking) -> No
             return
     except (ConnectionError, UpdateError):
         request.session.modified = False
-    response.delete_cookie(
-        settings.SESSION_COOKIE_NAME,
-        path=settings.SESSION_COOKIE_PATH,
-        domain=settings.SESSION_COOKIE_DOMAIN,
-        samesite=settings.SESSION_COOKIE_SAMESITE,  # type: ignore[arg-type]
-    )
+    resuming.take_session_back(response)
 
 
 def tag_for(respondent_id: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +43,7 @@ from survey.taking.wire import (
     wants_json,
 )
 
+DIGEST = re.compile(r"[0-9a-f]{64}")
 YEAR = 365 * 24 * 60 * 60
 
 
@@ -151,6 +153,9 @@ def survey_content(
     request: HttpRequest, digest: str, renderer: str, language: str, n: int
 ) -> HttpResponse:
     """A page's HTML, or for page 0 the outline: the same for everyone. 0 SQL."""
+    # Anybody can ask for anything here; what is no digest costs nobody a read.
+    if not DIGEST.fullmatch(digest):
+        raise Http404
     try:
         published = published_survey(digest)
     except SurveyNotFound:
@@ -181,9 +186,9 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     if taking is None:
         return _session_over(request)
     if request.method == "POST" and finish(taking, request.POST.get("reviewed", "")):
-        response = redirect("survey_complete")
-        session.end_soon(request, response, taking)
-        return response
+        thanks = redirect("survey_complete")
+        session.end_soon(request, thanks, taking)
+        return thanks
     published = published_survey(taking.digest)
     try:
         taken = _taken(taking, published)
@@ -191,7 +196,11 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if gone.reason == "closed":
             return _render_complete(request, taking, published, closed=True)
         return _session_over(request, gone.reason)
-    return _show_review(request, taking, published, taken)
+    response = _show_review(request, taking, published, taken)
+    # The reply that ended the seat was lost, and the browser asks again.
+    if request.method == "POST" and taken.completed_at is not None:
+        session.end_soon(request, response, taking)
+    return response
 
 
 # Login

@@ -10,6 +10,7 @@ from typing import NoReturn
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
+from django.http.request import UnreadablePostError
 
 from survey.taking.saving import ALL
 
@@ -88,6 +89,9 @@ def _read_json(request: HttpRequest) -> object:
         return DECODER.decode(request.body.decode())
     except RequestDataTooBig:
         raise BadRequest(413, "too_large") from None
+    # The browser hung up; nobody is there to read this.
+    except UnreadablePostError:
+        raise BadRequest(400, "body") from None
     # A body nested a thousand deep ends the parser's recursion.
     except (ValueError, RecursionError):
         raise BadRequest(422, "body") from None

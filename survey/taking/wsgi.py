@@ -22,6 +22,8 @@ from django.urls import ResolverMatch, resolve
 from django.utils.log import log_response
 from django.utils.module_loading import import_string
 
+from settings.plain_bodies import plain_bodies_only  # noqa: TID251
+
 PAGE = re.compile(r"/take/pages/([0-9]{1,9})/", re.ASCII)
 # What these do, a save does itself: it compares the host with its origin, has
 # its slash and its length, and needs no token. A test holds the replies of
@@ -101,4 +103,4 @@ def _sent(
 
 
 django.setup(set_prefix=False)
-application = TakingApplication()
+application = plain_bodies_only(TakingApplication())

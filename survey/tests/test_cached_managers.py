@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 
 import pytest
 from django.apps import apps
@@ -11,8 +12,11 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from survey.models import Block, Item, Option, OptionSet, Page, PublishedSurvey, Survey
-from survey.models.cached import FrozenManager
+from survey.models.cached import FrozenManager, FrozenQuerySet
 from survey.publishing import publish_survey
+from survey.replica import health
+from survey.routers import forced_reads
+from survey.taking import published
 from survey.taking.published import SurveyNotFound, forget_published, published_survey
 
 pytestmark = pytest.mark.django_db
@@ -182,3 +186,57 @@ def test_an_unknown_survey_costs_one_statement_each_time():
 
     assert statements(ask) == 1
     assert statements(ask) == 1
+
+
+@pytest.fixture
+def lag_and_fail(monkeypatch, settings):
+    """A replica that has nothing, and is given up right after it said so."""
+    monkeypatch.setitem(settings.DATABASES, "replica", {})
+    settings.MASTER_DATABASE = "default"
+    settings.DATABASE_POOL = {"replica": 1}
+    settings.DATABASE_ROUTERS = ["survey.routers.ForcedReadRouter"]
+    # Nobody looks after a replica that does not exist.
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    asked = []
+    read = published._definition
+
+    def definition(rows):
+        asked.append(rows.db)
+        if len(asked) == 1:
+            health.mark_down()
+            return None
+        return read(rows)
+
+    monkeypatch.setattr(published, "_definition", definition)
+    yield asked
+    health.mark_up()
+
+
+def test_the_primary_has_the_last_word_although_the_replica_is_gone(
+    publish, lag_and_fail
+):
+    digest = publish().digest
+    with forced_reads(PublishedSurvey):
+        assert published_survey(digest).digest == digest
+    assert lag_and_fail == ["replica", "default"]
+
+
+def test_deciding_afterwards_where_it_was_asked_it_would_not_be(
+    publish, lag_and_fail, monkeypatch
+):
+    """The twin."""
+    digest = publish().digest
+    monkeypatch.setattr(FrozenQuerySet, "using", lambda rows, alias: rows)
+    with forced_reads(PublishedSurvey), pytest.raises(SurveyNotFound):
+        published_survey(digest)
+
+
+@pytest.mark.parametrize("digest", ["x", "0" * 63, "0" * 65, "F" * 64, "0" * 2000])
+def test_for_what_is_no_digest_nobody_is_asked(client, db, digest):
+    def ask(digest: str) -> None:
+        address = f"/content/{digest}/any/en/1/"
+        assert client.get(address).status_code == 404
+
+    assert statements(lambda: ask(digest)) == 0
+    # The twin: it might be one.
+    assert statements(lambda: ask("0" * 64)) == 1

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from survey.demo.load import FOLDER, publish_workbook
 from survey.made_up_takes import NoAnswerFound, made_up_take
-from survey.models import Respondent, Response
+from survey.models import Respondent, Response, Wave
+from survey.rehearsal import WAVE
 from survey.taking.published import published_survey
 from survey.tests.conftest import Browser, code_of, enrol, open_now
 
@@ -27,7 +28,8 @@ def write(tmp_path: Path, administration, **options) -> tuple[list[dict], dict]:
         codes=codes,
         pages=pages,
         force=True,
-        **options,
+        # The cast takes no rehearsal.
+        **{"real_people": True, **options},
     )
     with codes.open(newline="") as file:
         return list(csv.DictReader(file)), properties_of(pages)
@@ -151,8 +153,19 @@ def test_files_that_are_there_stay(tmp_path, administration, maya):
             administration=administration.name,
             codes=tmp_path / "codes.csv",
             pages=tmp_path / "pages.properties",
+            real_people=True,
         )
     assert (tmp_path / "codes.csv").read_text() == "mine"
+
+
+def test_nobody_answers_for_real_people_unasked(tmp_path, administration, maya):
+    with pytest.raises(CommandError, match="--real-people says that it may"):
+        write(tmp_path, administration, real_people=False)
+    assert list(tmp_path.iterdir()) == []
+    # The twin: there was somebody, and a rehearsal's people are free to use.
+    administration.wave = Wave.objects.create(name=WAVE)
+    administration.save(update_fields=["wave"])
+    assert len(write(tmp_path, administration, real_people=False)[0]) == 1
 
 
 def test_nobody_is_left(tmp_path, administration):

@@ -120,7 +120,7 @@ def test_what_the_database_refuses_is_refused(maya):
 class Pool:
     """Connections that take turns, some of which know the statement."""
 
-    def __init__(self, *known: bool) -> None:
+    def __init__(self, *known: bool | str) -> None:
         self.known = list(known)
         self.ran: list[str] = []
         self.db = connection
@@ -128,6 +128,8 @@ class Pool:
     def execute(self, text, parameters):
         knows = self.known.pop(0)
         self.ran.append(text.split()[0])
+        if text.startswith("EXECUTE") and knows == "stale":
+            raise self.error(prepared.STALE)
         if text.startswith("EXECUTE") and not knows:
             raise self.error(prepared.UNKNOWN)
         if text.startswith("PREPARE") and knows:
@@ -147,9 +149,23 @@ class Pool:
         ([False, True, True], "EXECUTE PREPARE EXECUTE"),
         ([False, True, False, False], "EXECUTE PREPARE EXECUTE PREPARE"),
         ([False, True] * 3 + [False], "EXECUTE PREPARE " * 3 + "SELECT"),
+        # Planned before a migration, of this release's statement.
+        (["stale", True], "EXECUTE SELECT"),
+        ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
     ],
 )
 def test_whichever_connections_the_pooler_takes(known, ran):
     pool = Pool(*known)
     prepared.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
     assert pool.ran == ran.split()
+
+
+def test_a_stale_plan_that_is_not_known_would_be_an_error(monkeypatch):
+    """The twin."""
+    pool = Pool("stale")
+    stale = pool.error(prepared.STALE)
+    monkeypatch.setattr(pool, "error", lambda code: stale)
+    monkeypatch.setattr(prepared, "STALE", "none")
+    with pytest.raises(DatabaseError):
+        prepared.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
+    assert pool.ran == ["EXECUTE"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from datetime import timedelta
 from importlib import import_module
@@ -15,6 +16,7 @@ from django.utils import timezone
 from survey.models import Administration, Respondent, Response
 from survey.rosters.codes import reissue
 from survey.taking import resuming, session, views
+from survey.taking.middleware import SessionMiddleware
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -332,7 +334,6 @@ def test_a_login_waits_for_redis_and_leaves_nobodys_cookie(
     browser = Browser()
     if visited_before:
         browser.log_in(noor)
-    before = browser.cookies.get("sessionid")
     take_away()
 
     reply = browser.post("/", {"code": code_of(maya)}, headers=headers)
@@ -343,9 +344,160 @@ def test_a_login_waits_for_redis_and_leaves_nobodys_cookie(
         assert reply.json() == {"error": "sessions"}
     else:
         assert b"Many classes are starting" in reply.content
-    assert "sessionid" not in reply.cookies
-    assert reply.cookies[resuming.COOKIE].value == ""
-    assert browser.cookies.get("sessionid") == before
+    for name in ("sessionid", resuming.COOKIE):
+        assert reply.cookies[name].value == ""
+        assert reply.cookies[name]["max-age"] == 0
+    assert reply.cookies[resuming.COOKIE]["path"] == "/take/"
+
+
+@pytest.fixture(params=["delete", "save"])
+def begin_in_vain(request, settings, monkeypatch):
+    """Redis is away for one login, from its first or its last step on."""
+
+    def begin(browser, respondent):
+        def away(self, *args, **kwargs):
+            raise ConnectionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store(settings), request.param, away)
+            reply = browser.post("/", {"code": code_of(respondent)}, headers=JSON)
+        assert reply.status_code == 503
+
+    return begin
+
+
+def seated(browser) -> str | None:
+    """Whose answers this browser shows."""
+    return browser.get("/take/", headers=JSON).json().get("tag")
+
+
+def test_when_redis_comes_back_the_last_child_does_not(
+    browser, maya, noor, begin_in_vain
+):
+    browser.log_in(maya)
+    begin_in_vain(browser, noor)
+    assert seated(browser) is None
+    assert seated(browser.log_in(noor)) == tag_of(noor)
+
+
+def test_with_the_cookie_of_the_session_left_it_would(
+    browser, maya, noor, settings, monkeypatch
+):
+    """The twin."""
+
+    def away(self, *args, **kwargs):
+        raise ConnectionError
+
+    browser.log_in(maya)
+    monkeypatch.setattr(resuming, "take_session_back", lambda response: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store(settings), "delete", away)
+        browser.post("/", {"code": code_of(noor)}, headers=JSON)
+    assert seated(browser) == tag_of(maya)
+
+
+@pytest.mark.parametrize("headers", [{}, JSON])
+def test_a_wrong_code_leaves_nobodys_seat(browser, maya, noor, headers):
+    browser.log_in(maya)
+    reply = browser.post("/", {"code": code_of(noor)[:-1]}, headers=headers)
+    assert reply.status_code == 422
+    assert seated(browser) is None
+
+
+def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
+    tab = Browser(enforce_csrf_checks=True)
+
+    def log_in(code):
+        token = tab.get("/", headers=JSON).json()["csrf"]
+        return tab.post("/", {"code": code}, headers={**JSON, "X-CSRFToken": token})
+
+    assert log_in(code_of(maya)).status_code == 200
+    base = tab.shell()["revision"]
+    lose(tab)
+    assert log_in(code_of(maya)[:-1]).status_code == 422
+    assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 401
+    assert log_in(code_of(maya)).json()["tag"] == tag_of(maya)
+    assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 200
+
+
+def test_the_consoles_people_keep_a_session_that_comes_back(rf):
+    """Their pages wait for Redis too, and are no login of this kind."""
+    middleware = SessionMiddleware(lambda request: None)
+    request = rf.post("/console/")
+    reply = middleware.process_exception(request, ConnectionError())
+    assert (reply.status_code, dict(reply.cookies)) == (503, {})
+
+
+# A login whose reply is lost
+
+
+@pytest.mark.parametrize("headers", [{}, JSON])
+def test_a_login_whose_reply_is_lost_leaves_nobody(browser, maya, noor, headers):
+    browser.log_in(maya)
+    lose_the_reply(browser, noor, headers)
+    assert seated(browser) is None
+
+
+def lose_the_reply(browser, respondent, headers) -> None:
+    browser.get("/", headers=headers)
+    before = copy.deepcopy(browser.cookies)
+    browser.post("/", {"code": code_of(respondent)}, headers=headers)
+    browser.cookies = before
+
+
+def test_if_the_page_left_the_cookie_it_would_be_maya(browser, maya, noor, monkeypatch):
+    """The twin."""
+    browser.log_in(maya)
+    monkeypatch.setattr(resuming, "take_back", lambda response: None)
+    lose_the_reply(browser, noor, JSON)
+    assert seated(browser) == tag_of(maya)
+
+
+def test_who_only_looked_at_the_page_goes_on(browser, maya):
+    browser.log_in(maya)
+    browser.get("/")
+    assert seated(browser) == tag_of(maya)
+
+
+# Sessions of another release
+
+
+def rewrite(browser, change) -> None:
+    kept = browser.session
+    kept["taking"] = change(dict(kept["taking"]))
+    kept.save()
+
+
+def test_a_session_with_a_field_more_is_read(browser, maya):
+    browser.log_in(maya)
+    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    del browser.cookies[resuming.COOKIE]
+    assert seated(browser) == tag_of(maya)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: {name: kept[name] for name in kept if name != "digest"},
+        lambda kept: list(kept),
+        lambda kept: "somebody",
+    ],
+)
+def test_one_that_says_too_little_is_none(browser, maya, change):
+    browser.log_in(maya)
+    rewrite(browser, change)
+    assert seated(browser) == tag_of(maya)
+    del browser.cookies[resuming.COOKIE]
+    assert is_asked_for_a_code(browser)
+
+
+def test_taken_as_it_is_it_would_be_an_error(browser, maya, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr(session, "_understood", lambda kept: session.Taking(**kept))
+    browser.log_in(maya)
+    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    with pytest.raises(TypeError, match="seat_row"):
+        seated(browser)
 
 
 def test_with_djangos_own_middleware_it_would_be_an_error_page(
@@ -402,6 +554,34 @@ def finished_long_ago(respondent) -> None:
     Respondent.objects.filter(pk=respondent.pk).update(
         started_at=moment, completed_at=moment
     )
+
+
+@pytest.mark.parametrize("is_sent_again", [True, False])
+def test_a_finish_that_is_sent_again_ends_the_seat(
+    at_the_end, maya, is_sent_again, monkeypatch
+):
+    """Its first reply was lost, or the connection just after the commit.
+
+    Not sent again, and the twin: the seat stays for hours.
+    """
+    seen = at_the_end.get("/take/complete/").context["reviewed"]
+    with monkeypatch.context() as patch:
+
+        def fail(*args):
+            raise OperationalError("the pool was started anew")
+
+        patch.setattr(session, "end_soon", fail)
+        reply = at_the_end.post("/take/complete/", {"reviewed": seen})
+    assert reply.status_code == 503
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+
+    if is_sent_again:
+        reply = at_the_end.post("/take/complete/", {"reviewed": seen})
+        assert reply.context["finished_at"] == maya.completed_at
+    ends_in = at_the_end.session.get_expiry_age()
+    assert (ends_in <= session.LIFE_AFTER_FINISHING) is is_sent_again
+    assert (at_the_end.cookies[resuming.COOKIE].value == "") is is_sent_again
 
 
 def test_otherwise_they_would_stay_for_hours(at_the_end, maya, lose, monkeypatch):

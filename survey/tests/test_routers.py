@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
-from django.db import connection, router, transaction
+from django.db import (
+    OperationalError,
+    ProgrammingError,
+    connection,
+    router,
+    transaction,
+)
 from django.http import HttpResponse
 from django.template import engines
 from django.template.response import SimpleTemplateResponse
@@ -26,6 +34,7 @@ from survey.models import (
 )
 from survey.pinning import serving
 from survey.replica import health
+from survey.replica.base import BEHIND, Replaceable
 from survey.routers import (
     ForcedModelWritten,
     forced_reads,
@@ -158,6 +167,79 @@ def test_a_replica_that_is_down_is_left_alone(replica, no_watching):
             assert router.db_for_read(Survey) == "default"
         health.mark_up()
         assert router.db_for_read(Wave) == "replica"
+
+
+def test_whoever_watches_survives_what_it_finds(replica, monkeypatch):
+    """It is the only one that would ask the replica again."""
+    found = iter([RuntimeError("a defect"), OSError(), OperationalError(), None])
+    seen = []
+
+    class Server:
+        def cursor(self):
+            seen.append((health.limit(), health.patience()))
+            error = next(found)
+            if error:
+                raise error
+            return nullcontext(Mock())
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(health.connections, "create_connection", lambda name: Server())
+    up = threading.Event()
+    monkeypatch.setattr(health, "PAUSE", 0.01)
+    health._watch(up)
+    assert up.is_set()
+    # Neither for ever, nor answered by the primary.
+    assert seen == [(health.LOOK, None)] * 4
+    assert health.limit() is None
+
+
+def test_without_that_an_error_would_end_its_thread(replica, monkeypatch):
+    """The twin."""
+
+    def fail():
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(health, "_answers", fail)
+    monkeypatch.setattr(health, "PAUSE", 0.01)
+    with pytest.raises(RuntimeError):
+        health._watch(threading.Event())
+
+
+# A replica that has yet to replay a migration
+
+
+class Lagging(Replaceable):
+    """A cursor whose server knows no such column, or has another complaint."""
+
+    def __init__(self, code: str) -> None:
+        self.cursor = Mock()
+        self.db = Mock()
+        self.error = ProgrammingError("column does not exist")
+        self.error.__cause__ = type("Error", (Exception,), {"pgcode": code})()
+        self.db.wrap_database_errors = nullcontext()
+        self.db.deadline.side_effect = self.error
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("code", sorted(BEHIND))
+def test_the_primary_answers_for_one_that_lags_behind_a_migration(code):
+    lagging = Lagging(code)
+    with health.patient(1):
+        lagging._execute("SELECT 7", None)
+    assert lagging.cursor.fetchone() == (7,)
+    lagging.db.give_up.assert_called_once()
+
+
+@pytest.mark.parametrize(("code", "seconds"), [("42601", 1), ("42703", None)])
+def test_a_wrong_statement_and_a_report_are_not_sent_again(code, seconds):
+    """The twin: the one is wrong everywhere, the other can wait."""
+    lagging = Lagging(code)
+    waiting = health.patient(seconds) if seconds else nullcontext()
+    with waiting, pytest.raises(ProgrammingError):
+        lagging._execute("SELECT 7", None)
+    lagging.db.give_up.assert_not_called()
 
 
 def test_a_worker_that_is_forked_begins_with_a_replica(replica, no_watching):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from io import BytesIO
 
 import pytest
@@ -11,6 +12,7 @@ from django.core.signals import request_started
 from django.db import close_old_connections, connection
 from django.test import RequestFactory
 
+from settings.plain_bodies import plain_bodies_only
 from settings.tests.test_stack import SECRETS, python
 from survey.models import Response
 from survey.taking import headers, resuming, session
@@ -284,6 +286,87 @@ def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
     assert answers["short"] == answers["long"]
     assert answers["short"][0].startswith("500 ")
     assert b"defect" not in answers["short"][2]
+
+
+# What a body calls itself
+
+
+def other_kinds() -> list[str]:
+    return [
+        "application/json; a*=nosuch''%41",
+        "application/json; charset*=utf-8''%00",
+        "application/json; charset*=hex''%41",
+        "multipart/form-data; boundary=x; charset=hex",
+        "text/plain; charset=unicode_escape",
+        "application/json; charset=utf-8; charset=utf-8; charset=utf-8",
+        "application/json;",
+        "application/json\n",
+        "json",
+        "é/é",
+        "a/" + "a" * 100_000,
+    ]
+
+
+@pytest.mark.parametrize("kind", other_kinds())
+@pytest.mark.parametrize("path", ["/", "/take/pages/1/", "/content/x/y/en/1/"])
+def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
+    def application(environ, start_response):
+        raise AssertionError("it was passed on")
+
+    environ = {"PATH_INFO": path, "CONTENT_TYPE": kind}
+    status, found, body = reply_of(plain_bodies_only(application), environ)
+    assert status == "400 Bad Request"
+    assert found["content-type"].startswith("text/plain")
+    assert len(body) < 100
+
+
+@pytest.mark.parametrize("kind", other_kinds()[:2])
+def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
+    """The twin."""
+    environ = {**save.environ(), "CONTENT_TYPE": kind}
+    for way in ways.values():
+        with pytest.raises((LookupError, ValueError)):
+            reply_of(way, environ)
+    assert reply_of(plain_bodies_only(way), environ)[0] == "400 Bad Request"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "",
+        "application/json",
+        "application/json; charset=UTF-8",
+        "application/x-www-form-urlencoded;charset=UTF-8",
+        "multipart/form-data; boundary=----WebKitFormBoundaryE19zNvXGzXaLvS5C",
+        "multipart/form-data; boundary=---------------------------974767299852498929",
+        'multipart/form-data; boundary="a b"; charset=utf-8',
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ],
+)
+def test_what_browsers_and_programs_send_is_passed_on(kind):
+    passed = []
+    environ = {} if kind is None else {"CONTENT_TYPE": kind}
+    plain_bodies_only(lambda *given: passed.append(given))(environ, None)
+    assert passed == [(environ, None)]
+
+
+def test_both_pools_begin_with_it():
+    for module in ("settings.wsgi", "survey.taking.wsgi"):
+        entry = import_module(module).application
+        assert entry.__qualname__ == plain_bodies_only(None).__qualname__
+
+
+class HungUp(BytesIO):
+    def read(self, *size):
+        raise ConnectionResetError
+
+
+def test_a_browser_that_hangs_up_is_no_error_of_ours(ways, save):
+    for way in ways.values():
+        environ = {**save.environ(), "wsgi.input": HungUp()}
+        assert reply_of(way, environ)[0] == "400 Bad Request"
+    assert Response.objects.count() == 0
 
 
 def test_other_addresses_take_the_long_way(ways):

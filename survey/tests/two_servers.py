@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -57,11 +57,15 @@ class Replica:
 
     def hang(self) -> None:
         for process in self._processes():
-            process.suspend()
+            # A backend may have ended since it was listed.
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
 
     def go_on(self) -> None:
         for process in self._processes():
-            process.resume()
+            # A backend may have ended since it was listed.
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def _processes(self) -> list[psutil.Process]:
         with self._supervisor() as supervisor:
@@ -114,6 +118,8 @@ def known_to_django() -> Iterator[None]:
 
 @contextmanager
 def routed() -> Iterator[None]:
+    # Another test may have found a replica of its own away a moment ago.
+    health.mark_up()
     try:
         with override_settings(
             DATABASE_ROUTERS=["survey.routers.ForcedReadRouter"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -230,6 +231,108 @@ def test_where_nothing_can_be_counted_requests_go_on(
 
 def _no_room(*where):
     raise OSError(28, "No space left on device")
+
+
+# What a power loss leaves
+
+SHOWING = """
+import django
+django.setup()
+from settings.monitoring import metrics
+print(*metrics.exposition().decode().split(), sep="\\n")
+"""
+# No file is looked at, as if all were whole.
+UNCHECKED = """
+import django
+django.setup()
+from settings.monitoring import metrics
+metrics._is_whole = lambda path: True
+"""
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def lose_its_pages(path):
+    """The length was written, what it counts was not."""
+    content = path.read_bytes()
+    path.write_bytes(content[:8] + b"\0" * (len(content) - 8))
+
+
+def garble(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:8] + b"\x7f" * (len(content) - 8))
+
+
+def claim_more_than_there_is(path):
+    path.write_bytes(struct.pack("i", 1 << 30) + path.read_bytes()[4:])
+
+
+def claim_less_than_nothing(path):
+    path.write_bytes(struct.pack("i", -5) + path.read_bytes()[4:])
+
+
+def count_no_number(path):
+    content = bytearray(path.read_bytes())
+    length = struct.unpack_from("i", content, 8)[0]
+    place = 12 + length + 8 - (length + 4) % 8
+    content[place : place + 8] = struct.pack("d", float("nan"))
+    path.write_bytes(content)
+
+
+DAMAGES = [cut_short, empty, lose_its_pages, garble]
+DAMAGES += [claim_more_than_there_is, claim_less_than_nothing, count_no_number]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_torn_file_is_left_out_and_then_begun_anew(tmp_path, damage):
+    processes(COUNTING, tmp_path, "0.2")
+    damage(tmp_path / "counter_0.db")
+    shown = processes(SHOWING, tmp_path)
+    # The other process's, and all that was timed.
+    assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') in (2, 10)
+
+    processes(COUNTING, tmp_path, "0.2")
+    shown = processes(SHOWING, tmp_path)
+    assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') >= 14
+
+
+def value_in(shown, name) -> float:
+    return float(shown[shown.index(name) + 1])
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("program", [SHOWING, SUMMING])
+def test_one_that_is_not_looked_at_would_leave_nothing_to_be_read(tmp_path, program):
+    """The twin."""
+    processes(COUNTING, tmp_path, "0.2")
+    lose_its_pages(tmp_path / "counter_0.db")
+    with pytest.raises(subprocess.CalledProcessError):
+        processes(UNCHECKED + program, tmp_path)
+
+
+class _Torn:
+    """A metric whose file is."""
+
+    def labels(self, *labels):
+        raise RuntimeError("Read beyond file size detected, file is corrupted.")
+
+
+def test_a_count_that_fails_replaces_no_reply(monkeypatch, rf):
+    assert metrics.Children(_Torn())["saved"] is metrics.NOWHERE
+
+    monkeypatch.setattr(metrics, "_seconds", {})
+    with pytest.raises(KeyError):
+        metrics.observed("survey_change_page", 0.01, 200)
+    done = metrics.HttpResponse("saved")
+    request = rf.post("/take/pages/1/")
+    assert MonitoringMiddleware(lambda request: done)(request) is done
 
 
 # What it costs

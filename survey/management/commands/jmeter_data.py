@@ -15,6 +15,7 @@ from django.utils import timezone
 from survey.administrations import AdministrationNotFound, administration_called
 from survey.made_up_takes import Answers, NoAnswerFound, Turn, made_up_take
 from survey.models import Administration, Respondent
+from survey.rehearsal import is_rehearsal
 from survey.rosters.cards import invited
 from survey.rosters.codes import CodeKeyMissing, code_of, shown
 from survey.rosters.private_files import private_file
@@ -47,11 +48,23 @@ class Command(BaseCommand):
         parser.add_argument(
             "--force", action="store_true", help="replace the files if they are there"
         )
+        parser.add_argument(
+            "--real-people",
+            action="store_true",
+            help="of an administration that is no rehearsal: JMeter then answers for"
+            " its people with made-up answers, over their own, and finishes their"
+            " surveys, so that they can't take them any more",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["limit"] < 1 or options["takes"] < 1:
             raise CommandError("--limit and --takes are at least 1.")
         administration = _administration(options["administration"])
+        if not options["real_people"] and not is_rehearsal(administration):
+            raise CommandError(
+                f"{administration} is no rehearsal: JMeter would answer and finish the"
+                " surveys of real people; --real-people says that it may."
+            )
         published = published_survey(administration.published_id)
         takes = _takes(published, options["takes"], options["seed"])
         force = options["force"]
