@@ -119,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--think", type=positive, help="seconds on a page in a day, instead of 3")
     add("--ramp", type=positive, default=10.0, help="seconds, in a day: 10")
     add("--within", type=positive, default=20.0, help="seconds, at the bell: 20")
-    add("--administration", help="one that is open: its people answer")
+    add("--administration", help="a rehearsal that is open: its people answer")
     add("--survey-pages", type=_count, default=10, help="of a made-up survey: 10")
     add("--survey-items", type=_count, default=5, help="on each of its pages: 5")
     add("--codes", type=called_path, help="the CSV file of manage.py jmeter_data")

@@ -25,6 +25,7 @@ from provisioning.load.respondent import Plan, Respondent, taking
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 from provisioning.packages import postgresql_programs, program
+from provisioning.real_people import refuse_real_people
 
 NAME = "queries"
 DATABASE = "groundswell"
@@ -48,12 +49,6 @@ SET_BY_HAND = f"""
 SELECT coalesce(json_agg(setting), '[]') FROM pg_file_settings
 WHERE name = '{SETTING}' AND sourcefile LIKE '%postgresql.auto.conf'
 """  # noqa: S608
-REAL = """
-SELECT coalesce(json_agg(a.name), '[]')
-FROM survey_administration a LEFT JOIN survey_wave w ON w.id = a.wave_id
-WHERE now() BETWEEN a.opens_at AND a.closes_at + interval '10 minutes'
-  AND w.name IS DISTINCT FROM 'Rehearsals'
-"""
 LOG = """
 SELECT json_build_object('path', pg_current_logfile(),
     'prefix', current_setting('log_line_prefix'),
@@ -159,12 +154,11 @@ def _accepts(server: Server) -> bool:
 
 def _refuse_real_people(primary: Server) -> None:
     # The driver writes values into its statements, so the log has them too.
-    real = primary.ask(REAL)
-    if real:
-        raise Refusal(
-            f"Real people may answer now ({', '.join(real)}), and every statement"
-            " would be logged with its values; --anyway does it nevertheless"
-        )
+    refuse_real_people(
+        primary.ask,
+        consequence="every statement would be logged with its values; --anyway does"
+        " it nevertheless",
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
+import pwd
 import signal
 import socket
 import subprocess
@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 import xmlrpc.client
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,6 +51,8 @@ from provisioning.promotion import promote
 
 BENCH = ROOT / "provisioning" / "bench"
 SERVER_USER = "groundswell"
+# In the home: what --port and --set said the last time that it came up.
+CHOSEN = "etc/chosen.json"
 # Patience with a machine that does other things as well, in seconds.
 PATIENCE = 60
 # Everything else is a unix socket. With --port they follow one another from
@@ -69,7 +72,8 @@ def main() -> int:
     options = _arguments()
     home = stack_home()
     if options.command == "up":
-        return _up(home, _variables(home, options))
+        chosen = _chosen(home, options)
+        return _up(home, _variables(home, chosen), chosen)
     if options.command == "down":
         return _down(home)
     if options.command == "status":
@@ -79,8 +83,7 @@ def main() -> int:
     if options.command == "reload":
         return _reload(home)
     if options.command == "promote":
-        promote(home, although_it_serves=options.although_it_serves)
-        return 0
+        return _promote(home, options)
     return _rebuild(home, options)
 
 
@@ -107,7 +110,7 @@ def _arguments() -> argparse.Namespace:
             "--port",
             type=_port,
             help="of nginx, instead of 8080; the next ones are for the monitoring"
-            " and for RabbitMQ",
+            " and for RabbitMQ; kept for the next time, until --port= forgets it",
         )
         command.add_argument(
             "--set",
@@ -115,7 +118,8 @@ def _arguments() -> argparse.Namespace:
             type=_setting,
             default=[],
             metavar="NAME=VALUE",
-            help="a variable of provisioning/ansible, such as commit_delay=1000",
+            help="a variable of provisioning/ansible, such as commit_delay=1000;"
+            " kept for the next time, until --set=NAME= forgets it",
         )
     commands.add_parser("down", help="stop it; the data stay")
     commands.add_parser("status", help="what runs, since when, with how much memory")
@@ -130,12 +134,20 @@ def _arguments() -> argparse.Namespace:
     promotion.add_argument(
         "--although-it-serves", action="store_true", help="the primary still runs"
     )
+    promotion.add_argument(
+        "--although-it-lags",
+        action="store_true",
+        help="the replica's last transaction is old; what came later is lost",
+    )
     commands.add_parser("reload", help="restart the workers without losing a request")
     commands.add_parser("manage", help="manage.py with the stack's environment")
     return parser.parse_args()
 
 
 def _port(text: str) -> int:
+    if not text:
+        # The usual ones.
+        return 0
     last = 65536 - len(PORTS)
     if not text.isdecimal() or not 1 <= int(text) <= last:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and {last}")
@@ -152,7 +164,55 @@ def _setting(text: str) -> tuple[str, str]:
 # Up
 
 
-def _variables(home: Path, options: argparse.Namespace) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """--port and --set, with those of the last time that nobody changed."""
+
+    port: int
+    settings: dict[str, str]
+
+
+def _chosen(home: Path, options: argparse.Namespace) -> Chosen:
+    kept = _kept(home)
+    given = dict(options.set)
+    settings = {**kept.settings, **given}
+    words = [
+        f"--set={name}={value}"
+        for name, value in kept.settings.items()
+        if name not in given
+    ]
+    if kept.port and options.port is None:
+        words.insert(0, f"--port={kept.port}")
+    if words:
+        print(f"As the last time: {' '.join(words)}", flush=True)
+    return Chosen(
+        port=kept.port if options.port is None else options.port,
+        settings={name: value for name, value in settings.items() if value},
+    )
+
+
+def _kept(home: Path) -> Chosen:
+    try:
+        return Chosen(**json.loads((home / CHOSEN).read_text()))
+    except FileNotFoundError:
+        return Chosen(port=0, settings={})
+    except (TypeError, ValueError):
+        raise Refusal(f"{home / CHOSEN} can't be read; delete it") from None
+
+
+def _keep(home: Path, chosen: Chosen) -> None:
+    for folder in (home, (home / CHOSEN).parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A setting may be a password.
+    draft = home / f"{CHOSEN}.new"
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(asdict(chosen), file)
+    draft.replace(home / CHOSEN)
+
+
+def _variables(home: Path, chosen: Chosen) -> dict[str, Any]:
     """What only this machine knows; the rest stands in provisioning/ansible."""
     is_root = os.geteuid() == 0
     # Servers refuse to be root, and the application should not be; only where
@@ -164,19 +224,20 @@ def _variables(home: Path, options: argparse.Namespace) -> dict[str, Any]:
         "python": str(PYTHON),
         "server_user": SERVER_USER if is_root else "",
         "app_user": (SERVER_USER if readable else "root") if is_root else "",
-        **_ports(options.port),
-        **dict(options.set),
+        **_ports(chosen.port),
+        **chosen.settings,
     }
 
 
-def _ports(first: int | None) -> dict[str, int]:
-    if first is None:
+def _ports(first: int) -> dict[str, int]:
+    if not first:
         return PORTS
     return {name: first + n for n, name in enumerate(PORTS)}
 
 
-def _up(home: Path, variables: dict[str, Any]) -> int:
+def _up(home: Path, variables: dict[str, Any], chosen: Chosen) -> int:
     began = time.monotonic()
+    _refuse_somebody_elses(home, str(variables["server_user"]))
     supervisor = Supervisor(home)
     if not supervisor.is_running():
         # Before the long work.
@@ -193,6 +254,7 @@ def _up(home: Path, variables: dict[str, Any]) -> int:
             "version": _version(),
         },
     )
+    _keep(home, chosen)
     with step("Waiting until it serves"):
         _wait(supervisor, int(variables["nginx_port"]))
         degraded = _wait_for_helpers(_told(home)["monitoring"])
@@ -200,6 +262,21 @@ def _up(home: Path, variables: dict[str, Any]) -> int:
         print(consequence, flush=True)
     print(_welcome(home, supervisor, time.monotonic() - began), flush=True)
     return 0
+
+
+def _refuse_somebody_elses(home: Path, server_user: str) -> None:
+    """Root would give a user's stack to the servers' user, and lock him out."""
+    if not home.exists():
+        return
+    may = {os.geteuid()}
+    with contextlib.suppress(KeyError):
+        may.add(pwd.getpwnam(server_user).pw_uid)
+    owner = home.stat().st_uid
+    if owner not in may:
+        raise Refusal(
+            f"{home} belongs to another user (number {owner}); start it as that"
+            " user, or let GROUNDSWELL_STACK name another folder"
+        )
 
 
 def _refuse_taken_ports(variables: dict[str, Any]) -> None:
@@ -328,7 +405,7 @@ def _told(home: Path) -> dict[str, Any]:
 STOPPING = (
     {"nginx"},
     {"taking", "console", "worker", "beat"},
-    {"primary", "replica", "pgbouncer", "memcached", "redis", "rabbitmq"},
+    {"primary", "replica", "pgbouncer", "memcached", "redis", "rabbitmq", "logs"},
     {"epmd"},
 )
 
@@ -507,25 +584,59 @@ def _wait_for_worker(home: Path, supervisor: Supervisor, group: str, name: str) 
     raise Refusal(f"{name} does not come back; the other master serves alone")
 
 
+# Promote
+
+
+def _promote(home: Path, options: argparse.Namespace) -> int:
+    lost = promote(
+        home,
+        although_it_serves=options.although_it_serves,
+        although_it_lags=options.although_it_lags,
+    )
+    old = f"lie in {lost}" if lost.exists() else "are gone"
+    print(f"The replica is the primary now; the old one's data {old}")
+    return 0
+
+
 # Rebuild
 
 
 def _rebuild(home: Path, options: argparse.Namespace) -> int:
     before = _last_result()
+    chosen = _chosen(home, options)
+    variables = _variables(home, chosen)
+    _refuse_somebody_elses(home, str(variables["server_user"]))
+    _refuse_what_cant_be_renamed(home)
     _down(home)
-    former = home.with_name(f"{home.name}.before")
     if home.exists():
-        # Not deleted before the next time: somebody may have meant another one.
-        with step("Putting the former one aside"):
-            shutil.rmtree(former, ignore_errors=True)
-            home.rename(former)
-        print(f"Its data stay in {former} until the next rebuild.")
-    _up(home, _variables(home, options))
+        _put_aside(home)
+        # Also for the next try, should this one fail.
+        _keep(home, chosen)
+    _up(home, variables, chosen)
     if not BENCH.exists():
         return 0
     status = subprocess.run([BENCH, "--home", home], check=False).returncode
     _print_beside(before, _last_result())
     return status
+
+
+def _refuse_what_cant_be_renamed(home: Path) -> None:
+    """A renamed link would leave the data where the next stack writes."""
+    if home.is_symlink() or home.is_mount():
+        kind = "a symbolic link" if home.is_symlink() else "a mount point"
+        raise Refusal(
+            f"{home} is {kind}, so it can't be put aside; let GROUNDSWELL_STACK name"
+            " a folder inside it"
+        )
+
+
+def _put_aside(home: Path) -> None:
+    # Never deleted from here: where the new one does not start, it is the only
+    # copy of everybody's answers.
+    former = home.with_name(f"{home.name}.before-{time.strftime('%Y%m%d-%H%M%S')}")
+    with step("Putting the former one aside"):
+        home.rename(former)
+    print(f"Its data stay in {former}; rm -r {former} deletes them.", flush=True)
 
 
 def _last_result() -> dict[str, Any]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
+import psycopg2
+
 from provisioning.checker.arguments import KNOWN, arguments
 from provisioning.checker.controls import Controlled, controls, run_controls
 from provisioning.checker.crowds import rehearse
@@ -25,8 +27,16 @@ from provisioning.checker.overload import Overload
 from provisioning.checker.report import Report
 from provisioning.checker.run import Orders, Run
 from provisioning.checker.wall import MARK, Wall
-from provisioning.commands import ROOT, Refusal, output_of, run_command, step
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    reason,
+    run_command,
+    step,
+)
 from provisioning.load.target import target_of
+from provisioning.real_people import refuse_real_people
 
 
 def main() -> int:
@@ -133,6 +143,7 @@ def _stack(options: argparse.Namespace, folder: Path) -> Iterator[Home]:
         # Its servers see no file system that this command mounts.
         os.environ.pop(MARK, None)
         with contextlib.closing(Home(Path(options.home))) as home:
+            _refuse_real_people(home)
             yield home
         return
     path = folder / "stack"
@@ -147,6 +158,14 @@ def _stack(options: argparse.Namespace, folder: Path) -> Iterator[Home]:
             )
         with contextlib.closing(Home(path)) as home:
             yield home
+
+
+def _refuse_real_people(home: Home) -> None:
+    try:
+        refuse_real_people(home.ask, consequence="their servers would be broken")
+    except psycopg2.Error as error:
+        said = reason(str(error))
+        raise Refusal(f"Whether real people answer, nobody can say: {said}") from None
 
 
 @contextlib.contextmanager

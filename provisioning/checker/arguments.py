@@ -125,7 +125,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--home",
         metavar="FOLDER",
-        help="break the stack of this home, with its data, instead of a new one",
+        help="break the stack of this home, with its data, instead of a new one;"
+        " refused while real people may answer there",
     )
     parser.add_argument(
         "--port", type=int, default=8480, help="of the stack's nginx (8480)"

@@ -1,0 +1,155 @@
+"""`provisioning/stack` and the folder it lives in; no server is started."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+import pytest
+
+from provisioning import promotion, run_stack
+from provisioning.commands import Refusal
+from provisioning.promotion import _promote, _refuse, _refuse_lag
+from provisioning.real_people import refuse_real_people
+from provisioning.run_stack import (
+    Chosen,
+    _chosen,
+    _keep,
+    _put_aside,
+    _refuse_somebody_elses,
+    _refuse_what_cant_be_renamed,
+)
+
+pytestmark = pytest.mark.once
+
+
+def chosen(home, *settings, port=None):
+    return _chosen(home, Namespace(port=port, set=list(settings)))
+
+
+# What was chosen before
+
+
+def test_port_and_settings_are_kept_until_somebody_changes_them(tmp_path, capsys):
+    _keep(tmp_path, chosen(tmp_path, ("commit_delay", "9"), ("x", "1"), port=9000))
+    assert capsys.readouterr().out == ""
+    assert chosen(tmp_path) == Chosen(9000, {"commit_delay": "9", "x": "1"})
+    said = "As the last time: --port=9000 --set=commit_delay=9 --set=x=1\n"
+    assert capsys.readouterr().out == said
+    assert chosen(tmp_path, ("x", "2"), port=9100).settings["x"] == "2"
+    assert (tmp_path / "etc" / "chosen.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_after_the_sign_forgets_it(tmp_path):
+    _keep(tmp_path, Chosen(9000, {"commit_delay": "9"}))
+    assert chosen(tmp_path, ("commit_delay", ""), port=0) == Chosen(0, {})
+
+
+# Rebuilding
+
+
+def test_a_second_rebuild_leaves_what_the_first_put_aside(tmp_path, monkeypatch):
+    home = tmp_path / ".stack"
+    for number in (1, 2):
+        home.mkdir()
+        (home / "answers").write_text(str(number))
+        stamp = f"20260101-00000{number}"
+        monkeypatch.setattr(run_stack.time, "strftime", lambda _, stamp=stamp: stamp)
+        _put_aside(home)
+    kept = sorted(tmp_path.glob(".stack.before-*/answers"))
+    assert [one.read_text() for one in kept] == ["1", "2"]
+
+
+def test_a_link_is_not_put_aside(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(Refusal, match="symbolic link"):
+        _refuse_what_cant_be_renamed(tmp_path / "link")
+    _refuse_what_cant_be_renamed(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_root_leaves_a_users_stack_alone(tmp_path):
+    _refuse_somebody_elses(tmp_path, "nobody")
+    os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(Refusal, match="belongs to another user"):
+        _refuse_somebody_elses(tmp_path, "nobody")
+
+
+# Whom nobody measures with
+
+
+def test_real_people_are_not_touched():
+    with pytest.raises(Refusal, match=r"now \(spring\), and no"):
+        refuse_real_people(lambda question: ["spring"], consequence="no")
+    refuse_real_people(lambda question: [], consequence="no")
+
+
+# Promoting
+
+
+class Supervised:
+    """A supervisor whose primary is in this state."""
+
+    def __init__(self, state="STOPPED"):
+        self.calls = self
+        self.state = state
+
+    def is_running(self):
+        return True
+
+    def stopProcess(self, name):  # noqa: N802
+        self.state = "STOPPED"
+
+    def getProcessInfo(self, name):  # noqa: N802
+        return {"statename": self.state}
+
+
+@pytest.fixture
+def servers(monkeypatch):
+    """What each says to what; an empty one is away."""
+    says: dict[int, dict[str, str]] = {5432: {}, 5433: {}}
+
+    def ask(run, port, question):
+        if not says[port]:
+            raise Refusal("nobody there")
+        found = [say for part, say in says[port].items() if part in question]
+        return found[0] if found else ""
+
+    monkeypatch.setattr(promotion, "_ask", ask)
+    return says
+
+
+def test_a_replica_of_a_dead_primary_must_be_fresh(servers, tmp_path, capsys):
+    servers[5433] = {"replay_timestamp": "61"}
+    with pytest.raises(Refusal, match="--although-it-lags"):
+        _refuse_lag(tmp_path, False)
+    assert "61 s old" in capsys.readouterr().out
+    _refuse_lag(tmp_path, True)
+    servers[5433] = {"replay_timestamp": "60"}
+    _refuse_lag(tmp_path, False)
+
+
+def test_a_primary_that_serves_must_be_followed(servers, tmp_path):
+    servers[5432] = {"SELECT 1": "1", "pg_stat_replication": "f"}
+    with pytest.raises(Refusal, match="does not follow"):
+        _refuse_lag(tmp_path, True)
+    servers[5432]["pg_stat_replication"] = "t"
+    _refuse_lag(tmp_path, False)
+
+
+def test_a_promotion_that_only_warned_is_none(servers, tmp_path):
+    servers[5433] = {"pg_promote": "f"}
+    with pytest.raises(Refusal, match="no data were moved"):
+        _promote(Supervised(), tmp_path)
+    servers[5433] = {"pg_promote": "t"}
+    _promote(Supervised(), tmp_path)
+
+
+def test_a_promoted_replica_goes_on_only_without_another_primary(servers, tmp_path):
+    servers[5433] = {"SELECT 1": "1", "pg_is_in_recovery": "f"}
+    _refuse(Supervised("STOPPED"), tmp_path, False)
+    with pytest.raises(Refusal, match="a primary already"):
+        _refuse(Supervised("BACKOFF"), tmp_path, False)
+    servers[5432] = {"SELECT 1": "1"}
+    with pytest.raises(Refusal, match="a primary already"):
+        _refuse(Supervised("STOPPED"), tmp_path, True)
