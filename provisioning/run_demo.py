@@ -29,7 +29,7 @@ from provisioning.commands import (
     undelayed,
 )
 from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
-from provisioning.static_files import collect_static, static_changed
+from provisioning.installation.static_files import collect_static, static_changed
 
 # Everything this command and its settings put into the data folder; the lock
 # stays, so that it can be held while the others go.

@@ -27,7 +27,7 @@ from provisioning.environment import (
     install_packages,
     prepare_environment,
 )
-from provisioning.servers import missing_packages, private_servers
+from provisioning.installation.servers import missing_packages, private_servers
 
 NO_TEST_CHOSEN = 5
 

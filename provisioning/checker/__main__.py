@@ -35,8 +35,8 @@ from provisioning.commands import (
     run_command,
     step,
 )
+from provisioning.load.real_people import refuse_real_people
 from provisioning.load.target import target_of
-from provisioning.real_people import refuse_real_people
 
 
 def main() -> int:

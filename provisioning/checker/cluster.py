@@ -23,7 +23,7 @@ from provisioning.commands import (
     output_of,
     reason,
 )
-from provisioning.packages import postgresql_programs
+from provisioning.installation.packages import postgresql_programs
 
 DATABASE = "groundswell"
 # As in the stack, what makes a commit durable; the sockets' folder is the lock.

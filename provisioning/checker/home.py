@@ -19,7 +19,7 @@ import psycopg2
 from provisioning.checker import processes
 from provisioning.commands import ROOT, Refusal, output_of
 from provisioning.environment import PYTHON
-from provisioning.home import Supervisor, environment_of
+from provisioning.installation.home import Supervisor, environment_of
 
 PRIMARY, REPLICA = 5432, 5433
 STARTED = 30.0

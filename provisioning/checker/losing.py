@@ -13,7 +13,7 @@ from provisioning.checker.faults import wait_for_database
 from provisioning.checker.home import REPLICA, Home
 from provisioning.checker.verdict import Finding
 from provisioning.commands import Refusal
-from provisioning.promotion import promote
+from provisioning.installation.promotion import promote
 
 LIMIT = 60.0
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import resource
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,6 +23,7 @@ from provisioning.checker.person import FORM
 from provisioning.checker.wire import Browser, json_of, read_receipt
 from provisioning.commands import Refusal
 from provisioning.load.engine import Engine, Exchange, clock
+from provisioning.load.latencies import p95
 from provisioning.load.schedule import Arrivals
 from provisioning.load.target import Target
 
@@ -236,8 +236,8 @@ class Overload:
             offered=round(arrivals.offered / seconds, 1),
             saved=round(saved, 1),
             refused=round(refused, 1),
-            p95=_p95(counted.saved),
-            refused_p95=_p95(counted.refused),
+            p95=_p95_ms(counted.saved),
+            refused_p95=_p95_ms(counted.refused),
             impolite=counted.impolite,
             unanswered=counted.unanswered,
             own_cpu=round(cpu, 2),
@@ -255,10 +255,10 @@ class Overload:
         return None
 
 
-def _p95(seconds: Sequence[float]) -> float:
+def _p95_ms(seconds: Sequence[float]) -> float:
     if len(seconds) < 2:
         return 0.0
-    return round(statistics.quantiles(seconds, n=20)[-1] * 1000, 1)
+    return round(p95(seconds) * 1000, 1)
 
 
 def _line(step: Step) -> str:

@@ -19,11 +19,11 @@ from provisioning.checker.driver import pages_of
 from provisioning.checker.faults import Fault, NotFired, Site, wait_for_database
 from provisioning.checker.home import Home
 from provisioning.checker.losing import Losing
+from provisioning.checker.proxy import Fault as Break
+from provisioning.checker.proxy import Proxy
 from provisioning.checker.verdict import Judge, Verdict
 from provisioning.checker.windows import Baseline, Timeline
 from provisioning.commands import Refusal
-from provisioning.proxy import Fault as Break
-from provisioning.proxy import Proxy
 
 LOOK = 0.25
 # After this a fault is taken not to have been recovered from.

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from provisioning.checker.attempts import Attempt
+from provisioning.load.latencies import p95
 
 SUCCESS = 0.999
 SLOWER = 2.0
@@ -95,7 +96,7 @@ class Timeline:
             return Baseline(0.0, 0.0, 0.0)
         return Baseline(
             per_second=len(seconds) / (end - begin),
-            p95=statistics.quantiles(seconds, n=20)[-1],
+            p95=p95(seconds),
             median=statistics.median(seconds),
         )
 
@@ -121,5 +122,4 @@ class Timeline:
         right = sum(one.succeeded for one in found)
         if right < SUCCESS * len(found):
             return False
-        p95 = statistics.quantiles([one.seconds for one in found], n=20)[-1]
-        return p95 <= baseline.limit
+        return p95([one.seconds for one in found]) <= baseline.limit

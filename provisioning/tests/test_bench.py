@@ -16,10 +16,10 @@ import pytest
 from django.db import connection
 
 from provisioning.commands import ROOT, Refusal
-from provisioning.load import growth, processes, statement
-from provisioning.load.against import _ratios
-from provisioning.load.phases import Size, with_enough_people
-from provisioning.run_group_commit import Measured, best_delay
+from provisioning.measuring import growth, processes, statement
+from provisioning.measuring.against import _ratios
+from provisioning.measuring.group_commit import Measured, best_delay
+from provisioning.measuring.phases import Size, with_enough_people
 from provisioning.tests.conftest import run
 from survey.models import Response
 from survey.rehearsal import open_rehearsal

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.load import sheet
-from provisioning.load.sheet import Cost, Day, Machines, inventory_of, sheet_for
+from provisioning.measuring import sheet
+from provisioning.measuring.sheet import Cost, Day, Machines, inventory_of, sheet_for
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once

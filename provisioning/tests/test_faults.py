@@ -23,9 +23,9 @@ from provisioning.checker.report import Report
 from provisioning.checker.run import Fired, Orders, Outcome
 from provisioning.checker.verdict import FORBIDDEN, Finding, Verdict
 from provisioning.commands import Refusal
-from provisioning.home import Supervisor
-from provisioning.promotion import promote
-from provisioning.servers import private_servers
+from provisioning.installation.home import Supervisor
+from provisioning.installation.promotion import promote
+from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from provisioning import jmeter_cpu, jmeter_load, run_jmeter_install
 from provisioning.commands import ROOT, Refusal
-from provisioning.jmeter_levels import (
+from provisioning.rehearsal import cpu, install, shapes
+from provisioning.rehearsal.arguments import LEVELS, add_arguments
+from provisioning.rehearsal.levels import (
     SAMPLERS,
     arrivals,
     judge,
@@ -22,14 +23,9 @@ from provisioning.jmeter_levels import (
     read_levels,
     table,
 )
-from provisioning.run_jmeter import (
-    LEVELS,
-    PLAN,
-    add_arguments,
-    check_target,
-    is_loopback,
-)
-from provisioning.run_jmeter_server import write_part
+from provisioning.rehearsal.plan import PLAN
+from provisioning.rehearsal.server import write_part
+from provisioning.rehearsal.target import check_target, is_loopback
 
 pytestmark = pytest.mark.once
 
@@ -159,8 +155,8 @@ def test_a_person_comes_with_the_first_request():
 
 
 def test_people_are_computed_from_requests():
-    assert jmeter_load.requests_per_person(10) == pytest.approx(27.7)
-    load = jmeter_load.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    assert shapes.requests_per_person(10) == pytest.approx(27.7)
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
     assert load.arrivals == pytest.approx(10)
     assert load.ends - load.begins == 60
     # The last to come in that time are still busy when it ends.
@@ -168,7 +164,7 @@ def test_people_are_computed_from_requests():
 
 
 def test_what_was_drawn_is_what_those_who_came_bring():
-    load = jmeter_load.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
     even = [second / 10 for second in range(100, 1200)]
     assert load.drawn(even) == pytest.approx(277, rel=0.01)
     # Nobody came in the first half of the time that is looked at.
@@ -178,14 +174,14 @@ def test_what_was_drawn_is_what_those_who_came_bring():
 
 
 def test_at_the_bell_200_classes_come_for_1250_requests_a_second():
-    load = jmeter_load.bell(rate=1250, duration=133, pages=10, within=20)
+    load = shapes.bell(rate=1250, duration=133, pages=10, within=20)
     assert load.people == 6002
     assert str(load).startswith("6,002 people, 200 classes of 30, within 20 s")
     assert load.properties()["ramp"] == "0.0"
 
 
 def test_load_servers_share_the_arrivals():
-    load = jmeter_load.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
     assert load.properties(servers=4)["arrivals"] == "2.5000"
 
 
@@ -339,30 +335,30 @@ def repository(tmp_path, monkeypatch) -> Path:
     (folder / "x").mkdir()
     for path in list(folder.glob("*.jar")):
         path.rename(folder / "x" / path.name)
-    monkeypatch.setattr(run_jmeter_install, "ARTIFACTS", listed)
+    monkeypatch.setattr(install, "ARTIFACTS", listed)
     monkeypatch.setenv("MAVEN_MIRROR", folder.as_uri())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
 
 
 def test_jmeter_is_put_together_once(repository, monkeypatch):
-    home = run_jmeter_install.prepare_jmeter()
+    home = install.prepare_jmeter()
     assert (home / "bin" / "ApacheJMeter.jar").read_bytes() == b"starts JMeter"
     assert (home / "bin" / "jmeter.properties").exists()
     assert not (home / "elsewhere").exists()
     monkeypatch.setenv("MAVEN_MIRROR", "file:///nowhere")
-    assert run_jmeter_install.prepare_jmeter() == home
+    assert install.prepare_jmeter() == home
 
 
 def test_another_file_than_the_expected_one_is_refused(repository):
     (repository / "x" / "ApacheJMeter-5.6.3.jar").write_bytes(b"something else")
     with pytest.raises(Refusal, match="is not what jmeter/artifacts.txt expects"):
-        run_jmeter_install.prepare_jmeter()
-    assert not (run_jmeter_install.cache_folder() / run_jmeter_install.NAME).exists()
+        install.prepare_jmeter()
+    assert not (install.cache_folder() / install.NAME).exists()
 
 
 def test_the_list_names_each_artifact_once():
-    names = [one.name for one in run_jmeter_install.read_artifacts()]
+    names = [one.name for one in install.read_artifacts()]
     assert len(names) == len(set(names))
     assert "ApacheJMeter_http-5.6.3.jar" in names
 
@@ -373,5 +369,5 @@ def test_the_list_names_each_artifact_once():
 def test_seconds_are_counted_by_program():
     before = {1: ("nginx", 5.0), 2: ("java", 1.0), 9: ("gone", 4.0)}
     after = {1: ("nginx", 6.0), 2: ("java", 4.0), 3: ("java", 2.0)}
-    assert jmeter_cpu.used(before, after) == {"java": 5.0, "nginx": 1.0}
-    assert os.getpid() in jmeter_cpu.look()
+    assert cpu.used(before, after) == {"java": 5.0, "nginx": 1.0}
+    assert os.getpid() in cpu.look()

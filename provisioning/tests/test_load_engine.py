@@ -16,6 +16,7 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine, Exchange
+from provisioning.load.latencies import Latencies
 from provisioning.load.replies import Garbled, ReplyReader
 from provisioning.load.respondent import (
     Plan,
@@ -24,7 +25,7 @@ from provisioning.load.respondent import (
     hash_of,
     taking,
 )
-from provisioning.load.tally import Latencies, Tally
+from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 
 pytestmark = pytest.mark.once

@@ -8,9 +8,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from provisioning import run_queries
 from provisioning.commands import Refusal, Stopped
-from provisioning.run_queries import (
+from provisioning.measuring import queries
+from provisioning.measuring.queries import (
     SETTING,
     Server,
     _essentials,
@@ -73,7 +73,7 @@ def test_a_report_on_an_empty_log_is_no_problem():
 
 def test_a_statement_is_shown_on_one_line():
     assert _short(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
-    assert len(_short("x" * 1000)) == run_queries.WIDTH
+    assert len(_short("x" * 1000)) == queries.WIDTH
 
 
 def test_without_a_primary_the_way_to_one_is_named(tmp_path):
@@ -83,9 +83,9 @@ def test_without_a_primary_the_way_to_one_is_named(tmp_path):
 
 @pytest.fixture
 def primary(monkeypatch) -> Server:
-    monkeypatch.setattr(run_queries, "DATABASE", "postgres")
+    monkeypatch.setattr(queries, "DATABASE", "postgres")
     server = Server("primary", Path(settings.SERVERS), 5432)
-    monkeypatch.setattr(run_queries.Log, "of", lambda server: None)
+    monkeypatch.setattr(queries.Log, "of", lambda server: None)
     return server
 
 
@@ -116,7 +116,7 @@ def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
 @needs_postgresql
 @pytest.mark.django_db(transaction=True)
 def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
-    monkeypatch.setattr(run_queries, "DATABASE", connection.settings_dict["NAME"])
+    monkeypatch.setattr(queries, "DATABASE", connection.settings_dict["NAME"])
     administration = rehearsal.open_rehearsal(
         name="spring", respondents=1, pages=1, items=1
     ).administration

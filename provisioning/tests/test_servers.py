@@ -11,7 +11,7 @@ import psutil
 import psycopg2
 import pytest
 
-from provisioning.servers import private_servers
+from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import environment
 
 pytestmark = pytest.mark.once

@@ -23,7 +23,7 @@ import psutil
 import psycopg2
 import pytest
 
-from provisioning.home import Supervisor
+from provisioning.installation.home import Supervisor
 from provisioning.tests.conftest import copied, equipped, run
 
 pytestmark = pytest.mark.once

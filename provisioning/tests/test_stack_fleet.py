@@ -13,7 +13,11 @@ from typing import Any
 
 import pytest
 
-from provisioning.ansible_here import ANSIBLE, ansible_environment, playbook
+from provisioning.installation.ansible_here import (
+    ANSIBLE,
+    ansible_environment,
+    playbook,
+)
 
 pytestmark = pytest.mark.once
 

@@ -7,31 +7,26 @@ from argparse import Namespace
 
 import pytest
 
-from provisioning import promotion, run_stack
 from provisioning.commands import Refusal
-from provisioning.promotion import _promote, _refuse, _refuse_lag
-from provisioning.real_people import refuse_real_people
-from provisioning.run_stack import (
-    Chosen,
-    _chosen,
-    _keep,
-    _put_aside,
-    _refuse_somebody_elses,
-    _refuse_what_cant_be_renamed,
-)
+from provisioning.installation import promotion, rebuild
+from provisioning.installation.chosen import Chosen, chosen_of, keep
+from provisioning.installation.promotion import _promote, _refuse, _refuse_lag
+from provisioning.installation.rebuild import _put_aside, _refuse_what_cant_be_renamed
+from provisioning.installation.up import refuse_somebody_elses
+from provisioning.load.real_people import refuse_real_people
 
 pytestmark = pytest.mark.once
 
 
 def chosen(home, *settings, port=None):
-    return _chosen(home, Namespace(port=port, set=list(settings)))
+    return chosen_of(home, Namespace(port=port, set=list(settings)))
 
 
 # What was chosen before
 
 
 def test_port_and_settings_are_kept_until_somebody_changes_them(tmp_path, capsys):
-    _keep(tmp_path, chosen(tmp_path, ("commit_delay", "9"), ("x", "1"), port=9000))
+    keep(tmp_path, chosen(tmp_path, ("commit_delay", "9"), ("x", "1"), port=9000))
     assert capsys.readouterr().out == ""
     assert chosen(tmp_path) == Chosen(9000, {"commit_delay": "9", "x": "1"})
     said = "As the last time: --port=9000 --set=commit_delay=9 --set=x=1\n"
@@ -41,7 +36,7 @@ def test_port_and_settings_are_kept_until_somebody_changes_them(tmp_path, capsys
 
 
 def test_nothing_after_the_sign_forgets_it(tmp_path):
-    _keep(tmp_path, Chosen(9000, {"commit_delay": "9"}))
+    keep(tmp_path, Chosen(9000, {"commit_delay": "9"}))
     assert chosen(tmp_path, ("commit_delay", ""), port=0) == Chosen(0, {})
 
 
@@ -54,7 +49,7 @@ def test_a_second_rebuild_leaves_what_the_first_put_aside(tmp_path, monkeypatch)
         home.mkdir()
         (home / "answers").write_text(str(number))
         stamp = f"20260101-00000{number}"
-        monkeypatch.setattr(run_stack.time, "strftime", lambda _, stamp=stamp: stamp)
+        monkeypatch.setattr(rebuild.time, "strftime", lambda _, stamp=stamp: stamp)
         _put_aside(home)
     kept = sorted(tmp_path.glob(".stack.before-*/answers"))
     assert [one.read_text() for one in kept] == ["1", "2"]
@@ -69,10 +64,10 @@ def test_a_link_is_not_put_aside(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
 def test_root_leaves_a_users_stack_alone(tmp_path):
-    _refuse_somebody_elses(tmp_path, "nobody")
+    refuse_somebody_elses(tmp_path, "nobody")
     os.chown(tmp_path, 12345, 12345)
     with pytest.raises(Refusal, match="belongs to another user"):
-        _refuse_somebody_elses(tmp_path, "nobody")
+        refuse_somebody_elses(tmp_path, "nobody")
 
 
 # Whom nobody measures with

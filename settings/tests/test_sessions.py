@@ -9,7 +9,7 @@ import pytest
 from django.contrib.sessions.backends import cache as of_django
 from django.contrib.sessions.backends.base import UpdateError
 
-from provisioning.proxy import Fault
+from provisioning.checker.proxy import Fault
 from settings import backends
 from settings.backends import KeptRedisCache, RedisAway, breaker_of
 from settings.breaker import Breaker

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
 
-from provisioning.home import Supervisor
+from provisioning.installation.home import Supervisor
 from survey.replica import health
 
 PRIMARY, REPLICA = 5432, 5433

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, run_command
-from provisioning.load import against, machine
-from provisioning.load.phases import (
+from provisioning.measuring import against, machine
+from provisioning.measuring.phases import (
     P99_LIMIT_MS,
     Size,
     find_knee,
@@ -25,7 +25,7 @@ from provisioning.load.phases import (
     save_as_fast_as_possible,
     with_enough_people,
 )
-from provisioning.load.stack import Stack, running_stack
+from provisioning.measuring.stack import Stack, running_stack
 
 KEPT = ROOT / ".bench"
 QUICK = Size(

@@ -1,7 +1,7 @@
 """Style sheets and scripts as they are served: joined, named by content, compressed.
 
 Also a command of its own, in an environment that has the settings' variables:
-`python -m provisioning.static_files FOLDER`.
+`python -m provisioning.installation.static_files FOLDER`.
 """
 
 from __future__ import annotations
@@ -68,4 +68,4 @@ def _digest() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command("provisioning.static_files", main))
+    sys.exit(run_command("provisioning.installation.static_files", main))

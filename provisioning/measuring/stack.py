@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, reason
-from provisioning.home import environment_of, stack_home
+from provisioning.installation.home import environment_of, stack_home
 from provisioning.load.target import Target, target_of
 
 DATABASE = "groundswell"

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, run_command
-from provisioning.jmeter_load import SERVED, requests_per_person
-from provisioning.run_jmeter import (
+from provisioning.rehearsal.arguments import add_arguments, called_path, positive
+from provisioning.rehearsal.run import RESULTS, run
+from provisioning.rehearsal.shapes import (
     DEFAULT_THINK,
-    RESULTS,
-    add_arguments,
-    called_path,
-    check_target,
+    SERVED,
     mean_pages,
-    positive,
     read_properties,
-    run,
+    requests_per_person,
 )
+from provisioning.rehearsal.target import check_target
 
 STEEPNESS = 1.5
 MOST_STEPS = 12

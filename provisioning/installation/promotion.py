@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from provisioning.commands import Refusal, output_of, step
-from provisioning.home import Supervisor
-from provisioning.packages import postgresql_programs
+from provisioning.installation.home import Supervisor
+from provisioning.installation.packages import postgresql_programs
 
 PRIMARY, REPLICA = 5432, 5433
 # The supervisor does not start it again by itself.

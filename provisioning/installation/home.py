@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import shlex
@@ -18,6 +19,8 @@ LONGEST = 107 - len("/run/supervisor.sock.12345")
 PLAIN = re.compile(r"[\w./+@-]+")
 # For a root whose checkout nobody else may read.
 SYSTEM_HOME = Path("/var/lib/groundswell")
+# Patience with a machine that does other things as well, in seconds.
+PATIENCE = 60
 
 
 def stack_home() -> Path:
@@ -67,6 +70,11 @@ def environment_of(home: Path, program: str) -> dict[str, str]:
         raise Refusal("There is no stack; start one with provisioning/stack up")
     lines = shlex.split(written.read_text(), comments=True)
     return dict(line.split("=", 1) for line in lines)
+
+
+def addresses_of(home: Path) -> dict[str, Any]:
+    """`address` for people, `monitoring` for those who watch it."""
+    return json.loads((home / "etc" / "stack.json").read_text())
 
 
 class Supervisor:

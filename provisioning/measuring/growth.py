@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from provisioning.commands import Refusal
-from provisioning.load.stack import Stack
+from provisioning.measuring.stack import Stack
 
 # Row, key and log, on the primary and once more on the replica.
 BYTES_PER_ROW = 2 * 130

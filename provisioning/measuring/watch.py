@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provisioning.load import processes
-from provisioning.load.stack import Stack
 from provisioning.load.target import Target
+from provisioning.measuring import processes
+from provisioning.measuring.stack import Stack
 
 # The superuser is the one who measures; its statements are not the product's.
 COUNTERS = """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, run_command
-from provisioning.load.sheet import (
+from provisioning.measuring.sheet import (
     HEADROOM,
     Cost,
     Day,

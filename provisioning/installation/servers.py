@@ -18,17 +18,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from provisioning import packages
-from provisioning.ansible_here import (
+from provisioning.commands import Refusal, end_with_parent, output_of, reason
+from provisioning.environment import PYTHON
+from provisioning.installation import packages
+from provisioning.installation.ansible_here import (
     ANSIBLE,
     ansible_environment,
     playbook,
     why_failed,
 )
-from provisioning.commands import Refusal, end_with_parent, output_of, reason
-from provisioning.environment import PYTHON
-from provisioning.home import Supervisor
-from provisioning.packages import postgresql_programs
+from provisioning.installation.home import Supervisor
+from provisioning.installation.packages import postgresql_programs
 
 SOCKETS = {
     "primary": ".s.PGSQL.5432",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from provisioning.commands import ROOT, reason
+from provisioning.commands import ROOT, Refusal, end_with_parent, reason, step
 from provisioning.environment import PYTHON
 
 ANSIBLE = ROOT / "provisioning" / "ansible"
@@ -35,6 +37,44 @@ def ansible_environment(home: Path) -> dict[str, str]:
         "ANSIBLE_HOME": str(home / "cache" / "ansible"),
         "ANSIBLE_NOCOLOR": "1",
     }
+
+
+def play_site(home: Path, variables: dict[str, Any]) -> None:
+    """Run the playbook; a line for each play, and all of it in a log."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    inventory = f"--inventory={ANSIBLE / 'inventories' / 'here'}"
+    command = playbook(ANSIBLE / "site.yml", inventory, variables=variables)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=ANSIBLE,
+        env=ansible_environment(home),
+        preexec_fn=end_with_parent(signal.SIGTERM),
+    )
+    assert process.stdout is not None  # noqa: S101
+    with process, (home / "provisioning.log").open("w") as log:
+        said = list(_shown(process.stdout, log))
+    if process.returncode:
+        raise Refusal(f"{why_failed(said)} (more in {home / 'provisioning.log'})")
+
+
+def _shown(output: Iterable[str], log: IO[str]) -> Iterator[str]:
+    """Ansible's lines; of each play that has anything to do, a line of ours."""
+    play = ""
+    with contextlib.ExitStack() as showing:
+        for line in output:
+            log.write(line)
+            if line.startswith("PLAY "):
+                showing.close()
+                play = line.partition("[")[2].partition("]")[0]
+            elif line.startswith("TASK [") and play:
+                showing.enter_context(step(play))
+                play = ""
+            yield line
 
 
 def why_failed(said: Sequence[str]) -> str:

@@ -13,8 +13,10 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped, end_with_parent, run_command
-from provisioning.run_jmeter import called_path, is_loopback, java_command, rmi_options
-from provisioning.run_jmeter_install import prepare_java, prepare_jmeter
+from provisioning.rehearsal.arguments import called_path
+from provisioning.rehearsal.install import prepare_java, prepare_jmeter
+from provisioning.rehearsal.java import java_command, rmi_options
+from provisioning.rehearsal.target import is_loopback
 
 # Longer than any rehearsal: a server that nobody called goes as well.
 LONGEST = 4 * 60 * 60

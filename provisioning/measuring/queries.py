@@ -18,14 +18,14 @@ from typing import Any
 
 from provisioning.commands import Refusal, output_of, run_command, step
 from provisioning.environment import PYTHON, install_packages
-from provisioning.home import environment_of, stack_home
+from provisioning.installation.home import environment_of, stack_home
+from provisioning.installation.packages import postgresql_programs, program
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine
+from provisioning.load.real_people import refuse_real_people
 from provisioning.load.respondent import Plan, Respondent, taking
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
-from provisioning.packages import postgresql_programs, program
-from provisioning.real_people import refuse_real_people
 
 NAME = "queries"
 DATABASE = "groundswell"

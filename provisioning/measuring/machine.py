@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from provisioning.load.stack import Stack
+from provisioning.measuring.stack import Stack
 
 VERSIONS = {
     "nginx": ["/usr/sbin/nginx", "-v"],

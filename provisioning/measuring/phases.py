@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal
-from provisioning.load import growth, statement
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
 from provisioning.load.respondent import SAVE, VIEWS, Plan
-from provisioning.load.stack import DATABASE, POOL, Stack
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
-from provisioning.load.watch import Counters, Meter
+from provisioning.measuring import growth, statement
+from provisioning.measuring.stack import DATABASE, POOL, Stack
+from provisioning.measuring.watch import Counters, Meter
 
 # More than any machine of two cores saves in a second: so many are logged in.
 MOST_SAVES = 3000

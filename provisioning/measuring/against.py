@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
-from provisioning.load.phases import Size
-from provisioning.load.stack import Stack, running_stack
+from provisioning.measuring.phases import Size
+from provisioning.measuring.stack import Stack, running_stack
 
 TURNS = 3
 PORTS_APART = 20

@@ -42,7 +42,8 @@ from provisioning.environment import (
     TESTS,
     prepare_environment,
 )
-from provisioning.servers import private_servers
+from provisioning.installation.servers import private_servers
+from provisioning.load.latencies import p95
 
 WARMING = 50
 
@@ -216,8 +217,7 @@ def _print(rows: list[tuple[str, str, list[float]]]) -> None:
     print(f"\n{_processor()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     print(f"{'':<12}{'milliseconds':<18}{'median':>8}{'p95':>8}{'max':>8}")
     for where, what, times in rows:
-        p95 = statistics.quantiles(times, n=20)[-1]
-        figures = f"{statistics.median(times):8.2f}{p95:8.2f}{max(times):8.2f}"
+        figures = f"{statistics.median(times):8.2f}{p95(times):8.2f}{max(times):8.2f}"
         print(f"{where:<12}{what:<18}{figures}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ SLOWEST = 1.6
 SETTLED = 1.25
 # For what is not a pause: a person's requests, were they all rather slow.
 SERVED = 3
+DEFAULT_THINK = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,23 @@ def bell(*, rate: float, duration: float, pages: float, within: float) -> Load:
         begins=0,
         ends=within + duration,
         duration=duration,
+    )
+
+
+def load_of(options: argparse.Namespace, pages: float) -> Load:
+    if options.shape == "bell":
+        return bell(
+            rate=options.rate,
+            duration=options.duration,
+            pages=pages,
+            within=options.within,
+        )
+    return day(
+        rate=options.rate,
+        duration=options.duration,
+        pages=pages,
+        think=options.think or DEFAULT_THINK,
+        ramp=options.ramp,
     )
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, reason, run_command, step
 from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
-from provisioning.load import statement
-from provisioning.load.machine import processor
-from provisioning.servers import private_servers
+from provisioning.installation.servers import private_servers
+from provisioning.measuring import statement
+from provisioning.measuring.machine import processor
 
 CLIENTS = (1, 8, 16, 32, 64)
 DELAYS = (0, 200, 1000, 4000)
