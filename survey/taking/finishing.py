@@ -18,6 +18,7 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.rules import state_of
+from survey.taking.prepared import execute
 from survey.taking.published import Published
 from survey.taking.saving import GRACE
 from survey.taking.session import Taking
@@ -37,6 +38,9 @@ WHERE a.id = r.administration_id
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
+
+# A sum of bigints is numeric.
+TYPES = ("bigint",) * 3 + ("numeric", "bigint") + ("bigint",) * 2
 
 SQLITE = """
 UPDATE survey_respondent AS r
@@ -147,7 +151,7 @@ def finish(taking: Taking, reviewed: str) -> bool:
         return False
     text, parameters = _statement(taking, seen["r"], seen["n"])
     with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
+        execute(cursor, text, TYPES, parameters)
         return cursor.rowcount == 1
 
 

@@ -24,13 +24,26 @@ STALE = "0A000"
 TRIES = 3
 
 
+def execute(
+    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
+) -> None:
+    """Execute `text`, prepared where that is possible.
+
+    Nothing in it but %s is a %; `types` are the parameters' in PostgreSQL.
+    """
+    # Asking for a name that is not known would end a transaction.
+    can = cursor.db.vendor == "postgresql" and not cursor.db.in_atomic_block
+    way = execute_prepared if can else execute_plainly
+    way(cursor, text, types, parameters)
+
+
 def execute_prepared(
     cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
 ) -> None:
-    """Execute `text`, outside of any transaction; nothing in it but %s is a %.
+    """Outside of any transaction; commits as the bare statement would.
 
-    Commits as the bare statement would. That a name is unknown, or its plan
-    stale, is found out before anything is written.
+    That a name is unknown, or its plan stale, is found out before anything is
+    written.
     """
     prepare, execute = statements(text, tuple(types))
     for _ in range(TRIES):

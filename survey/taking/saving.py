@@ -18,7 +18,7 @@ from typing import Any
 
 from django.db import connection
 
-from survey.taking.prepared import execute_plainly, execute_prepared
+from survey.taking.prepared import execute
 
 # A page that was begun in time may still arrive after the window closed.
 GRACE = timedelta(minutes=10)
@@ -153,10 +153,8 @@ def _insert_postgresql(
         parameters += (row.item_id, row.state, row.value)
     parameters += sight
     text, types = _postgresql_text(len(rows)), _types(len(rows))
-    # Asking for a name that is not known would end a transaction.
-    way = execute_plainly if connection.in_atomic_block else execute_prepared
     with connection.cursor() as cursor:
-        way(cursor, text, types, parameters)
+        execute(cursor, text, types, parameters)
         return cursor.fetchall()
 
 
@@ -188,6 +186,7 @@ def _postgresql_text(count: int) -> str:
     return POSTGRESQL.format(rows=rows, replacing=REPLACING)
 
 
+@cache
 def _types(count: int) -> tuple[str, ...]:
     return ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 2
 

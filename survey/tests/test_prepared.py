@@ -27,7 +27,9 @@ if connection.vendor != "postgresql":
 def prepared_in_transactions(monkeypatch):
     """As outside of them, but for asking first: an error would end the test's."""
 
-    def execute(cursor, text, types, parameters):
+    def asking_first(cursor, text, types, parameters):
+        if not connection.in_atomic_block:
+            return prepared.execute(cursor, text, types, parameters)
         prepare, execute = prepared.statements(text, types)
         name = prepare.split()[1]
         cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [name])
@@ -35,7 +37,7 @@ def prepared_in_transactions(monkeypatch):
             cursor.execute(prepare)
         cursor.execute(execute, parameters)
 
-    monkeypatch.setattr(saving, "execute_plainly", execute)
+    monkeypatch.setattr(saving, "execute", asking_first)
 
 
 # Outside of transactions, as pages are saved
