@@ -43,7 +43,13 @@ class MonitoringMiddleware:
         request.META[logs.KEY] = trace
         try:
             response = self.get_response(request)
-            _finish(request, response, trace)
+            response.headers["X-Request-ID"] = trace.request_id
+            finished(
+                trace,
+                response.status_code,
+                method=request.method or "",
+                outcome=getattr(response, "outcome", ""),
+            )
         finally:
             logs.end()
         return response
@@ -56,19 +62,13 @@ class MonitoringMiddleware:
             request.META[logs.KEY].view = match.view_name
 
 
-def _finish(request: HttpRequest, response: HttpResponse, trace: logs.Trace) -> None:
-    response.headers["X-Request-ID"] = trace.request_id
+def finished(trace: logs.Trace, status: int, *, method: str, outcome: str) -> None:
+    """Count a request, and log a slow one."""
     seconds = time.perf_counter() - trace.started
     try:
-        observed(
-            trace.view,
-            seconds,
-            response.status_code,
-            method=request.method or "",
-            outcome=getattr(response, "outcome", ""),
-        )
+        observed(trace.view, seconds, status, method=method, outcome=outcome)
     except Exception:
         # What the reply says is done; it is not exchanged for an error.
         log.exception("not counted")
     if seconds > SLOW:
-        log.warning("slow", extra={"status": response.status_code})
+        log.warning("slow", extra={"status": status})

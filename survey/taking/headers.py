@@ -22,7 +22,9 @@ class SecurityHeaders(SecurityMiddleware):
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         super().__init__(get_response)
-        self.headers = {secure: _headers(secure) for secure in (False, True)}
+        self.headers = {
+            secure: security_headers(secure=secure) for secure in (False, True)
+        }
 
     def process_response(
         self, request: HttpRequest, response: HttpResponse
@@ -41,7 +43,7 @@ class _Request(HttpRequest):
         return self._scheme
 
 
-def _headers(secure: bool) -> dict[str, str]:
+def security_headers(*, secure: bool) -> dict[str, str]:
     bare = HttpResponse()
     response: Any = HttpResponse()
     request = _Request("https" if secure else "http")

@@ -66,6 +66,11 @@ def published_survey(digest: str) -> Published:
     return found
 
 
+def published_already(digest: str) -> Published | None:
+    """From this process only."""
+    return _kept.get(digest)
+
+
 def forget_published() -> None:
     """For tests that roll the database back."""
     _kept.clear()

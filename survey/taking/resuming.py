@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 
@@ -81,12 +81,10 @@ def asks_for_seat(request: HttpRequest) -> bool:
     )
 
 
-def seat_of(request: HttpRequest) -> Seat | None:
+def seat_of(cookies: Mapping[str, str]) -> Seat | None:
     """Who sits here by the cookie. Anything but a valid one is none."""
     try:
-        numbers = FORM.fullmatch(
-            Signer(salt=SALT).unsign(request.COOKIES.get(COOKIE, ""))
-        )
+        numbers = FORM.fullmatch(Signer(salt=SALT).unsign(cookies.get(COOKIE, "")))
     except BadSignature:
         return None
     if numbers is None or int(numbers[4]) <= time.time():

@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import (
     InterfaceError,
@@ -21,6 +21,7 @@ from survey.taking.published import SurveyNotFound
 from survey.taking.wire import wants_json
 
 View = Callable[..., HttpResponse]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -28,43 +29,59 @@ log = logging.getLogger(__name__)
 READ_ONLY = "25006"
 
 
-def retried(view: View) -> View:
-    """Send a statement again over a fresh connection, once.
+class ComeAgain(Exception):
+    """Not now: 503, ``{"error": key}``, and the browser keeps its answers."""
 
-    The pool may have closed a kept connection, and asking before each save
-    whether it lives would cost a round trip. Sending a page twice is safe:
-    its revision makes the second a retry. A database that is away or slow is
-    503, and the browser keeps the answers and comes again.
-    """
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def retried(view: View) -> View:
+    """The view, by `done_or_later`."""
 
     @wraps(view)
     def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            try:
-                return view(request, *args, **kwargs)
-            except (OperationalError, InterfaceError):
-                if not _connection_was_lost():
-                    raise
-                return view(request, *args, **kwargs)
-        except (OperationalError, InterfaceError):
-            log.warning("database", exc_info=True)
-            return come_again(request, "database")
-        except InternalError as error:
-            if getattr(error.__cause__, "pgcode", None) != READ_ONLY:
-                raise
-            # After a failover: the next connection leads to the new primary.
-            log.warning("database", exc_info=True)
-            connection.close()
-            return come_again(request, "database")
-        except SurveyNotFound:
-            # A survey that is being taken exists; who does not find it is not
-            # up to date.
-            log.warning("survey", exc_info=True)
-            return come_again(request, "survey")
-        except ConnectionError:
-            return come_again(request, "sessions")
+            return done_or_later(lambda: view(request, *args, **kwargs))
+        except ComeAgain as later:
+            return come_again(request, later.key)
 
     return retried
+
+
+def done_or_later(act: Callable[[], T]) -> T:
+    """Send a statement again over a fresh connection, once.
+
+    The pool may have closed a kept connection, and asking before each save
+    whether it lives would cost a round trip. Sending a page twice is safe:
+    its revision makes the second a retry. Raises ComeAgain where the database
+    is away or slow.
+    """
+    try:
+        try:
+            return act()
+        except (OperationalError, InterfaceError):
+            if not _connection_was_lost():
+                raise
+            return act()
+    except (OperationalError, InterfaceError):
+        log.warning("database", exc_info=True)
+        raise ComeAgain("database") from None
+    except InternalError as error:
+        if getattr(error.__cause__, "pgcode", None) != READ_ONLY:
+            raise
+        # After a failover: the next connection leads to the new primary.
+        log.warning("database", exc_info=True)
+        connection.close()
+        raise ComeAgain("database") from None
+    except SurveyNotFound:
+        # A survey that is being taken exists; who does not find it is not up
+        # to date.
+        log.warning("survey", exc_info=True)
+        raise ComeAgain("survey") from None
+    except ConnectionError:
+        raise ComeAgain("sessions") from None
 
 
 def come_again(request: HttpRequest, key: str) -> HttpResponse:
@@ -74,9 +91,13 @@ def come_again(request: HttpRequest, key: str) -> HttpResponse:
         if is_program
         else render(request, "503.html", status=503)
     )
-    # Spread, so that a school does not come back in the same second.
-    response["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
+    response["Retry-After"] = seconds_later()
     return response
+
+
+def seconds_later() -> str:
+    # Spread, so that a school does not come back in the same second.
+    return str(random.randint(1, 5))  # noqa: S311
 
 
 def _connection_was_lost() -> bool:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
-from django.contrib.sessions.backends.base import UpdateError
+from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
 from django.utils.crypto import salted_hmac
@@ -58,11 +58,16 @@ def taking_of(request: HttpRequest) -> Taking | None:
 
     By the cookie, 1 statement more where this process has not asked lately.
     """
+    return taking_in(request.session, request.COOKIES)
+
+
+def taking_in(store: SessionBase, cookies: Mapping[str, str]) -> Taking | None:
+    """As `taking_of`, of a session and cookies that no request holds."""
     try:
-        kept = request.session.get("taking")
+        kept = store.get("taking")
     except ConnectionError:
         kept = None
-    return _understood(kept) or _resumed(request)
+    return _understood(kept) or _resumed(cookies)
 
 
 def _understood(kept: object) -> Taking | None:
@@ -87,8 +92,8 @@ def seat(taking: Taking) -> resuming.Seat:
     )
 
 
-def _resumed(request: HttpRequest) -> Taking | None:
-    seat = resuming.seat_of(request)
+def _resumed(cookies: Mapping[str, str]) -> Taking | None:
+    seat = resuming.seat_of(cookies)
     digest = resuming.digest_of(seat.administration_id) if seat else None
     if seat is None or digest is None:
         return None

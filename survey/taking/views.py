@@ -24,17 +24,16 @@ from survey.models import PublishedSurvey
 from survey.routers import uses_forced_read_router
 from survey.taking import content, messages, resuming, session, shell
 from survey.taking.admission import Admitted, NotAdmitted, admit
-from survey.taking.checking import check_page
 from survey.taking.finishing import finish, review
 from survey.taking.published import Published, SurveyNotFound, published_survey
-from survey.taking.retrying import come_again, retried
-from survey.taking.saving import Outcome, Receipt, save_page
+from survey.taking.retrying import retried
 from survey.taking.session import Taking, taking_of
 from survey.taking.taken import (
     NoLongerTaking,
     Taken,
     taken_so_far,
 )
+from survey.taking.turning import turn_page
 from survey.taking.wire import (
     PERSON,
     BadRequest,
@@ -108,7 +107,6 @@ def survey_display(request: HttpRequest) -> HttpResponse:
 @uses_forced_read_router(PublishedSurvey)
 def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
     """Save one page. 1 statement, 1 session read; 2 statements when refused."""
-    now = timezone.localtime()
     try:
         check_origin(request)
         taking = taking_of(request)
@@ -116,34 +114,13 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
             raise BadRequest(401, "session")
         if request.META[PERSON] != taking.tag:
             raise BadRequest(403, "person")
-        save = read_save(request, clock=int(now.timestamp() * 1_000_000))
-        published = published_survey(taking.digest)
-        if not 1 <= n <= len(published.answerable):
-            raise BadRequest(404, "page")
+        save = read_save(request)
+        turned = turn_page(taking, published_survey(taking.digest), n, save)
     except BadRequest as bad:
         return JsonResponse({"error": bad.key}, status=bad.status)
-    rows, problems = check_page(
-        published,
-        n,
-        save.answers,
-        today=now.date().isoformat(),
-        now=now.isoformat(timespec="seconds"),
-        language=taking.language,
-    )
-    if problems:
-        return JsonResponse({"error": "answers", "items": problems}, status=422)
-    receipt = save_page(
-        administration_id=taking.administration_id,
-        respondent_id=taking.respondent_id,
-        issue=taking.issue,
-        revision=save.revision,
-        rows=rows,
-        seen=save.seen,
-        base=save.base,
-    )
-    response = _reply(request, receipt, save.revision, len(rows))
+    response = JsonResponse(turned.content, status=turned.status)
     # For whoever counts; nobody is told.
-    response.outcome = _outcome(taking, receipt)  # type: ignore[attr-defined]
+    response.outcome = turned.outcome  # type: ignore[attr-defined]
     return response
 
 
@@ -265,38 +242,6 @@ def _login_language(request: HttpRequest) -> str:
     if asked:
         return messages.language_for(asked)
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
-
-
-# Saving
-
-
-REPLIES = {
-    Outcome.SUPERSEDED: (409, "superseded"),
-    Outcome.FINISHED: (409, "finished"),
-    Outcome.WITHDRAWN: (409, "withdrawn"),
-    Outcome.CLOSED: (409, "closed"),
-    Outcome.REISSUED: (401, "reissued"),
-}
-
-
-def _reply(
-    request: HttpRequest, receipt: Receipt, revision: int, saved: int
-) -> HttpResponse:
-    if receipt.saved_at is not None:
-        at = receipt.saved_at.isoformat(timespec="seconds")
-        return JsonResponse({"saved": saved, "revision": revision, "at": at})
-    if receipt.outcome is Outcome.UNCERTAIN:
-        return come_again(request, "again")
-    status, error = REPLIES[receipt.outcome]
-    return JsonResponse({"error": error}, status=status)
-
-
-def _outcome(taking: Taking, receipt: Receipt) -> str:
-    if receipt.outcome is not Outcome.SAVED:
-        return receipt.outcome.value
-    if receipt.retried:
-        return "retried"
-    return "resumed" if taking.resumed else "saved"
 
 
 # Finishing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -66,35 +67,38 @@ def check_origin(request: HttpRequest) -> None:
         raise BadRequest(415, "json")
 
 
-def read_save(request: HttpRequest, *, clock: int) -> Save:
-    """The body as a `Save`; `clock` is now in microseconds. Raises BadRequest."""
-    content = _read_json(request)
-    if not isinstance(content, dict) or not REQUIRED <= set(content) <= KNOWN:
-        raise BadRequest(422, "body")
-    if not isinstance(content["answers"], dict):
-        raise BadRequest(422, "body")
-    for name in set(content) - {"answers"}:
-        number = content[name]
-        if type(number) is not int or not 0 <= number < clock + FARTHEST_AHEAD:
-            raise BadRequest(422, "revision")
-    if not content["revision"]:
-        raise BadRequest(422, "revision")
-    return Save(**content)
-
-
-def _read_json(request: HttpRequest) -> object:
+def read_save(request: HttpRequest) -> Save:
+    """Raises BadRequest."""
     try:
         if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
             raise BadRequest(413, "too_large")
-        return DECODER.decode(request.body.decode())
+        return save_in(request.body)
     except RequestDataTooBig:
         raise BadRequest(413, "too_large") from None
     # The browser hung up; nobody is there to read this.
     except UnreadablePostError:
         raise BadRequest(400, "body") from None
+
+
+def save_in(body: bytes) -> Save:
+    """Raises BadRequest."""
+    try:
+        content = DECODER.decode(body.decode())
     # A body nested a thousand deep ends the parser's recursion.
     except (ValueError, RecursionError):
         raise BadRequest(422, "body") from None
+    if not isinstance(content, dict) or not REQUIRED <= content.keys() <= KNOWN:
+        raise BadRequest(422, "body")
+    if not isinstance(content["answers"], dict):
+        raise BadRequest(422, "body")
+    latest = time.time_ns() // 1000 + FARTHEST_AHEAD
+    for name in content.keys() - {"answers"}:
+        number = content[name]
+        if type(number) is not int or not 0 <= number < latest:
+            raise BadRequest(422, "revision")
+    if not content["revision"]:
+        raise BadRequest(422, "revision")
+    return Save(**content)
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from survey.models import Respondent, Response
-from survey.taking import retrying, views
+from survey.taking import retrying, turning
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -404,7 +404,7 @@ def test_a_database_that_is_away_is_a_later_not_an_error(
     def fail(**_):
         raise failure("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(views, "save_page", fail)
+    monkeypatch.setattr(turning, "save_page", fail)
     response = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5

@@ -24,7 +24,7 @@ from pymemcache.exceptions import MemcacheError
 from settings.backends import breaker_of
 from settings.celery import app as celery
 from settings.tests.helpers import TROUBLES, Helper, running
-from survey.taking import resuming, retrying, session, views
+from survey.taking import resuming, retrying, session, turning, views
 from survey.taking.published import SurveyNotFound, forget_published
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
@@ -128,7 +128,7 @@ def fail_over(monkeypatch):
     def save(**kwargs):
         raise read_only()
 
-    monkeypatch.setattr(views, "save_page", save)
+    monkeypatch.setattr(turning, "save_page", save)
     return closed
 
 

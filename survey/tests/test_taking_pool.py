@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from importlib import import_module
 from io import BytesIO
 
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_started
-from django.db import close_old_connections, connection
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+)
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from settings.plain_bodies import plain_bodies_only
 from settings.tests.test_stack import SECRETS, python
-from survey.models import Response
-from survey.taking import headers, resuming, session
+from survey.models import Administration, Respondent, Response
+from survey.taking import headers, resuming, session, wsgi
+from survey.taking.published import forget_published
 from survey.taking.wsgi import TakingApplication
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 
@@ -267,6 +276,137 @@ def test_whatever_is_sent_both_ways_answer_alike(ways, save, name):
         assert "content-security-policy" in answers["short"][1]
 
 
+@pytest.fixture
+def short(ways, monkeypatch):
+    """The short way, from which no way leads on to Django's."""
+    short = ways["short"]
+
+    def refuse(*args):
+        raise AssertionError("it went the long way")
+
+    monkeypatch.setattr(short, "django", refuse)
+    return short
+
+
+def test_an_ordinary_save_goes_the_short_way_to_its_end(short, save):
+    for _ in range(2):
+        assert reply_of(short, save.environ())[0] == "200 OK"
+
+
+def refused_as(maya, administration, reason):
+    people = Respondent.objects.filter(pk=maya.pk)
+    if reason == "withdrawn":
+        people.update(withdrawn_at=timezone.now())
+    if reason == "finished":
+        people.update(completed_at=timezone.now())
+    if reason == "reissued":
+        people.update(issue=maya.issue + 1)
+    if reason == "closed":
+        earlier = timezone.now() - timedelta(days=2)
+        Administration.objects.filter(pk=administration.pk).update(
+            opens_at=earlier, closes_at=earlier + timedelta(days=1)
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [("withdrawn", 409), ("finished", 409), ("closed", 409), ("reissued", 401)],
+)
+def test_a_refusal_costs_two_statements_and_no_detour(
+    ways, short, save, maya, administration, reason, status
+):
+    refused_as(maya, administration, reason)
+    with CaptureQueriesContext(connection) as queries:
+        answer = reply_of(short, save.environ())
+    assert len([one for one in queries if "django_session" not in one["sql"]]) == 2
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0].startswith(f"{status} ")
+    assert json.loads(answer[2]) == {"error": reason}
+    assert Response.objects.count() == 0
+
+
+def test_answers_that_break_a_rule_take_no_detour(ways, short, save):
+    save.body["answers"] = {**FIRST_PAGE, "mood": "no such option"}
+    answer = reply_of(short, save.environ())
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0].startswith("422 ")
+
+
+def failing(monkeypatch, error, *, lost: bool) -> list[int]:
+    """Counts how often a page is tried."""
+    tried = []
+
+    def fail(**_):
+        tried.append(1)
+        raise error("gone")
+
+    monkeypatch.setattr("survey.taking.turning.save_page", fail)
+    # The test's transaction needs its connection still.
+    monkeypatch.setattr("survey.taking.retrying._connection_was_lost", lambda: lost)
+    return tried
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+@pytest.mark.parametrize(("lost", "times"), [(True, 2), (False, 1)])
+def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
+    ways, short, save, monkeypatch, error, lost, times
+):
+    """A worker that waits for three timeouts in turn serves nobody else."""
+    tried = failing(monkeypatch, error, lost=lost)
+    answers = {}
+    for way, serve in (("short", short), ("long", ways["long"])):
+        tried.clear()
+        answers[way] = reply_of(serve, save.environ())
+        assert len(tried) == times
+        assert 1 <= int(answers[way][1].pop("retry-after")) <= 5
+    assert answers["short"] == answers["long"]
+    assert json.loads(answers["short"][2]) == {"error": "database"}
+
+
+def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
+    """The twin: what went wrong on the short way, met once more on the long one."""
+    tried = failing(monkeypatch, OperationalError, lost=False)
+    monkeypatch.setattr(wsgi, "done_or_later", lambda act: act())
+    assert reply_of(ways["short"], save.environ())[0].startswith("503 ")
+    assert len(tried) == 2
+
+
+def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
+    ways, short, save, monkeypatch
+):
+    def away(self):
+        raise ConnectionError
+
+    monkeypatch.setattr(short.sessions, "load", away)
+    answer = reply_of(short, save.environ())
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0] == "200 OK"
+
+
+def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways, save):
+    forget_published()
+    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert Response.objects.count() == 5
+
+
+def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
+    settings.ALLOWED_HOSTS = ["*"]
+    short = ways["short"]
+    for n in range(wsgi.MOST_FRONTS + 10):
+        save.headers["Host"] = f"school{n}.example"
+        save.headers["Origin"] = f"http://school{n}.example"
+        assert reply_of(short, save.environ())[0] == "200 OK"
+    assert len(short.fronts) == wsgi.MOST_FRONTS
+
+
+def test_a_name_that_is_not_ours_is_not_kept(ways, save):
+    save.headers["Host"] = "evil.example"
+    save.headers["Origin"] = "http://evil.example"
+    for _ in range(2):
+        assert reply_of(ways["short"], save.environ())[0].startswith("400 ")
+    assert not ways["short"].fronts
+
+
 def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):
     settings.SECURE_SSL_REDIRECT = True
     ways = {"long": WSGIHandler(), "short": TakingApplication()}
@@ -281,7 +421,7 @@ def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("survey.taking.views.check_page", fail)
+    monkeypatch.setattr("survey.taking.turning.check_page", fail)
     answers = {way: reply_of(ways[way], save.environ()) for way in ways}
     assert answers["short"] == answers["long"]
     assert answers["short"][0].startswith("500 ")

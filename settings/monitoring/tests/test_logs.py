@@ -85,7 +85,7 @@ def fail(inside, view, code, monkeypatch):
     breaks = {
         "login": "admit",
         "display": "taken_so_far",
-        "change_page": "save_page",
+        "change_page": "turn_page",
         "content": "published_survey",
         "complete": "finish",
     }
