@@ -84,7 +84,7 @@ class _Maker:
     def turns(self) -> Iterator[Turn]:
         for n in range(1, len(self.published.answerable) + 1):
             answers, state = self._answered(n)
-            if not state.page_visible(n):
+            if n not in state.visible_pages():
                 continue
             self.given |= self._texts(answers)
             yield Turn(n, answers, self._changed(n, answers))

@@ -116,13 +116,13 @@ class State:
     def required(self, name: str) -> bool:
         return self.holds(self.item(name), "required", False)
 
-    def page_visible(self, number: int) -> bool:
-        """Whether anything on page `number` (from 1) shows."""
-        return any(
-            self.relevant.get(name, False)
+    def visible_pages(self) -> set[int]:
+        """The numbers, from 1, of the pages on which anything shows."""
+        return {
+            item["page"]
             for name, item in self.definition["items"].items()
-            if item["page"] == number and item["kind"] not in UNSEEN
-        )
+            if item["kind"] not in UNSEEN and self.relevant.get(name, False)
+        }
 
     def choice_label(self, name: str, value: str) -> str:
         """The label in the state's language; several values are listed."""

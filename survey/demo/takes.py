@@ -62,7 +62,7 @@ def pages_of(person: Person, published: Published) -> list[tuple[int, dict[str, 
             given | {name: _text(wire) for name, wire in drawn.items() if wire},
             **_circumstances(person.language),
         )
-        if not state.page_visible(n):
+        if n not in state.visible_pages():
             continue
         answers = {
             name: wire if state.relevant[name] else None for name, wire in drawn.items()

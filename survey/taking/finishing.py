@@ -92,9 +92,7 @@ def review(
     seen = {"r": total, "n": rows, "who": taking.respondent_id}
     return Review(
         gaps=gaps,
-        pages=sum(
-            state.page_visible(n) for n in range(1, len(definition["pages"]) + 1)
-        ),
+        pages=len(state.visible_pages()),
         reviewed="" if gaps else signing.dumps(seen, salt=SALT),
     )
 

@@ -255,8 +255,8 @@ def test_two_rules_skip_an_item_and_a_page(surveys):
 
     assert not state(unkind="0").relevant["unkind_told"]
     assert state(unkind="1").relevant["unkind_told"]
-    assert not state(grade="7").page_visible(page)
-    assert state(grade="8").page_visible(page)
+    assert page not in state(grade="7").visible_pages()
+    assert page in state(grade="8").visible_pages()
 
 
 def test_the_demo_answers_alike_on_every_machine(data):

@@ -66,13 +66,12 @@ def outcome(state, vector):
         name: [option["value"] for option in state.offered(name)]
         for name in vector.get("offered", {})
     }
-    pages = range(1, 9)
     found = {
         "hidden": [name for name in DEFINITION["items"] if not state.relevant[name]],
         "problems": state.problems,
         "values": values,
         "offered": offered,
-        "pages": [number for number in pages if state.page_visible(number)],
+        "pages": sorted(state.visible_pages()),
     }
     return {key: found[key] for key in found if key in vector}
 
