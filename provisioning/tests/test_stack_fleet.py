@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from provisioning.installation.ansible_here import (
     ansible_environment,
     playbook,
 )
+from provisioning.installation.packages import program
 
 pytestmark = pytest.mark.once
 
@@ -115,6 +117,57 @@ def test_hosts_find_one_another_by_address_and_password(fleet):
     assert "trust" not in etc("db1/primary/pg_hba.conf").replace(
         "local all all trust", ""
     ).replace("local replication all trust", "")
+
+
+DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
+WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "callers"),
+    [
+        ("db1", "5432", DATABASES | WEB_AND_WORKER),
+        ("db3", "5432", DATABASES | WEB_AND_WORKER),
+        ("cache1", "11211", WEB_AND_WORKER),
+        ("cache1", "6379", WEB_AND_WORKER),
+        ("queue1", "5672", WEB_AND_WORKER),
+        ("queue1", "25672", {"10.0.0.31"}),
+    ],
+)
+def test_a_server_is_reached_by_its_callers_and_nobody_else(fleet, host, port, callers):
+    accepted, dropped = rules_of(fleet, host, port)
+    assert set(accepted) == callers
+    assert dropped
+
+
+def rules_of(fleet: Path, host: str, port: str) -> tuple[list[str], bool]:
+    """Who is let in at a port, before everybody else is not."""
+    accepted: list[str] = []
+    for line in (fleet / host / "etc/firewall/rules.nft").read_text().splitlines():
+        rule = re.fullmatch(
+            r" *(?:ip saddr {(.+)} )?tcp dport {(.+)} (accept|drop)", line
+        )
+        if rule is None or port not in rule[2].replace(" ", "").split(","):
+            continue
+        if rule[3] == "drop":
+            return accepted, True
+        accepted += rule[1].replace(" ", "").split(",")
+    return accepted, False
+
+
+def test_web_hosts_are_open_to_everybody(fleet):
+    assert "dport" not in (fleet / "web1/etc/firewall/rules.nft").read_text()
+
+
+@pytest.mark.skipif(not program("nft"), reason="nftables is not installed here")
+def test_the_rules_can_be_loaded(fleet):
+    for rules in fleet.glob("*/etc/firewall/rules.nft"):
+        # In a network of its own: not this machine's.
+        check = ["unshare", "--user", "--map-root-user", "--net", program("nft")]
+        done = subprocess.run(
+            [*check, "--check", "--file", rules], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
 
 
 def test_one_host_migrates_and_one_keeps_time(fleet):
