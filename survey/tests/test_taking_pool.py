@@ -23,9 +23,9 @@ from django.utils import timezone
 from settings.plain_bodies import plain_bodies_only
 from settings.tests.test_stack import SECRETS, python
 from survey.models import Administration, Respondent, Response
-from survey.taking import headers, resuming, session, wsgi
+from survey.taking import headers, resuming, session, short_way
 from survey.taking.published import forget_published
-from survey.taking.wsgi import TakingApplication
+from survey.taking.short_way import TakingApplication
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -366,7 +366,7 @@ def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
 def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
     """The twin: what went wrong on the short way, met once more on the long one."""
     tried = failing(monkeypatch, OperationalError, lost=False)
-    monkeypatch.setattr(wsgi, "done_or_later", lambda act: act())
+    monkeypatch.setattr(short_way, "done_or_later", lambda act: act())
     assert reply_of(ways["short"], save.environ())[0].startswith("503 ")
     assert len(tried) == 2
 
@@ -392,11 +392,11 @@ def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways
 def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
     settings.ALLOWED_HOSTS = ["*"]
     short = ways["short"]
-    for n in range(wsgi.MOST_FRONTS + 10):
+    for n in range(short_way.MOST_FRONTS + 10):
         save.headers["Host"] = f"school{n}.example"
         save.headers["Origin"] = f"http://school{n}.example"
         assert reply_of(short, save.environ())[0] == "200 OK"
-    assert len(short.fronts) == wsgi.MOST_FRONTS
+    assert len(short.fronts) == short_way.MOST_FRONTS
 
 
 def test_a_name_that_is_not_ours_is_not_kept(ways, save):
@@ -495,6 +495,11 @@ def test_both_pools_begin_with_it():
     for module in ("settings.wsgi", "survey.taking.wsgi"):
         entry = import_module(module).application
         assert entry.__qualname__ == plain_bodies_only(None).__qualname__
+
+
+def test_a_worker_can_load_it_before_anything_else():
+    taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.taking"}
+    assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
 
 
 class HungUp(BytesIO):
