@@ -81,7 +81,8 @@ def _run(only: str | None, chosen: Sequence[str]) -> int:
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             folder = stack.enter_context(private_servers())
-        # What reads no database is marked `once` and says nothing new here.
+        # What is marked `once` says nothing new here: it reads no database, or
+        # what it looks at is the same on any.
         second = _pytest(["-m", "not once", *chosen], servers=str(folder))
     return first if second == NO_TEST_CHOSEN else second
 

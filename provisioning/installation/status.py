@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.installation.home import Supervisor, addresses_of
+from provisioning.installation.workers import megabytes_of_all, workers_of
 
 
 def print_status(home: Path) -> int:
@@ -23,6 +24,9 @@ def print_status(home: Path) -> int:
     print(f"{'program':<18}{'state':<10}{'pid':>8}{'up':>12}{'MB':>8}")
     for name, state, pid, up, memory in rows:
         print(f"{name:<18}{state:<10}{pid:>8}{up:>12}{memory:>8.0f}")
+    print()
+    for pool in ("taking", "console"):
+        print(_pool(programs, pool))
     told = addresses_of(home)
     print(f"\n{_readiness(told['monitoring'])}\n\n{told['address']}")
     down = [
@@ -43,25 +47,19 @@ def _row(program: dict[str, Any]) -> tuple[str, str, int, str, float]:
         program["statename"].lower(),
         program["pid"],
         f"{hours}:{minutes:02}:{seconds:02}",
-        _memory_of(program["pid"]),
+        megabytes_of_all(program["pid"]),
     )
 
 
-def _memory_of(program: int) -> float:
-    """Megabytes of a program with its children, shared pages counted once."""
-    if not program:
-        return 0
-    total = 0
-    waiting = [program]
-    while waiting:
-        process = Path("/proc", str(waiting.pop()))
-        # One that ends meanwhile needs none.
-        with contextlib.suppress(OSError):
-            for children in process.glob("task/*/children"):
-                waiting += map(int, children.read_text().split())
-            rollup = (process / "smaps_rollup").read_text()
-            total += int(rollup.partition("Pss:")[2].split()[0])
-    return total / 1024
+def _pool(programs: list[dict[str, Any]], pool: str) -> str:
+    """Each of its workers is watched by this: it should stay where it is."""
+    found = sorted(workers_of(programs, pool).values())
+    if not found:
+        return f"{pool}: no workers"
+    return (
+        f"{pool}: {len(found)} workers of {found[0]:.0f} to {found[-1]:.0f} MB,"
+        f" {sum(found):.0f} MB together"
+    )
 
 
 def _readiness(monitoring: str) -> str:

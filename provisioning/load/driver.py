@@ -128,6 +128,8 @@ class Driver:
         else:
             tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
         engine.close()
+        # Another part may go on with whoever is in the middle of it.
+        self.room = crowd.still_here()
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
         return tally

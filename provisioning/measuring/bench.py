@@ -25,6 +25,15 @@ from provisioning.measuring.phases import (
     save_as_fast_as_possible,
     with_enough_people,
 )
+from provisioning.measuring.sheet import WORKER_MB
+from provisioning.measuring.soak import (
+    LONGEST_START,
+    MOST_GROWTH_MB,
+    people_for,
+    soak,
+    start_of_a_worker,
+    start_shortcomings,
+)
 from provisioning.measuring.stack import Stack, running_stack
 
 KEPT = ROOT / ".bench"
@@ -51,6 +60,8 @@ def main() -> int:
         held = _offer(stack, size, options.rate, result)
     elif options.growth:
         held = _growth(stack, size, int(options.growth * 1e6), result)
+    elif options.soak:
+        held = _soak(stack, size, options.soak, result)
     else:
         held = _capacity(stack, size, result)
     _keep(result, options)
@@ -95,6 +106,15 @@ def _arguments() -> argparse.Namespace:
         help="compare the empty partition with one that holds so many responses; says"
         " beforehand how large it is and how long it takes, and may be interrupted;"
         f" exit status 1 below {LEAST_WHEN_GROWN:.0%}% of the empty one's speed",
+    )
+    what.add_argument(
+        "--soak",
+        type=_number,
+        metavar="REQUESTS",
+        help="the mix until so many were answered, and the memory of each worker; ends"
+        " one worker beforehand, to time the start of the next; exit status 1 above"
+        f" {WORKER_MB} MB, where one grew by more than {MOST_GROWTH_MB:.0f} MB, or took"
+        f" longer than {LONGEST_START:.0f} s",
     )
     what.add_argument(
         "--quick", action="store_true", help="small and short: does everything work?"
@@ -231,6 +251,27 @@ def _growth(stack: Stack, size: Size, rows: int, result: dict[str, Any]) -> bool
     return ratio >= LEAST_WHEN_GROWN
 
 
+def _soak(stack: Stack, size: Size, requests: int, result: dict[str, Any]) -> bool:
+    size = with_enough_people(size, parts=len(size.connections))
+    needed = size.respondents + people_for(size, requests)
+    size = dataclasses.replace(size, respondents=needed)
+    start = start_of_a_worker(stack)
+    with rehearsing(stack, size, name=_name(size)) as rehearsal:
+        print("Page saves alone, to find the knee", flush=True)
+        together = find_knee(rehearsal, size)["together"]
+        print(
+            f"The mix, {together} at a time, until {requests:,} were answered;"
+            " MB of each taking worker (PSS)",
+            flush=True,
+        )
+        soaked = soak(rehearsal, size, requests, together)
+    soaked["start_seconds"] = round(start, 3)
+    soaked["shortcomings"] += start_shortcomings(start)
+    result["soak"] = soaked
+    _print_soak(soaked)
+    return not soaked["shortcomings"] and not soaked["failed"]
+
+
 def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
     """The figures that two revisions are compared by."""
     together = size.connections[-1]
@@ -282,6 +323,21 @@ def _print_capacity(result: dict[str, Any]) -> None:
     )
 
 
+def _print_soak(soaked: dict[str, Any]) -> None:
+    print(
+        f"{soaked['requests']:,} requests in {soaked['seconds']:,.0f} s,"
+        f" {soaked['failed']} failed; {soaked['compared']} workers were compared with"
+        f" themselves, {soaked['restarted']} had come in the place of one that ended"
+        " (max_requests)"
+    )
+    print(
+        f"{'; '.join(soaked['shortcomings']) or 'held'}: at most"
+        f" {soaked['most_mb']:.1f} MB (limit {WORKER_MB}), grew by"
+        f" {soaked['growth_mb']:.1f} MB (limit {MOST_GROWTH_MB:.0f}), a worker starts"
+        f" in {soaked['start_seconds']:.2f} s (limit {LONGEST_START:.0f})"
+    )
+
+
 def _print_views(views: dict[str, Any]) -> None:
     for view, at in views.items():
         if at:
@@ -303,7 +359,7 @@ def _keep(result: dict[str, Any], options: argparse.Namespace) -> None:
     kind = next(
         (
             one
-            for one in ("rate", "against", "growth", "quick")
+            for one in ("rate", "against", "growth", "soak", "quick")
             if getattr(options, one)
         ),
         "latest",

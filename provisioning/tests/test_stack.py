@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import http.client
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -23,8 +26,16 @@ import psutil
 import psycopg2
 import pytest
 
+from provisioning.checker.home import Home
+from provisioning.checker.processes import wait_until_gone
 from provisioning.installation.home import Supervisor
+from provisioning.installation.workers import workers_of
+from provisioning.load.respondent import SAVE
+from provisioning.measuring.sheet import WORKER_MB
+from provisioning.measuring.soak import LONGEST_START, start_of_a_worker
+from provisioning.measuring.stack import running_stack
 from provisioning.tests.conftest import copied, equipped, run
+from survey.tests.workbooks import form
 
 pytestmark = pytest.mark.once
 
@@ -108,15 +119,20 @@ def stack() -> Iterator[Stack]:
         shutil.rmtree(folder)
 
 
+# Of a rehearsal.
+STATEMENTS = {"p1_q1": "1", "p1_q2": "2"}
+
+
 class Person:
     """A browser whose person typed a code."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, code: str = "") -> None:
         self.stack = stack
         self.origin = f"http://127.0.0.1:{stack.port}"
         self.cookies: dict[str, str] = {}
         token = self.json("GET", "/")["csrf"]
-        form = urlencode({"code": next(stack.codes), "csrfmiddlewaretoken": token})
+        code = code or next(stack.codes)
+        form = urlencode({"code": code, "csrfmiddlewaretoken": token})
         self.json("POST", "/", form, kind="application/x-www-form-urlencoded")
         self.take = self.json("GET", "/take/")
         self.revision = self.take["revision"]
@@ -145,9 +161,8 @@ class Person:
         assert status == 200, content
         return json.loads(content)
 
-    def save(self) -> int:
+    def save(self, answers: Mapping[str, str] = STATEMENTS) -> int:
         self.revision += 1
-        answers = {"p1_q1": "1", "p1_q2": "2"}
         body = json.dumps({"revision": self.revision, "answers": answers})
         status, _, content = self.ask("POST", "/take/pages/1/", body)
         if status == 200:
@@ -309,6 +324,185 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
     )
 
 
+# Answers and logs ---------------------------------------------------------
+
+WORDS = {f"words{n}": "" for n in range(5)}
+OF_WORDS = """administration_id =
+    (SELECT id FROM survey_administration WHERE name = 'words')"""
+RESPONDENT = f"SELECT 1 FROM survey_respondent WHERE {OF_WORDS}"
+ANSWER = f"""SELECT 1 FROM survey_response WHERE {OF_WORDS} AND item_id =
+    (SELECT item_id FROM survey_response WHERE {OF_WORDS}
+     ORDER BY item_id LIMIT 1 OFFSET %d)"""
+WAITING = """SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE NOT granted AND usename = 'taking'"""
+
+
+@pytest.fixture(scope="module")
+def writer(stack: Stack) -> Person:
+    """Somebody who was asked for words, not for numbers."""
+    folder = stack.home.parent
+    book, roster, codes = folder / "words.xlsx", folder / "pupil.csv", folder / "codes"
+    questions = [["text", name, name] for name in WORDS]
+    book.write_bytes(
+        form(
+            [["type", "name", "label"], ["begin group", "all", "All", "field-list"]]
+            + [*questions, ["end group"]],
+            settings=[["form_id", "version"], ["words", "1"]],
+        )
+    )
+    roster.write_text("district,school,student id\nriverside,lincoln,1\n")
+    window = ["--opens=2020-01-01T00:00", "--closes=2099-01-01T00:00"]
+    for words in (
+        ["import_survey", str(book)],
+        ["publish_survey", "words"],
+        ["open_administration", "words", "--survey=words", "--role=student", *window],
+        ["import_roster", str(roster), "--administration=words"],
+        ["access_codes", "--administration=words", f"--output={codes}"],
+    ):
+        stack.command("manage", *words)
+    [card] = csv.DictReader(codes.read_text().splitlines())
+    writer = Person(stack, card["code"])
+    assert writer.save(WORDS) == 200
+    return writer
+
+
+class Words:
+    """The writer's rows in the database, and what waits for them."""
+
+    def __init__(self, stack: Stack, writer: Person) -> None:
+        self.home = Home(stack.home)
+        self.writer = writer
+
+    @contextmanager
+    def locked(self, *statements: str) -> Iterator[list[Any]]:
+        """A connection for each, so that they can let go one by one."""
+        with ExitStack() as opened:
+            connections = [
+                opened.enter_context(closing(self.home.connect())) for _ in statements
+            ]
+            for connection, statement in zip(connections, statements, strict=True):
+                connection.autocommit = False
+                connection.cursor().execute(
+                    f"SET LOCAL lock_timeout = '5s'; {statement} FOR UPDATE"
+                )
+            yield connections
+
+    @contextmanager
+    def waiting(self, marker: str) -> Iterator[int]:
+        """The process of PostgreSQL that saves the marker, and can't."""
+        with self.locked(RESPONDENT):
+            saving = threading.Thread(target=self.save, args=[marker])
+            saving.start()
+            until(lambda: self.home.ask(WAITING), seconds=0.9)
+            pid = self.home.ask(WAITING)
+            yield pid
+            assert wait_until_gone([pid])
+        saving.join()
+
+    def save(self, marker: str) -> int:
+        return self.writer.save({name: f"{marker} {name}" for name in WORDS})
+
+
+def wait_for_a_lock(words: Words, marker: str) -> None:
+    with words.locked(RESPONDENT):
+        assert words.save(marker) == 503
+
+
+def wait_for_many_locks(words: Words, marker: str) -> None:
+    """Never long for one of them, and so until the statement has to end."""
+    answers = [ANSWER % n for n in range(len(WORDS))]
+    with words.locked(RESPONDENT, *answers) as locks:
+        timers = [
+            threading.Timer(0.7 * n, one.rollback) for n, one in enumerate(locks, 1)
+        ]
+        for timer in timers:
+            timer.start()
+        assert words.save(marker) == 503
+        for timer in timers:
+            timer.join()
+
+
+def be_terminated(words: Words, marker: str) -> None:
+    with words.waiting(marker) as pid:
+        words.home.ask(f"SELECT pg_terminate_backend({pid})")
+
+
+def be_killed(words: Words, marker: str) -> None:
+    """PostgreSQL ends every other one too, and says what this one was at."""
+    with words.waiting(marker) as pid:
+        words.home.signal([pid], signal.SIGKILL)
+
+
+# What goes wrong while a page is saved -> what PostgreSQL says of it.
+MISHAPS: dict[Callable[[Words, str], None], bytes] = {
+    wait_for_a_lock: b"canceling statement due to lock timeout",
+    wait_for_many_locks: b"canceling statement due to statement timeout",
+    be_terminated: b"terminating connection due to administrator command",
+    be_killed: b"was terminated by signal 9",
+}
+
+
+def logged(stack: Stack) -> bytes:
+    """Every server's, the application's, and all of PostgreSQL's."""
+    files = [path for path in (stack.home / "log").rglob("*") if path.is_file()]
+    assert {"nginx-access.log", "taking_0.log", "primary.log"} <= {
+        path.name for path in files
+    }
+    return b"\n".join(path.read_bytes() for path in files)
+
+
+def marker_of(stack: Stack, words: Words, mishap: Callable, said: bytes) -> str:
+    """In the writer's answers, and in the save that the mishap befell."""
+    before = logged(stack).count(said)
+    marker = f"marker-{secrets.token_hex(8)}"
+    mishap(words, marker)
+    until(lambda: words.save(marker) == 200)
+    # There was something to leak, and it happened.
+    until(lambda: logged(stack).count(said) > before)
+    stored = f"SELECT count(*) FROM survey_response WHERE value LIKE '{marker}%'"
+    assert words.home.ask(stored) == len(WORDS)
+    return marker
+
+
+def leaking_mishaps(stack: Stack, writer: Person) -> set[str]:
+    """Which of them brought an answer into a log."""
+    words = Words(stack, writer)
+    markers = {
+        mishap.__name__: marker_of(stack, words, mishap, said)
+        for mishap, said in MISHAPS.items()
+    }
+    words.home.close()
+    # nginx writes every second.
+    time.sleep(1.5)
+    written = logged(stack)
+    return {name for name, marker in markers.items() if marker.encode() in written}
+
+
+@pytest.fixture
+def talkative(stack: Stack) -> Iterator[None]:
+    """The role's sessions without what keeps answers out of PostgreSQL's logs."""
+    home = Home(stack.home)
+    anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+    for setting in ("log_min_error_statement", "track_activities"):
+        home.ask(f"ALTER ROLE taking RESET {setting}")
+    home.ask(f"{anew}'taking'")
+    yield
+    psql = ["psql", f"--host={home.run}", "--username=postgres", "--dbname=postgres"]
+    roles = home.etc / "primary" / "roles.sql"
+    subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
+    home.ask(f"{anew}'taking'")
+    home.close()
+
+
+def test_answers_reach_no_log_whatever_happens_to_a_save(stack, writer):
+    assert leaking_mishaps(stack, writer) == set()
+
+
+def test_answers_would_reach_a_log_without_the_roles_settings(stack, writer, talkative):
+    """The twin."""
+    assert leaking_mishaps(stack, writer) == {mishap.__name__ for mishap in MISHAPS}
+
+
 def test_timeouts_are_nested(stack):
     """Whoever waits, waits longer than whoever he waits for."""
 
@@ -338,6 +532,41 @@ def test_timeouts_are_nested(stack):
     graceful = written("taking/gunicorn.py", "^graceful_timeout = (.+)")
     stops = written("taking/supervisor.ini", "^stopwaitsecs = (.+)")
     assert timeouts["statement"] + timeouts["pgbouncer"] < graceful < stops
+
+
+# What is measured ---------------------------------------------------------
+
+
+def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
+    done = run(stack.checkout, "bench", "--quick", f"--home={stack.home}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result) == {
+        *("machine", "size", "limits", "saves", "mix", "views", "failed", "non_2xx"),
+        *("saves_per_s", "mix_per_s", "cpu_us_per_save", "cpu_us_per_request"),
+        *("statements_per_save", "commits_per_fsync"),
+    }
+    assert (result["failed"], result["non_2xx"]) == (0, {})
+    # One that looks after the stack may fall into the same second.
+    assert result["statements_per_save"] == pytest.approx(1.0, abs=0.005)
+    assert result["saves"]["inserted_share"] == 1.0
+    limits = result["limits"]
+    assert set(limits) == {
+        *("statement_direct_per_s", "statement_by_pgbouncer_per_s"),
+        *("empty_view_per_s", "nginx_cache_per_s"),
+    }
+    assert min(limits.values()) > 0
+    assert result["views"][SAVE]["count"] > 0
+
+
+def test_a_worker_is_small_and_starts_at_once(stack):
+    assert re.search("taking: 8 workers of ", stack.command("status"))
+    measured = running_stack(home=stack.home)
+    before = workers_of(stack.supervisor.programs(), "taking")
+    assert max(before.values()) < WORKER_MB
+    assert 0 < start_of_a_worker(measured) < LONGEST_START
+    after = workers_of(stack.supervisor.programs(), "taking")
+    assert len(set(before) - set(after)) == len(set(after) - set(before)) == 1
 
 
 def test_up_again_changes_nothing(stack):

@@ -10,6 +10,8 @@ from gunicorn.util import close_graceful
 
 from settings.workers import PromptSocket, _prompt
 
+pytestmark = pytest.mark.once
+
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000
 
 

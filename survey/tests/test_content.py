@@ -14,6 +14,8 @@ from django.test.signals import template_rendered
 from survey.taking import content, messages
 from survey.taking.content import outline, render_page
 
+pytestmark = pytest.mark.once
+
 AGREE = ["Strongly disagree", "Disagree", "Agree", "Strongly agree"]
 ACUERDO = ["Muy en desacuerdo", "En desacuerdo", "De acuerdo", "Muy de acuerdo"]
 GAADI = ["أعارض بشدة", "أعارض", "أوافق", "أوافق بشدة"]

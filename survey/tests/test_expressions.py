@@ -31,6 +31,8 @@ from survey.expressions import (
 )
 from survey.patterns import PatternError, matches, portable
 
+pytestmark = pytest.mark.once
+
 VECTORS = json.loads(
     Path(__file__).with_name("expression_vectors.json").read_text(encoding="utf-8")
 )

@@ -29,6 +29,8 @@ from survey.tests.test_expressions import (
 from survey.tests.test_rules import DEFINITION, clock_of, expected
 from survey.tests.test_rules import VECTORS as RULES_VECTORS
 
+pytestmark = pytest.mark.once
+
 EVALUATE = """async (batch) => {
   const { evaluate } = await import("/js/expressions.js");
   const choiceLabel = (name, value) => `[${name}=${value}]`;

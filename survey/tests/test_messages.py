@@ -12,6 +12,8 @@ from django.utils import timezone
 from survey.taking import messages
 from survey.templatetags import respondent_words
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 PLACE = re.compile(r"\{\w+\}")
 LANGUAGES = sorted(messages.MESSAGES)

@@ -18,6 +18,8 @@ from survey.rules import (
     state_of,
 )
 
+pytestmark = pytest.mark.once
+
 VECTORS = json.loads(
     Path(__file__).with_name("rules_vectors.json").read_text(encoding="utf-8")
 )

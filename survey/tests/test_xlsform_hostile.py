@@ -28,6 +28,8 @@ from survey.xlsform import archive, read_xlsform, workbook
 from survey.xlsform.archive import MIB, safe_archive
 from survey.xlsform.problems import FileRefused
 
+pytestmark = pytest.mark.once
+
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 SHEET = "xl/worksheets/sheet1.xml"
 LAUGHS = (

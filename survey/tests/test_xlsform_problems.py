@@ -20,6 +20,8 @@ from survey.tests.workbooks import (
 from survey.xlsform import read_xlsform
 from survey.xlsform.problems import MOST_TOLD
 
+pytestmark = pytest.mark.once
+
 DEMO = Path(__file__).parents[1] / "demo"
 HEAD = ["type", "name", "label"]
 

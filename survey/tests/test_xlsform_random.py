@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -15,6 +16,8 @@ from survey.rules import evaluation_order, local_rules
 from survey.tests.test_import_survey import CHOICES, KEYS, SETTINGS, SURVEY, climate
 from survey.tests.workbooks import as_excel_writes_it, draft_items, saved
 from survey.xlsform import Reading, read_xlsform
+
+pytestmark = pytest.mark.once
 
 WHOLE = {
     "survey": [

@@ -14,7 +14,9 @@ from survey.models import Respondent
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# What a tab does with a reply does not depend on the database; what the reply
+# is may, and the tests of saving hold both databases to one contract.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 SAVES = "**/take/pages/**"
 HIDE = """() => {

@@ -14,7 +14,8 @@ from survey.tests.browser.test_tab import (
     is_on,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# As in test_tab; the journeys run on both databases.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 TYPED = "By scooter and then the blue bus with my sister"
 
