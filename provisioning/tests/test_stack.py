@@ -35,6 +35,8 @@ from provisioning.measuring.sheet import WORKER_MB
 from provisioning.measuring.soak import LONGEST_START, start_of_a_worker
 from provisioning.measuring.stack import running_stack
 from provisioning.tests.conftest import copied, equipped, run
+from survey.taking.prepared import statements
+from survey.taking.saving import _postgresql_text, _types
 from survey.tests.workbooks import form
 
 pytestmark = pytest.mark.once
@@ -322,6 +324,31 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
         "InsufficientPrivilege",
         "ReadOnlySqlTransaction",
     )
+
+
+def plan_of_a_save(stack, *settings: str) -> str:
+    """The plan that a connection keeps for everybody."""
+    prepare, execute = statements(_postgresql_text(5), _types(5))
+    values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
+    place = {"host": str(stack.home / "run"), "port": 6432}
+    with (
+        closing(psycopg2.connect(dbname="taking", user="taking", **place)) as taking,
+        taking.cursor() as cursor,
+    ):
+        for setting in ("plan_cache_mode = force_generic_plan", *settings):
+            cursor.execute(f"SET LOCAL {setting}")
+        name = prepare.split()[1]
+        cursor.execute(prepare.replace(name, "planned"))
+        cursor.execute("EXPLAIN " + execute.replace(name, "planned") % tuple(values))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE planned")
+        return plan
+
+
+def test_a_plan_made_while_tables_are_small_reads_no_table_whole(stack):
+    assert "Seq Scan" not in plan_of_a_save(stack)
+    # The twin.
+    assert "Seq Scan" in plan_of_a_save(stack, "enable_seqscan = on")
 
 
 # Answers and logs ---------------------------------------------------------

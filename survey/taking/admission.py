@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from survey.models import Respondent
 from survey.rosters.codes import digests, normalise
-from survey.taking.prepared import execute
 from survey.taking.saving import GRACE, moment
 
 
@@ -95,7 +94,7 @@ def admit(typed: str) -> Admitted:
 def _person(digests: Sequence[bytes]) -> _Person | None:
     text = PERSON.format(places=", ".join(["%s"] * len(digests)))
     with connection.cursor() as cursor:
-        execute(cursor, text, ("bytea",) * len(digests), digests)
+        cursor.execute(text, digests)
         row = cursor.fetchone()
     if row is None:
         return None

@@ -18,7 +18,6 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.rules import state_of
-from survey.taking.prepared import execute
 from survey.taking.published import Published
 from survey.taking.saving import GRACE
 from survey.taking.session import Taking
@@ -38,9 +37,6 @@ WHERE a.id = r.administration_id
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
-
-# A sum of bigints is numeric.
-TYPES = ("bigint",) * 3 + ("numeric", "bigint") + ("bigint",) * 2
 
 SQLITE = """
 UPDATE survey_respondent AS r
@@ -149,7 +145,7 @@ def finish(taking: Taking, reviewed: str) -> bool:
         return False
     text, parameters = _statement(taking, seen["r"], seen["n"])
     with connection.cursor() as cursor:
-        execute(cursor, text, TYPES, parameters)
+        cursor.execute(text, parameters)
         return cursor.rowcount == 1
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
-from survey.taking.prepared import execute
 from survey.taking.published import Published
 from survey.taking.saving import GRACE, moment
 from survey.taking.session import Taking
@@ -57,10 +56,8 @@ class NoLongerTaking(Exception):
 def taken_so_far(taking: Taking, published: Published) -> Taken:
     """1 statement on the primary. Raises NoLongerTaking."""
     with connection.cursor() as cursor:
-        execute(
-            cursor,
+        cursor.execute(
             TAKEN.format(clock=CLOCK[connection.vendor]),
-            ("bigint",) * 3,
             [taking.administration_id, taking.respondent_id, taking.administration_id],
         )
         found = cursor.fetchall()
