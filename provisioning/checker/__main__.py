@@ -23,7 +23,7 @@ from provisioning.checker.crowds import rehearse
 from provisioning.checker.faults import FAULTS, QUICK, Site, drawn
 from provisioning.checker.home import Home
 from provisioning.checker.losing import Losing
-from provisioning.checker.overload import Overload
+from provisioning.checker.overload import RESPONDENTS, Overload
 from provisioning.checker.report import Report
 from provisioning.checker.run import Orders, Run
 from provisioning.checker.wall import MARK, Wall
@@ -36,7 +36,6 @@ from provisioning.commands import (
     step,
 )
 from provisioning.load.real_people import refuse_real_people
-from provisioning.load.target import target_of
 
 
 def main() -> int:
@@ -80,13 +79,16 @@ def _break(
 
 
 def _overload(home: Home, folder: Path, seed: int) -> int:
-    rehearsal = rehearse(home, folder, respondents=2000)
-    found = Overload(target_of(home.address), rehearsal, seed).run()
-    shortcomings = found.shortcomings()
+    rehearsal = rehearse(home, folder, respondents=RESPONDENTS)
+    found = Overload(home, rehearsal, seed).run()
+    shortcomings, void = found.shortcomings(), found.why_void()
     for shortcoming in shortcomings:
         print(f"Not as required: {shortcoming}")
-    print("NOT as required" if shortcomings else "Every requirement holds")
+    verdict = "NOT as required" if shortcomings else "Every requirement holds"
+    print(f"Void: {void}" if void else verdict)
     print(json.dumps({"seed": seed, **found.described(), "missed": shortcomings}))
+    if void:
+        return 2
     return 1 if shortcomings else 0
 
 

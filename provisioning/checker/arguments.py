@@ -115,9 +115,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--overload",
         action="store_true",
-        help="instead of faults, offer 1, 2, 5 and 10 times the saves it can take:"
-        " 90 %% of the best goodput have to stay, the rest is told when to come"
-        " again, and within a minute all is as before",
+        help="instead of faults, 1, 2, 5 and 10 times the people it can serve, who"
+        " come again as their browsers do: 90 %% of the best goodput of saves have"
+        " to stay, starts are shed before resumes and these before saves, everybody"
+        " can finish, and a minute after the burst all is as before; void if other"
+        " programs took part of the processor",
     )
     parser.add_argument(
         "--controls-only", action="store_true", help="the negative controls alone"

@@ -51,11 +51,12 @@ def read_receipt(exchange: Exchange, revision: int) -> Receipt:
         return Receipt(REJECTED, "halt", said, error=error)
     if error and 400 <= reply.status < 500 and reply.status not in (408, 425, 429):
         return Receipt(REJECTED, "refused", said)
-    return Receipt(UNKNOWN, "retry", said, after=_after(reply))
+    return Receipt(UNKNOWN, "retry", said, after=seconds_asked(reply))
 
 
-def _after(reply: Reply) -> float:
-    value = reply.header(b"retry-after") or b""
+def seconds_asked(reply: Reply | None) -> float:
+    """How long to wait before coming again; 0 where nothing was said."""
+    value = (reply.header(b"retry-after") if reply else None) or b""
     return float(value) if value.isdigit() else 0.0
 
 
@@ -84,8 +85,10 @@ class Browser:
     def get(self, path: str, *, accept: str = "application/json") -> bytes:
         return self._request("GET", path, {"Accept": accept})
 
-    def post(self, path: str, body: bytes, kind: str) -> bytes:
-        headers = {"Content-Type": kind, "Origin": self.target.origin}
+    def post(
+        self, path: str, body: bytes, kind: str, *, accept: str = "application/json"
+    ) -> bytes:
+        headers = {"Content-Type": kind, "Origin": self.target.origin, "Accept": accept}
         if self.tag:
             headers["X-Groundswell-Respondent"] = self.tag
         return self._request("POST", path, headers, body)
@@ -106,8 +109,6 @@ class Browser:
     ) -> bytes:
         lines = [f"{method} {path} HTTP/1.1", f"Host: {self.target.host}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if "Accept" not in headers:
-            lines.append("Accept: application/json")
         if self.cookies:
             cookies = "; ".join(f"{name}={it}" for name, it in self.cookies.items())
             lines.append(f"Cookie: {cookies}")

@@ -202,6 +202,10 @@ class Engine:
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         self.at(clock() + seconds, act)
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._unanswered
+
     def stop(self) -> None:
         """`run` returns; what is unanswered stays so."""
         self._stopped = True

@@ -7,7 +7,9 @@ import http.client
 import json
 import os
 import re
+import resource
 import secrets
+import selectors
 import shutil
 import signal
 import socket
@@ -180,6 +182,82 @@ def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
     until(lambda: stack.ask("GET", "/")[0] == 200)
 
 
+class Queue:
+    """A pool stands still, and whoever asks waits for it."""
+
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.stack = stack
+        self.waiting: list[socket.socket] = []
+        pids = stack.pids().items()
+        masters = [pid for program, pid in pids if program.startswith(f"{name}:")]
+        self.pool = [psutil.Process(pid) for pid in masters]
+        self.pool += [one for master in self.pool for one in master.children()]
+        for process in self.pool:
+            process.suspend()
+
+    def move(self) -> None:
+        for process in self.pool:
+            process.resume()
+
+    def join(
+        self, count: int, method: str, path: str, accept: str = "text/html"
+    ) -> list[bytes]:
+        """So many more ask; the replies of those who need not wait."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
+        asked = []
+        for _ in range(count):
+            one = socket.create_connection(("127.0.0.1", self.stack.port))
+            one.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
+            asked.append(one)
+        self.waiting += asked
+        return self.replies(asked, seconds=0.4)
+
+    def replies(self, asked: list[socket.socket], seconds: float) -> list[bytes]:
+        with selectors.DefaultSelector() as selector:
+            for one in asked:
+                selector.register(one, selectors.EVENT_READ)
+            found = []
+            while selector.get_map() and (ready := selector.select(seconds)):
+                for key, _ in ready:
+                    selector.unregister(key.fileobj)
+                    found.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
+            return found
+
+    def disperse(self) -> None:
+        self.move()
+        for one in self.waiting:
+            one.close()
+
+
+@pytest.fixture
+def queue(stack: Stack) -> Iterator[Queue]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    queue = Queue(stack, "taking")
+    yield queue
+    queue.disperse()
+    until(lambda: stack.ask("GET", "/")[0] == 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.fixture
+def boundless(stack: Stack) -> Iterator[None]:
+    """No class has a bound, only the queue."""
+    path = stack.home / "etc" / "nginx" / "nginx.conf"
+    bounded = path.read_text()
+    use(stack, re.sub("max_conns=[0-9]+", "max_conns=0", bounded))
+    yield
+    use(stack, bounded)
+
+
+def use(stack: Stack, configuration: str) -> None:
+    (stack.home / "etc" / "nginx" / "nginx.conf").write_text(configuration)
+    nginx = psutil.Process(stack.pids()["nginx:nginx"])
+    before = set(nginx.children())
+    nginx.send_signal(signal.SIGHUP)
+    until(lambda: not before & set(nginx.children()))
+
+
 def until(happens: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while True:
@@ -242,6 +320,72 @@ def test_whoever_cant_be_served_is_told_to_come_again(stack, without_taking):
     assert 1 <= int(headers["Retry-After"]) <= 5
     # The other pool has its own workers.
     assert stack.ask("GET", "/healthz")[0] == 200
+
+
+def test_a_crowd_is_shed_from_the_door_inwards(stack, queue):
+    """Each class fills up to its bound; whoever finishes finds room at the end."""
+    written = (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
+    bounds = {
+        name: int(bound)
+        for name, bound in re.findall(r"zone (\w+) 64k;[^}]+max_conns=(\d+)", written)
+    }
+    assert bounds["starts"] < bounds["resumes"] < bounds["saves"]
+
+    at_the_door = queue.join(bounds["starts"] + 3, "GET", "/")
+    assert len(at_the_door) == 3
+    for reply in at_the_door:
+        assert reply.startswith(b"HTTP/1.1 503")
+        assert b"You are in line" in reply
+        assert re.search(rb"\r\nRefresh: (\d+)\r\n", reply)
+    with_a_code = queue.join(1, "POST", "/")
+    assert b"Your code was not read yet" in with_a_code[0]
+    assert b"\r\nRefresh:" not in with_a_code[0]
+
+    # A tab that is open asks for the code again: its person is inside.
+    assert queue.join(1, "GET", "/", "application/json") == []
+    inside = queue.join(bounds["resumes"] + 2, "GET", "/take/?language=es")
+    assert len(inside) == 3
+    for reply in inside:
+        assert b"Your answers are safe" in reply
+        assert b"in line" not in reply
+        assert re.search(rb"\r\nRetry-After: (\d+)\r\nRefresh: \1\r\n", reply)
+
+    saves = queue.join(
+        bounds["saves"] + 3, "POST", "/take/pages/1/", "application/json"
+    )
+    assert len(saves) == 3
+    for reply in saves:
+        assert reply.endswith(b'\r\n\r\n{"error":"overloaded"}')
+        assert b"\r\nRetry-After: " in reply
+    assert queue.join(50, "GET", "/take/complete/") == []
+    queue.move()
+    finishes = queue.replies(queue.waiting[-50:], seconds=10)
+    assert {reply[:12] for reply in finishes} == {b"HTTP/1.1 302"}
+
+    log = (stack.home / "log" / "nginx-error.log").read_text()
+    assert "no live upstreams" not in log
+    access = stack.home / "log" / "nginx-access.log"
+    until(lambda: access.read_text().count('"full":"saves"') == 3)
+
+
+def test_without_bounds_a_finish_would_wait_behind_starts(stack, boundless, queue):
+    pool = (stack.home / "etc" / "taking" / "gunicorn.py").read_text()
+    backlog = int(re.findall("^backlog = ([0-9]+)", pool, re.MULTILINE)[0])
+    assert queue.join(backlog + 20, "GET", "/")
+    (reply,) = queue.join(1, "GET", "/take/complete/")
+    assert reply.startswith(b"HTTP/1.1 503")
+    assert b"Your answers are safe" in reply
+
+
+def test_the_consoles_queue_is_bounded_too(stack):
+    queue = Queue(stack, "console")
+    try:
+        (refused,) = queue.join(65, "GET", "/engineers/")
+    finally:
+        queue.disperse()
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert b"\r\nRetry-After: " in refused
+    assert b"in line" not in refused
 
 
 def test_one_session_is_held_back_and_nobody_else(stack):

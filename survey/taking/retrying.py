@@ -89,15 +89,29 @@ def come_again(request: HttpRequest, key: str) -> HttpResponse:
     response = (
         JsonResponse({"error": key}, status=503)
         if is_program
-        else render(request, "503.html", status=503)
+        else render(request, _page(request), status=503)
     )
     response["Retry-After"] = seconds_later()
+    # A page comes again by itself, except with a form that would be empty.
+    if not is_program and not _is_code(request):
+        response["Refresh"] = response["Retry-After"]
     return response
 
 
 def seconds_later() -> str:
     # Spread, so that a school does not come back in the same second.
     return str(random.randint(1, 5))  # noqa: S311
+
+
+def _page(request: HttpRequest) -> str:
+    """As roles/web has nginx choose it: nobody who is inside stands in line."""
+    if _is_code(request):
+        return "503_code.html"
+    return "503.html" if request.path == "/" else "503_inside.html"
+
+
+def _is_code(request: HttpRequest) -> bool:
+    return request.path == "/" and request.method == "POST"
 
 
 def _connection_was_lost() -> bool:

@@ -172,7 +172,12 @@ def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
     page = browser.save(1, FIRST_PAGE, base)
     for reply in (shell, page):
         assert (reply.status_code, reply.json()) == (503, {"error": "survey"})
-    assert browser.get("/take/complete/").status_code == 503
+    review = browser.get("/take/complete/")
+    assert review.status_code == 503
+    # Nobody who is inside is told of a line; the page comes again by itself.
+    assert b"Your answers are safe" in review.content
+    assert b"in line" not in review.content
+    assert review["Refresh"] == review["Retry-After"]
     assert browser.get(content).status_code == 404
 
 

@@ -141,6 +141,9 @@ def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5
     assert b"database" not in response.content
+    # The form would come again without the code.
+    assert b"Your code was not read yet" in response.content
+    assert "Refresh" not in response
 
 
 def test_the_language_of_the_roster_wins_over_the_login_pages(browser, maya, noor):
