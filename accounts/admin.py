@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.http import HttpRequest
 
-from accounts.models import District, School, User
+from accounts.models import AuditEntry, District, Membership, School, User
 
 admin.site.unregister(Group)
 admin.site.site_header = admin.site.site_title = "Groundswell for engineers"
@@ -39,3 +40,36 @@ class SchoolAdmin(admin.ModelAdmin):
     list_filter = ("district",)
     list_select_related = ("district",)
     search_fields = ("name", "code")
+
+
+class ReadOnly(admin.ModelAdmin):
+    """To look at: what changes it has rules of its own."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: object | None = None
+    ) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: object | None = None
+    ) -> bool:
+        return False
+
+
+@admin.register(Membership)
+class MembershipAdmin(ReadOnly):
+    list_display = ("user", "role", "district", "school", "began_at", "ended_at")
+    list_filter = ("role",)
+    list_select_related = ("user", "district", "school")
+    search_fields = ("user__email",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    list_display = ("at", "by", "action", "kind", "subject", "address")
+    list_filter = ("action",)
+    search_fields = ("by", "subject")
+    date_hierarchy = "at"

@@ -30,6 +30,8 @@ def test_every_list_for_engineers_opens(client, engineer):
         f"accounts/user/{engineer.pk}/change/",
         "accounts/district/",
         "accounts/school/",
+        "accounts/membership/",
+        "accounts/auditentry/",
         "survey/wave/",
         "survey/administration/",
         "survey/publishedsurvey/",

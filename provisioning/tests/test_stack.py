@@ -461,6 +461,11 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
     ):
         assert tried("taking", statement) == "InsufficientPrivilege", statement
         assert tried("console", statement) == "done", statement
+    for statement in (
+        "UPDATE accounts_auditentry SET action = ''",
+        "DELETE FROM accounts_auditentry",
+    ):
+        assert tried("console", statement) == "InsufficientPrivilege", statement
     assert tried("reports", "SELECT * FROM survey_response LIMIT 1") == "done"
     assert tried("reports", "SELECT * FROM survey_identity") == "InsufficientPrivilege"
     delete = "DELETE FROM survey_response WHERE respondent_id = -1"

@@ -1,0 +1,65 @@
+"""What is written down of every change, and of every look at identities.
+
+In the transaction of what it is about: either both are there, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from accounts.models import AuditEntry, District, School, User
+from accounts.permissions import Capability, Permissions
+
+
+def record(
+    action: str,
+    *,
+    by: User | str,
+    request: HttpRequest | None = None,
+    subject: Model | None = None,
+    school: School | None = None,
+    district: District | None = None,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """`action` is a verb and what it is done to: "import roster".
+
+    `by` is a user, or the name of a command. `school` or `district` is whose
+    administrators may read it; with neither it is the state's. An answer or an
+    access code has no place in `before` and `after`, an identity neither.
+    """
+    user = by if isinstance(by, User) else None
+    place = school.district_id if school else district.pk if district else None
+    return AuditEntry.objects.create(
+        user_id=user.pk if user else None,
+        by=user.email if user else str(by),
+        address=address_of(request) if request else "",
+        action=action,
+        kind=subject._meta.label_lower if subject else "",
+        subject_id=subject.pk if subject else None,
+        subject=str(subject)[:254] if subject else "",
+        district_id=place,
+        school_id=school.pk if school else None,
+        before=dict(before or {}),
+        after=dict(after or {}),
+    )
+
+
+def address_of(request: HttpRequest) -> str:
+    """As nginx saw it: it replaces what the browser sent of this header.
+
+    A worker behind a unix socket has no address of its own to go by.
+    """
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    return (forwarded or request.META.get("REMOTE_ADDR", "")).strip()[:45]
+
+
+def entries_for(permissions: Permissions) -> QuerySet[AuditEntry]:
+    """Those of the districts that somebody administers, newest first."""
+    places = permissions.places(Capability.SEE_AUDIT)
+    if places.state:
+        return AuditEntry.objects.all()
+    return AuditEntry.objects.filter(district_id__in=places.districts)

@@ -1,0 +1,148 @@
+"""Appointing and dismissing: who may, what is refused, what is written down."""
+
+from __future__ import annotations
+
+from io import StringIO
+from threading import Barrier, Thread
+
+import pytest
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+
+from accounts.models import AuditEntry, Membership, User
+from accounts.permissions import Capability, Permissions
+from accounts.staff import appoint, dismiss
+from accounts.tests.conftest import member
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+
+def test_a_district_appoints_a_coordinator_who_then_sees_the_school(staff):
+    new = User.objects.create_user("new@example.org")
+    appoint(user=new, role=Role.COORDINATOR, school=staff.washington, by=staff.dana)
+    seen = Permissions(new).schools(Capability.SEE_RATES)
+    assert [*seen] == [staff.washington]
+    [entry] = AuditEntry.objects.all()
+    assert (entry.action, entry.by) == ("appoint coordinator", "dana@example.org")
+    assert (entry.subject, entry.school_id) == ("new@example.org", staff.washington.pk)
+
+
+def test_nobody_appoints_outside_of_their_places(staff):
+    for by in (staff.dana, staff.chen, staff.analyst):
+        with pytest.raises(PermissionDenied):
+            appoint(
+                user=staff.chen, role=Role.COORDINATOR, school=staff.roosevelt, by=by
+            )
+    assert staff.chen.memberships.count() == 1
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_role_in_a_place_that_is_not_its_own_is_a_message(staff):
+    with pytest.raises(ValidationError):
+        appoint(user=staff.chen, role=Role.STATE, school=staff.lincoln, by="shell")
+    with pytest.raises(ValidationError, match="one_current_membership"):
+        appoint(
+            user=staff.chen, role=Role.COORDINATOR, school=staff.lincoln, by="shell"
+        )
+
+
+def test_who_is_dismissed_sees_nothing_and_is_remembered(staff):
+    [membership] = staff.chen.memberships.all()
+    for _ in range(2):
+        dismiss(membership=membership, by=staff.dana)
+    assert not Permissions(staff.chen).has(Capability.SEE_RATES)
+    assert Membership.objects.get(pk=membership.pk).ended_at is not None
+    assert AuditEntry.objects.filter(action="dismiss coordinator").count() == 1
+
+
+def test_nobody_dismisses_elsewhere(staff):
+    [membership] = staff.sam.memberships.all()
+    with pytest.raises(PermissionDenied):
+        dismiss(membership=membership, by=staff.dana)
+    assert Permissions(staff.sam).has(Capability.SEE_RATES)
+
+
+def test_the_last_administrator_of_the_state_stays(staff):
+    [membership] = staff.state.memberships.all()
+    with pytest.raises(ValidationError, match="Appoint another one first"):
+        dismiss(membership=membership, by=staff.state)
+    member("second@example.org", Role.STATE)
+    dismiss(membership=membership, by=staff.state)
+    assert Membership.objects.current().filter(role=Role.STATE).count() == 1
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    def test_two_who_dismiss_each_other_leave_one(staff):
+        second = member("second@example.org", Role.STATE)
+        pairs = [(staff.state, second), (second, staff.state)]
+        start, failed = Barrier(2), []
+
+        def act(by, other):
+            start.wait()
+            try:
+                dismiss(membership=other.memberships.get(), by=by)
+            except (ValidationError, PermissionDenied):
+                failed.append(by)
+            finally:
+                connections.close_all()
+
+        threads = [Thread(target=act, args=pair) for pair in pairs]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert len(failed) == 1
+        assert Membership.objects.current().filter(role=Role.STATE).count() == 1
+
+
+# The command
+
+
+def appointed(*words: str) -> str:
+    out = StringIO()
+    call_command("appoint", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_the_first_administrator_comes_from_a_command():
+    said = appointed("first@example.org", "--role=state")
+    assert said == "first@example.org: state administrator, the state\n"
+    first = User.objects.get()
+    assert not first.has_usable_password()
+    assert Permissions(first).has(Capability.MANAGE_STAFF)
+    [entry] = AuditEntry.objects.all()
+    assert (entry.by, entry.action) == ("appoint", "appoint state")
+
+
+def test_it_finds_whom_it_knows_in_any_case(staff):
+    appointed("CHEN@example.org", "--role=analyst", "--district=lakeside")
+    assert staff.chen.memberships.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no address", "--role=state"], "valid email"),
+        (["a@x.org", "--role=coordinator", "--school=lincoln"], "needs its --district"),
+        (["a@x.org", "--role=district", "--district=moon"], "no district moon"),
+        (
+            [
+                "a@x.org",
+                "--role=coordinator",
+                "--district=lakeside",
+                "--school=lincoln",
+            ],
+            "no school lincoln in Lakeside",
+        ),
+        (["a@x.org", "--role=district"], "a_role_has_the_place"),
+    ],
+)
+def test_nonsense_is_refused_with_what_is_wrong(staff, words, message):
+    before = User.objects.count()
+    with pytest.raises(CommandError, match=message):
+        appointed(*words)
+    assert User.objects.count() == before
