@@ -10,7 +10,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def look() -> dict[int, tuple[str, float]]:
-    """Process id -> its program and the seconds it has used so far."""
+    """Process id -> its program and the seconds it has used so far.
+
+    With those of its children that have ended: gunicorn's workers do so after
+    some thousand requests.
+    """
     seen = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -22,7 +26,7 @@ def look() -> dict[int, tuple[str, float]]:
         fields = text[text.rindex(")") + 2 :].split()
         seen[int(path.parent.name)] = (
             name,
-            (int(fields[11]) + int(fields[12])) / TICKS,
+            sum(int(field) for field in fields[11:15]) / TICKS,
         )
     return seen
 
@@ -49,6 +53,10 @@ def used(
     for pid, (name, seconds) in after.items():
         known, earlier = before.get(pid, (name, 0.0))
         spent[name] += seconds - (earlier if known == name else 0.0)
+    # What has ended since then counts in full for whoever it was a child of.
+    for pid in before.keys() - after.keys():
+        name, seconds = before[pid]
+        spent[name] -= seconds
     least = max(0.01, sum(spent.values()) / 20)
     return {
         name: round(seconds, 1)

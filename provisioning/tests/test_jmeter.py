@@ -371,3 +371,10 @@ def test_seconds_are_counted_by_program():
     after = {1: ("nginx", 6.0), 2: ("java", 4.0), 3: ("java", 2.0)}
     assert cpu.used(before, after) == {"java": 5.0, "nginx": 1.0}
     assert os.getpid() in cpu.look()
+
+
+def test_a_worker_that_ended_meanwhile_is_counted_once():
+    # It had used 30 s before; all of its 70 are its master's now.
+    before = {1: ("gunicorn", 10.0), 2: ("gunicorn", 30.0)}
+    after = {1: ("gunicorn", 80.0), 3: ("gunicorn", 5.0)}
+    assert cpu.used(before, after) == {"gunicorn": 45.0}
