@@ -49,12 +49,14 @@ def record(
 
 
 def address_of(request: HttpRequest) -> str:
-    """As nginx saw it: it replaces what the browser sent of this header.
+    """The browser's; behind nginx, as nginx saw it.
 
-    A worker behind a unix socket has no address of its own to go by.
+    A worker on nginx's unix socket has no address to go by, and the header is
+    nginx's own. Whoever asks without nginx in between could write anything
+    there, and has an address.
     """
-    forwarded = request.headers.get("X-Forwarded-For", "")
-    return (forwarded or request.META.get("REMOTE_ADDR", "")).strip()[:45]
+    own = request.META.get("REMOTE_ADDR", "")
+    return (own or request.headers.get("X-Forwarded-For", "")).strip()[:45]
 
 
 def entries_for(permissions: Permissions) -> QuerySet[AuditEntry]:

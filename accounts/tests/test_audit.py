@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_change_names_who_when_from_where_and_what(staff):
-    request = RequestFactory().get("/", headers={"X-Forwarded-For": "203.0.113.7"})
+    request = RequestFactory(REMOTE_ADDR="203.0.113.7").get("/")
     audit.record(
         "rename school",
         by=staff.dana,
@@ -34,6 +34,16 @@ def test_a_change_names_who_when_from_where_and_what(staff):
         staff.riverside.pk,
         staff.lincoln.pk,
     )
+
+
+@pytest.mark.parametrize(
+    ("peer", "found"), [("", "203.0.113.7"), ("198.51.100.1", "198.51.100.1")]
+)
+def test_nobody_chooses_the_address_that_is_written_down(peer, found):
+    """On nginx's socket the header is nginx's; elsewhere it is anybody's."""
+    claimed = {"X-Forwarded-For": "203.0.113.7"}
+    request = RequestFactory(REMOTE_ADDR=peer).get("/", headers=claimed)
+    assert audit.address_of(request) == found
 
 
 def test_a_command_is_named_as_well():

@@ -10,6 +10,7 @@ holds their replies to the same headers.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,7 +32,9 @@ from survey.taking.published import published_already
 from survey.taking.retrying import ComeAgain, done_or_later, seconds_later
 from survey.taking.session import taking_in
 from survey.taking.turning import Turned, turn_page
-from survey.taking.wire import LARGEST_BODY, PERSON, save_in
+from survey.taking.wire import LARGEST_BODY, PERSON, BadRequest, save_in
+
+log = logging.getLogger(__name__)
 
 PAGE = re.compile(r"/take/pages/([0-9]{1,9})/", re.ASCII)
 # What a browser's own page sends, beside its origin.
@@ -76,8 +79,12 @@ class TakingApplication:
             front = self._front(environ)
             turned = self._turn(environ, front, int(page[1]))
             finished(trace, turned.status, method="POST", outcome=turned.outcome)
+        except (NotOrdinary, BadRequest):
+            return self.django(environ, start_response)
         except Exception:
-            # Django's way meets the same again, and has the words for it.
+            # If it is a defect of this way alone, Django's goes well, and
+            # nobody would hear of it but by this line.
+            log.exception("short way")
             return self.django(environ, start_response)
         finally:
             logs.end()
@@ -147,10 +154,14 @@ def _front_of(request: WSGIRequest) -> Front:
 
 
 def _body(environ: Environ) -> bytes:
-    length = int(environ["CONTENT_LENGTH"])
-    if not 0 < length <= LARGEST_BODY:
-        raise NotOrdinary
-    body = environ["wsgi.input"].read(length)
+    try:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        if not 0 < length <= LARGEST_BODY:
+            raise NotOrdinary
+        body = environ["wsgi.input"].read(length)
+    # No number, or a browser that hung up.
+    except (ValueError, OSError):
+        raise NotOrdinary from None
     # For Django's way, should it have to answer after all.
     environ["wsgi.input"] = BytesIO(body)
     return body

@@ -371,6 +371,30 @@ def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
     assert len(tried) == 2
 
 
+def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
+    ways, save, monkeypatch, caplog
+):
+    def fail(*args):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(short_way, "published_already", fail)
+    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert Response.objects.count() == 5
+    assert [one.name for one in caplog.records] == ["survey.taking.short_way"]
+
+
+@pytest.mark.parametrize("name", [*REQUESTS, "hung up"])
+def test_what_is_sent_from_outside_is_no_defect(ways, save, name, caplog):
+    """Whoever sends odd requests fills no log."""
+    if name in REQUESTS:
+        REQUESTS[name][0](save)
+    environ = save.environ()
+    if name == "hung up":
+        environ["wsgi.input"] = HungUp()
+    reply_of(ways["short"], environ)
+    assert not [one for one in caplog.records if "short_way" in one.name]
+
+
 def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
     ways, short, save, monkeypatch
 ):
