@@ -178,8 +178,9 @@ def test_the_classes_are_all_counted():
     assert counted.all_refused() == [0.1] * 3
 
 
-def test_what_others_took_is_not_held_against_the_stack():
-    taken = replace(STEP, name="5x", saved=950.0, others_cpu=0.05 + CORES * 0.05)
+def test_what_the_load_took_is_told_and_excuses_nothing():
+    taken = replace(STEP, name="10x", saved=850.0, own_cpu=0.2 + CORES * 0.1)
     found = Overloaded([STEP, taken], back=4.0)
-    assert found.why_void() == ""
-    assert found.kept()["5x"] > 0.95
+    assert found.kept_per_core()["10x"] > 0.93
+    assert found.kept()["10x"] == 0.85
+    assert found.shortcomings() == ["10x: 85% of the best goodput"]
