@@ -77,7 +77,8 @@ class Permissions:
         self.memberships: tuple[Membership, ...] = ()
         # Who was dismissed or has not logged in has none.
         if user.is_authenticated and user.is_active:
-            self.memberships = tuple(Membership.objects.current().filter(user=user))
+            current = Membership.objects.current().filter(user=user)
+            self.memberships = tuple(current.select_related("district", "school"))
 
     def places(self, capability: Capability) -> Places:
         return _places(

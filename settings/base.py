@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
@@ -31,19 +32,27 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "compressor",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "accounts",
     "survey",
+    "reports",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "accounts.staff_door.StaffDoorMiddleware",
     "survey.taking.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "accounts.access.AccessMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -66,6 +75,19 @@ TEMPLATES = [
 ]
 
 AUTH_USER_MODEL = "accounts.User"
+# Staff log in by e-mail address and password, then by a second factor.
+AUTHENTICATION_BACKENDS: list[str] = [
+    "allauth.account.auth_backends.AuthenticationBackend"
+]
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "console_home"
+SECOND_FACTOR_URL = "mfa_activate_totp"
+# Their cookies are not a respondent's.
+STAFF_ADDRESSES = ["/console/", "/engineers/"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -115,8 +137,21 @@ STATICFILES_FINDERS = [
     "compressor.finders.CompressorFinder",
 ]
 # Names carry a hash of the content, and gzip and brotli copies lie beside.
-STORAGES = {
+# Rosters and exports; on a fleet, a folder that web servers and workers share.
+FILES_FOLDER = env.str("GROUNDSWELL_FILES", default=str(BASE_DIR / ".files"))
+# Where nginx serves that folder to itself; empty: Django sends the files.
+FILES_ADDRESS = env.str("GROUNDSWELL_FILES_ADDRESS", default="")
+PRIVATE_FILES: dict[str, Any] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {
+        "location": FILES_FOLDER,
+        "file_permissions_mode": 0o600,
+        "directory_permissions_mode": 0o700,
+    },
+}
+STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "private": PRIVATE_FILES,
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
@@ -135,6 +170,13 @@ COMPRESS_FILTERS = {
 CACHE_MACHINE_NO_INVALIDATION = True
 CACHE_EMPTY_QUERYSETS = False
 CACHE_COUNT_TIMEOUT = -1
+
+# A message wakes a worker; without a broker, `manage.py work` looks itself.
+JOBS_BY_MESSAGE = True
+# Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
+}
 
 # Who answers for the monitoring, and what with; see settings.monitoring.
 MONITORING = {

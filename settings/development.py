@@ -28,7 +28,7 @@ COMPRESS_ENABLED = False
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
-    **base.STORAGES,
+    **STORAGES,  # noqa: F405
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from settings import base
 from settings.base import *  # noqa: F403
 from settings.base import BASE_DIR, env
 from settings.secrets_file import load_secrets
@@ -20,9 +21,20 @@ _secrets = load_secrets(DATA_DIR / "secrets.json")
 SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default=_secrets.secret_key)
 ACCESS_CODE_KEYS = _secrets.access_code_keys
 
+FILES_FOLDER = str(DATA_DIR / "files")
+STORAGES = {
+    **base.STORAGES,
+    "private": {
+        **base.PRIVATE_FILES,
+        "OPTIONS": {**base.PRIVATE_FILES["OPTIONS"], "location": FILES_FOLDER},
+    },
+}
+
 DATABASES = {"default": sqlite_database(DATA_DIR / "groundswell.sqlite3")}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
+# `manage.py work` does the jobs, in a process of its own.
+JOBS_BY_MESSAGE = False
 CELERY_TASK_ALWAYS_EAGER = True
 
 # Beside the data, so that one checkout can serve several users.

@@ -22,8 +22,13 @@ COMPRESS_OFFLINE = False
 COMPRESS_ENABLED = False
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
+FILES_FOLDER = str(BASE_DIR / ".test" / f"files-{os.getpid()}")
 STORAGES = {
     **STORAGES,  # noqa: F405
+    "private": {
+        **PRIVATE_FILES,  # noqa: F405
+        "OPTIONS": {**PRIVATE_FILES["OPTIONS"], "location": FILES_FOLDER},  # noqa: F405
+    },
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 CELERY_TASK_ALWAYS_EAGER = True

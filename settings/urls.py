@@ -3,7 +3,17 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from accounts.access import ANYONE, ENGINEER, under
+from survey import urls as respondents
+
+# Each route has a rule: see accounts.access. Respondents have a code instead,
+# and their views know nothing of staff.
+_engineers, _app, _name = admin.site.urls
+
 urlpatterns = [
-    path("engineers/", admin.site.urls),
-    path("", include("survey.urls")),
+    path("engineers/", (under(ENGINEER, _engineers), _app, _name)),
+    path("console/", include("accounts.urls")),
+    path("console/", include("survey.console.urls")),
+    path("console/", include("reports.urls")),
+    path("", include(under(ANYONE, respondents.urlpatterns))),
 ]

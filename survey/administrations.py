@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 
+from accounts.models import District, School
+from accounts.permissions import Capability, Permissions
 from survey.models import Administration, PublishedSurvey, Wave
 
 MOST_NAMED = 10
@@ -26,6 +29,41 @@ def administration_called(name: str) -> Administration:
             f" {f'are these: {names}' if names else 'is none yet: open one first'}."
         )
     return found
+
+
+def administrations_for(
+    permissions: Permissions, capability: Capability
+) -> QuerySet[Administration]:
+    """Those that are offered in a place where somebody has the capability."""
+    places = permissions.places(capability)
+    known = Administration.objects.all()
+    if places.state:
+        return known
+    if not places:
+        return known.none()
+    own_schools = School.objects.filter(
+        Q(district__in=places.districts) | Q(pk__in=places.schools)
+    )
+    # Also of a coordinator's district: it may be offered in all its schools.
+    own_districts = District.objects.filter(
+        Q(pk__in=places.districts) | Q(schools__in=places.schools)
+    )
+    everywhere = Q(districts=None, schools=None)
+    return known.filter(
+        pk__in=known.filter(
+            everywhere & (Q(district=None) | Q(district__in=own_districts))
+            | Q(districts__in=own_districts)
+            | Q(schools__in=own_schools)
+        ).values("pk")
+    )
+
+
+def may_manage(permissions: Permissions, administration: Administration) -> bool:
+    """Change its window and its people's survey, and close it."""
+    places = permissions.places(Capability.MANAGE_SURVEYS)
+    if administration.district_id is None:
+        return places.state
+    return places.has_district(administration.district_id)
 
 
 @transaction.atomic

@@ -4,6 +4,7 @@ import pytest
 from django.db import IntegrityError
 
 from accounts.models import District, School, User
+from accounts.tests.logging_in import log_in
 
 pytestmark = pytest.mark.django_db
 
@@ -15,14 +16,14 @@ def engineer() -> User:
 
 def test_staff_log_in_by_e_mail(client, engineer):
     response = client.post(
-        "/engineers/login/?next=/engineers/",
-        {"username": "Engineer@example.org", "password": "calm-harbour-42"},
+        "/console/account/login/?next=/engineers/",
+        {"login": "Engineer@example.org", "password": "calm-harbour-42"},
     )
     assert response["Location"] == "/engineers/"
 
 
 def test_every_list_for_engineers_opens(client, engineer):
-    client.force_login(engineer)
+    log_in(client, engineer)
     District.objects.create(code="riverside", name="Riverside")
     for path in (
         "accounts/user/",
@@ -40,7 +41,7 @@ def test_every_list_for_engineers_opens(client, engineer):
 
 
 def test_answers_and_identities_are_not_in_it(client, engineer):
-    client.force_login(engineer)
+    log_in(client, engineer)
     page = client.get("/engineers/").content.decode().lower()
     assert "administrations" in page
     for word in ("response", "identit", "respondent"):

@@ -14,6 +14,7 @@ from survey.models.instrument import (
     PublishedSurvey,
     Survey,
 )
+from survey.models.job import Job
 from survey.models.response import Response
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Block",
     "Identity",
     "Item",
+    "Job",
     "Option",
     "OptionSet",
     "Page",

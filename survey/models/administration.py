@@ -38,6 +38,21 @@ class Administration(models.Model):
         PublishedSurvey, on_delete=models.PROTECT, related_name="administrations"
     )
     role = models.CharField(max_length=16, choices=Role)
+    # Whose it is, to change and to close; null: the state's.
+    district = models.ForeignKey(
+        "accounts.District",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="administrations",
+    )
+    # To whom it is offered; where both are empty, to everybody of its owner's.
+    districts = models.ManyToManyField(
+        "accounts.District", blank=True, related_name="+"
+    )
+    schools = models.ManyToManyField("accounts.School", blank=True, related_name="+")
+    # Who has finished, by name, for coordinators; never of teachers.
+    coordinators_see_finished = models.BooleanField(default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
 
@@ -45,6 +60,10 @@ class Administration(models.Model):
         constraints = (
             models.CheckConstraint(
                 condition=Q(closes_at__gt=F("opens_at")), name="closes_after_it_opens"
+            ),
+            models.CheckConstraint(
+                condition=~Q(role="teacher", coordinators_see_finished=True),
+                name="nobody_sees_which_teachers_have_finished",
             ),
         )
 

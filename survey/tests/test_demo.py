@@ -18,6 +18,7 @@ from django.utils import timezone
 from openpyxl import load_workbook
 
 from accounts.models import District, School, User
+from accounts.tests.logging_in import log_in
 from survey.demo.answers import COMMENTS
 from survey.demo.load import (
     FILES,
@@ -291,6 +292,7 @@ class TestTheLoadedDemo(TestCase):
         browser = Client()
 
         assert browser.login(email=STAFF_EMAIL, password=self.demo.staff_password)
+        log_in(browser, User.objects.get(email=STAFF_EMAIL))
         assert browser.get("/engineers/").status_code == 200
 
     def test_the_made_up_answers_obey_the_rules(self):

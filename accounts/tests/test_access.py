@@ -1,0 +1,115 @@
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import path
+
+from accounts.access import ANYONE, SIGNED_IN, AccessMiddleware, needs, under
+from accounts.models import User
+from accounts.permissions import Capability
+from accounts.tests.logging_in import log_in
+
+pytestmark = pytest.mark.django_db
+
+
+def page(request):
+    return HttpResponse("seen")
+
+
+def asked(rf, view, user):
+    request = rf.get("/console/somewhere/")
+    request.user, request.session = user, {}
+    middleware = AccessMiddleware(lambda request: view(request))
+    refused = []
+
+    def answer(request):
+        refused.append(middleware.process_view(request, view, (), {}))
+        return refused[0] or view(request)
+
+    middleware.get_response = answer
+    return middleware(request)
+
+
+def test_staff_come_in_by_password_and_second_factor(staff, client: Client):
+    response = log_in(client, staff.dana).get("/console/")
+
+    assert response.status_code == 200
+    assert "district administrator, Riverside" in response.content.decode()
+
+
+def test_who_has_not_logged_in_is_asked_to(staff, client):
+    response = client.get("/console/?q=1")
+
+    assert response.status_code == 302
+    assert response["Location"] == "/console/account/login/?next=/console/%3Fq%3D1"
+
+
+def test_a_role_that_sees_identities_sets_up_a_second_factor_first(staff, client):
+    response = log_in(client, staff.chen, second_factor=False).get("/console/")
+
+    assert response["Location"].startswith("/console/second-factor/")
+
+
+def test_who_was_dismissed_finds_nothing(staff, client):
+    staff.dana.memberships.all().delete()
+
+    assert log_in(client, staff.dana).get("/console/").status_code == 404
+
+
+def test_a_view_without_a_rule_answers_nobody(staff, rf):
+    with pytest.raises(ImproperlyConfigured, match="has no rule"):
+        asked(rf, lambda request: page(request), staff.state)
+
+
+def test_a_page_is_not_there_for_who_lacks_its_capability(staff, rf, monkeypatch):
+    from django.http import Http404
+
+    monkeypatch.setattr("accounts.access.has_second_factor", lambda request: True)
+    answers = needs(Capability.SEE_RESPONSES)(lambda request: page(request))
+
+    assert asked(rf, answers, staff.analyst).content == b"seen"
+    with pytest.raises(Http404):
+        asked(rf, answers, staff.chen)
+
+
+def test_the_engineers_pages_are_not_there_for_other_staff(staff, client):
+    assert log_in(client, staff.state).get("/engineers/").status_code == 404
+
+
+def test_an_engineer_needs_a_second_factor(client):
+    engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
+
+    one = log_in(client, engineer, second_factor=False).get("/engineers/")
+    both = log_in(client, engineer).get("/engineers/")
+
+    assert one["Location"].startswith("/console/second-factor/")
+    assert both.status_code == 200
+
+
+def test_a_packages_routes_are_all_under_one_rule():
+    class Site:
+        def page(self, request):
+            return HttpResponse()
+
+    [route] = under(ANYONE, [path("a/", Site().page)])
+
+    assert route.callback.access_rule is ANYONE
+    assert under(SIGNED_IN, [route])[0].callback.access_rule is ANYONE
+
+
+def test_a_respondents_login_leaves_the_consoles_session_alone(staff, client):
+    log_in(client, staff.dana)
+    client.cookies["sessionid"] = "a respondent's"
+
+    response = client.get("/console/")
+
+    assert response.status_code == 200
+    assert "sessionid" not in response.cookies
+
+
+def test_a_session_of_staff_is_none_of_a_respondents(staff, client):
+    log_in(client, staff.dana)
+    mine = client.cookies.pop("staff_sessionid").value
+    client.cookies["sessionid"] = mine
+
+    assert client.get("/console/").status_code == 302

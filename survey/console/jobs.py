@@ -1,0 +1,37 @@
+"""How far a job is, for whoever started it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import staff
+from survey import jobs
+from survey.models import Job
+
+
+@staff
+@require_safe
+def job_progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """For htmx, each second. 1 statement."""
+    job = _own(request, pk)
+    response = render(request, "console/_job.html", {"job": job})
+    if job.is_over:
+        # What it has made is for its page to show.
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@staff
+@require_POST
+def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    jobs.ask_to_cancel(_own(request, pk))
+    back = request.headers.get("Referer", "")
+    here = url_has_allowed_host_and_scheme(back, {request.get_host()})
+    return redirect(back if here else "console_home")
+
+
+def _own(request: HttpRequest, pk: int) -> Job:
+    return get_object_or_404(Job, pk=pk, by=request.user)
