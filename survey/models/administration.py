@@ -52,7 +52,7 @@ class Administration(models.Model):
     )
     schools = models.ManyToManyField("accounts.School", blank=True, related_name="+")
     # Who has finished, by name, for coordinators; never of teachers.
-    coordinators_see_finished = models.BooleanField(default=False)
+    coordinators_see_finished = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
 
@@ -86,6 +86,8 @@ class Respondent(models.Model):
     )
     grade = models.CharField(max_length=16, blank=True)
     language = models.CharField(max_length=16, blank=True)
+    # As the school calls it, such as "7B": login cards are handed out by it.
+    classroom = models.CharField(max_length=64, blank=True, default="", db_default="")
     # Further columns of the roster, by which responses are compared.
     attributes = models.JSONField(default=dict, blank=True)
     issue = models.PositiveSmallIntegerField(default=1)
