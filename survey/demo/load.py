@@ -1,4 +1,7 @@
-"""The demonstration: two surveys, five schools, 200 people, a third finished.
+"""The demonstration: two surveys, five schools, 200 people, two waves.
+
+One wave is over, with four of five people finished; in the other, which is
+open, two of five have finished so far.
 
 Everything comes in by the functions that the commands use, in one
 transaction: a load that was interrupted left nothing behind.
@@ -16,10 +19,12 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import User
 from survey.administrations import open_administration
 from survey.demo.answers import Person, dice
+from survey.demo.history import began_at
 from survey.demo.takes import take
 from survey.models import (
     Administration,
@@ -44,6 +49,21 @@ STAFF_EMAIL = "engineer@groundswell.example"
 TO_TRY = ("R40313", "72019", "T-1000")
 # Long enough ago to be finished, however slowly.
 LATEST_START = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WavePlan:
+    """Days are counted from now; shares are of all who are invited."""
+
+    prefix: str
+    opens: int
+    closes: int
+    finished: float
+    stopped: float
+
+
+RUNNING = WavePlan("demo", opens=-9, closes=12, finished=0.4, stopped=0.1)
+CLOSED = WavePlan("demo-last", opens=-203, closes=-182, finished=0.8, stopped=0.05)
 
 
 class Unloadable(Exception):
@@ -85,23 +105,37 @@ def load_demo() -> Demo:
     )
 
 
-def _names() -> list[str]:
-    return [f"demo-{name}" for name in FILES.values()]
+def _names(plan: WavePlan = RUNNING) -> list[str]:
+    return [f"{plan.prefix}-{name}" for name in FILES.values()]
 
 
 def _load(now: datetime) -> None:
-    wave, _ = Wave.objects.get_or_create(name="Demonstration")
+    for plan in (CLOSED, RUNNING):
+        _load_wave(plan, now)
+
+
+def _load_wave(plan: WavePlan, now: datetime) -> None:
+    opens_at, closes_at = (now + timedelta(days=n) for n in (plan.opens, plan.closes))
+    wave, _ = Wave.objects.get_or_create(name=_wave_name(opens_at))
     for role, name in FILES.items():
         administration = open_administration(
-            name=f"demo-{name}",
+            name=f"{plan.prefix}-{name}",
             published=publish_workbook(FOLDER / f"{name}.xlsx"),
             role=role,
-            opens_at=now - timedelta(days=1),
-            closes_at=now + timedelta(days=89),
+            opens_at=opens_at,
+            # One that is over as well: nobody could answer it any more.
+            closes_at=max(closes_at, now + timedelta(days=1)),
             wave=wave,
         )
         _invite(administration, FOLDER / f"{name}.csv")
-    _answer(now)
+    _answer(plan, opens_at, min(closes_at, now - LATEST_START))
+    administrations = Administration.objects.filter(name__in=_names(plan))
+    administrations.update(closes_at=closes_at)
+
+
+def _wave_name(opens_at: datetime) -> str:
+    """Such as "Demonstration, October 2026"."""
+    return f"Demonstration, {date_format(timezone.localtime(opens_at), 'F Y')}"
 
 
 def publish_workbook(workbook: Path) -> PublishedSurvey:
@@ -128,29 +162,28 @@ def _invite(administration: Administration, roster: Path) -> None:
         raise Unloadable(f"{roster.name}: {report.rejections}")
 
 
-def _answer(now: datetime) -> None:
-    """A third of all people finish, a tenth stop halfway."""
-    people = list(_people())
-    draw = dice("who takes part")
-    drawn = draw.sample(
+def _answer(plan: WavePlan, opens_at: datetime, until: datetime) -> None:
+    """Some finish, some stop halfway, and the rest never began."""
+    people = list(_people(plan))
+    finishing = round(len(people) * plan.finished)
+    drawn = dice("who takes part", plan.prefix).sample(
         [one for one in people if one.external_id not in TO_TRY],
-        len(people) // 3 + len(people) // 10,
+        finishing + round(len(people) * plan.stopped),
     )
     for rank, identity in enumerate(drawn):
-        respondent = identity.respondent
-        window = now - LATEST_START - respondent.administration.opens_at
+        person = _person(identity)
         take(
-            respondent=respondent,
-            person=_person(identity),
-            started_at=respondent.administration.opens_at + window * draw.random(),
-            finishing=rank < len(people) // 3,
+            respondent=identity.respondent,
+            person=person,
+            started_at=began_at(person, opens_at=opens_at, until=until),
+            finishing=rank < finishing,
         )
 
 
-def _people() -> Iterator[Identity]:
+def _people(plan: WavePlan = RUNNING) -> Iterator[Identity]:
     # In the order of their IDs, for the draw to fall the same everywhere.
     return (
-        Identity.objects.filter(administration__name__in=_names())
+        Identity.objects.filter(administration__name__in=_names(plan))
         .select_related("respondent__administration", "respondent__school")
         .order_by("district__code", "external_id")
         .iterator()

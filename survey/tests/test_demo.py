@@ -6,6 +6,7 @@ import csv
 import json
 import stat
 from collections import Counter
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from statistics import correlation, mean
@@ -21,8 +22,10 @@ from accounts.models import District, School, User
 from accounts.tests.logging_in import log_in
 from survey.demo.answers import COMMENTS
 from survey.demo.load import (
+    CLOSED,
     FILES,
     FOLDER,
+    RUNNING,
     STAFF_EMAIL,
     TO_TRY,
     load_demo,
@@ -34,6 +37,7 @@ from survey.models import (
     PublishedSurvey,
     Respondent,
     Response,
+    Wave,
 )
 from survey.rules import state_of
 from survey.taking.published import published_survey
@@ -88,16 +92,25 @@ def responses(name: str) -> dict[int, dict[str, str | None]]:
     return found
 
 
+def shares(prefix: str) -> tuple[int, int, int]:
+    """Of both administrations of a wave: people, who started, who finished."""
+    names = [f"{prefix}{name}" for name in FILES.values()]
+    people = Respondent.objects.filter(administration__name__in=names)
+    return (
+        people.count(),
+        people.exclude(started_at=None).count(),
+        people.exclude(completed_at=None).count(),
+    )
+
+
 def test_the_demo_makes_a_place_where_three_people_can_begin(data):
     loaded = json.loads(run("--json"))
 
     assert not loaded["already_there"]
     assert District.objects.count() == 2
     assert School.objects.count() == 5
-    assert Respondent.objects.count() == 200
-    assert Respondent.objects.exclude(completed_at=None).count() == 66
-    started = Respondent.objects.exclude(started_at=None).filter(completed_at=None)
-    assert started.count() == 20
+    assert shares("demo-last-") == (200, 170, 160)
+    assert shares("demo-") == (200, 100, 80)
     assert [card["role"] for card in loaded["cards"]] == [
         "student",
         "student",
@@ -150,7 +163,7 @@ def test_without_a_data_folder_the_password_is_told_once(nobody, settings):
 
 
 def test_an_interrupted_load_leaves_nothing_behind(data, monkeypatch):
-    def fail(now):
+    def fail(plan, opens_at, until):
         assert Respondent.objects.count() == 200, "nothing there to be left behind"
         raise KeyboardInterrupt
 
@@ -356,7 +369,31 @@ class TestTheLoadedDemo(TestCase):
         # The twin: the same numbers, each half from another person.
         assert abs(correlation(first, second[1:] + second[:1])) < 0.35
 
-    def test_answers_came_in_over_the_last_day_in_the_order_of_the_pages(self):
+    def test_one_wave_is_over_and_the_other_is_open(self):
+        now = timezone.now()
+        last, running = Wave.objects.order_by("administrations__opens_at").distinct()
+
+        assert {one.closes_at < now for one in last.administrations.all()} == {True}
+        for one in running.administrations.all():
+            assert one.opens_at < now < one.closes_at
+
+    def test_students_begin_in_lessons_of_school_days(self):
+        moments = [
+            timezone.localtime(moment)
+            for moment in Respondent.objects.filter(
+                administration__role="student"
+            ).values_list("started_at", flat=True)
+            if moment
+        ]
+
+        assert {moment.weekday() for moment in moments} <= {0, 1, 2, 3, 4}
+        assert {moment.hour for moment in moments} <= {8, 9, 10, 11, 13}
+        # A class begins together: of most people others began within minutes.
+        hours = [f"{moment:%m-%d %H}" for moment in moments]
+        together = Counter(hours)
+        assert mean(together[hour] for hour in hours) > 5
+
+    def test_answers_came_in_over_the_window_in_the_order_of_the_pages(self):
         now = timezone.now()
         for respondent in Respondent.objects.exclude(started_at=None).select_related(
             "administration"
@@ -377,7 +414,10 @@ class TestTheLoadedDemo(TestCase):
         moments = Respondent.objects.exclude(completed_at=None).values_list(
             "completed_at", flat=True
         )
-        assert (max(moments) - min(moments)).total_seconds() > 12 * 3600
+        for plan in (RUNNING, CLOSED):
+            names = [f"{plan.prefix}-{name}" for name in FILES.values()]
+            of_wave = moments.filter(administration__name__in=names)
+            assert max(of_wave) - min(of_wave) > timedelta(days=3)
 
 
 def test_nobody_in_the_rosters_is_there_twice():
