@@ -123,7 +123,7 @@ def _administration(name: str, pages: int, items: int) -> Administration:
 
 def _open(name: str, pages: int, items: int) -> Administration:
     now = timezone.now()
-    wave, _ = Wave.objects.get_or_create(name=WAVE)
+    wave, _ = Wave.objects.get_or_create(name=WAVE, district=None)
     return open_administration(
         name=name,
         published=_published(pages, items),

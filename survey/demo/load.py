@@ -116,7 +116,7 @@ def _load(now: datetime) -> None:
 
 def _load_wave(plan: WavePlan, now: datetime) -> None:
     opens_at, closes_at = (now + timedelta(days=n) for n in (plan.opens, plan.closes))
-    wave, _ = Wave.objects.get_or_create(name=_wave_name(opens_at))
+    wave, _ = Wave.objects.get_or_create(name=_wave_name(opens_at), district=None)
     for role, name in FILES.items():
         administration = open_administration(
             name=f"{plan.prefix}-{name}",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce, Lower
+from django.utils import timezone
 
 from survey.models.instrument import PublishedSurvey
 
@@ -16,15 +19,50 @@ class Role(models.TextChoices):
     PARENT = "parent"
 
 
+# Long enough to remind a school of it on two mornings.
+SOON = timedelta(days=2)
+
+
 class Wave(models.Model):
-    name = models.CharField(max_length=200, unique=True)
+    """Administrations that are meant to be compared over time."""
+
+    name = models.CharField(max_length=200)
+    # Whose it is, to rename and to delete; null: the state's, which districts
+    # may put their own administrations into.
+    district = models.ForeignKey(
+        "accounts.District",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="waves",
+    )
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                Lower("name"),
+                Coalesce("district", 0),
+                name="one_wave_per_name_and_owner",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name
 
 
 class Administration(models.Model):
-    """One survey offered to one role in one window."""
+    """One survey offered to one role in one window.
+
+    Changed by the functions of `survey.administrations` alone.
+    """
+
+    class State(models.TextChoices):
+        """Of its window, at a moment; nothing stores it."""
+
+        PLANNED = "planned"
+        OPEN = "open"
+        CLOSES_SOON = "closes soon"
+        CLOSED = "closed"
 
     name = models.SlugField(max_length=64, unique=True)
     wave = models.ForeignKey(
@@ -55,6 +93,8 @@ class Administration(models.Model):
     coordinators_see_finished = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
+    # How many times it was changed: who changes it says which state they saw.
+    changes = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = (
@@ -69,6 +109,24 @@ class Administration(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def state_at(self, now: datetime) -> Administration.State:
+        if now < self.opens_at:
+            return self.State.PLANNED
+        if now >= self.closes_at:
+            return self.State.CLOSED
+        return (
+            self.State.CLOSES_SOON if now >= self.closes_at - SOON else self.State.OPEN
+        )
+
+    @property
+    def state(self) -> Administration.State:
+        return self.state_at(timezone.now())
+
+    @property
+    def audience(self) -> str:
+        """Whom it asks, in the plural."""
+        return f"{self.get_role_display()}s".lower()
 
 
 class Respondent(models.Model):
