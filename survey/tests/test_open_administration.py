@@ -8,8 +8,9 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from accounts.models import AuditEntry
 from survey.administrations import open_administration
-from survey.models import Administration
+from survey.models import Administration, Wave
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def test_an_administration_is_opened(publish):
 @pytest.mark.parametrize(
     ("argument", "reason"),
     [
-        ("--closes=2027-02-01", "closes_after_it_opens"),
+        ("--closes=2027-02-01", "close after it opens"),
         ("--survey=nowhere", "No published survey"),
         ("--version=99", "No published survey"),
         ("--opens=soon", "soon"),
@@ -58,7 +59,7 @@ def test_what_cannot_be_is_named_and_nothing_is_opened(publish, argument, reason
 def test_a_name_is_taken_once(publish):
     publish()
     opened()
-    with pytest.raises(CommandError, match="already exists"):
+    with pytest.raises(CommandError, match="Choose another name"):
         opened()
 
 
@@ -69,3 +70,51 @@ def test_the_database_refuses_a_window_that_ends_before_it_begins(publish):
         open_administration(**row, opens_at=now, closes_at=now)
     with pytest.raises(IntegrityError), transaction.atomic():
         Administration.objects.create(**row, opens_at=now, closes_at=now)
+
+
+def test_a_districts_own_is_offered_where_it_is_said(publish, lincoln):
+    publish()
+    opened(
+        "--wave=Spring 2027",
+        "--district=riverside",
+        "--for-district=riverside",
+        "--for-school=riverside/lincoln",
+        "--coordinators-see-finished",
+    )
+    administration = Administration.objects.get()
+    assert administration.district == administration.wave.district == lincoln.district
+    assert list(administration.districts.all()) == [lincoln.district]
+    assert list(administration.schools.all()) == [lincoln]
+    assert administration.coordinators_see_finished
+    # Who changed what is known of a command as well.
+    assert set(AuditEntry.objects.values_list("by", flat=True)) == {
+        "open_administration"
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--district=nowhere"], "No district has the code nowhere"),
+        (["--for-school=riverside/nowhere"], "No school has the codes"),
+        (["--for-school=lincoln"], "Write DISTRICT/SCHOOL"),
+        (["--district=lakeshore", "--for-district=riverside"], "not in Riverside"),
+        (["--role=teacher", "--coordinators-see-finished"], "Never for teachers"),
+    ],
+)
+def test_a_place_that_cannot_be_is_named_and_nothing_is_left(
+    publish, lincoln, roosevelt, arguments, reason
+):
+    publish()
+    with pytest.raises(CommandError, match=reason):
+        opened("--wave=Spring 2027", *arguments)
+    assert not Administration.objects.exists()
+    assert not Wave.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_districts_own_goes_into_the_states_wave_of_that_name(publish, lincoln):
+    publish()
+    Wave.objects.create(name="Spring 2027")
+    opened("--wave=spring 2027", "--district=riverside")
+    assert Administration.objects.get().wave == Wave.objects.get()

@@ -5,11 +5,17 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from accounts.models import District, School
 from survey.administrations import open_administration
 from survey.models import PublishedSurvey, Role, Wave
+from survey.waves import wave_called
+
+# What the audit calls it.
+BY = "open_administration"
 
 
 class Command(BaseCommand):
@@ -23,6 +29,28 @@ class Command(BaseCommand):
         parser.add_argument("--opens", required=True, type=_moment)
         parser.add_argument("--closes", required=True, type=_moment)
         parser.add_argument("--wave", help="such as 'Spring 2027'")
+        parser.add_argument(
+            "--district", metavar="CODE", help="whose it is; without, the state's"
+        )
+        parser.add_argument(
+            "--for-district",
+            action="append",
+            default=[],
+            metavar="CODE",
+            help="offered there; may be repeated",
+        )
+        parser.add_argument(
+            "--for-school",
+            action="append",
+            default=[],
+            metavar="DISTRICT/SCHOOL",
+            help="offered there, by both codes; may be repeated",
+        )
+        parser.add_argument(
+            "--coordinators-see-finished",
+            action="store_true",
+            help="coordinators may see who has finished; never for teachers",
+        )
 
     # Django's own --version option would stand in the way of the survey's.
     def create_parser(
@@ -33,18 +61,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         published = _newest(options["survey"], options["survey_version"])
-        wave = None
-        if options["wave"]:
-            wave, _ = Wave.objects.get_or_create(name=options["wave"])
+        district = _district(options["district"]) if options["district"] else None
         try:
-            administration = open_administration(
-                name=options["name"],
-                published=published,
-                role=options["role"],
-                opens_at=options["opens"],
-                closes_at=options["closes"],
-                wave=wave,
-            )
+            with transaction.atomic():
+                administration = open_administration(
+                    name=options["name"],
+                    published=published,
+                    role=options["role"],
+                    opens_at=options["opens"],
+                    closes_at=options["closes"],
+                    wave=_wave(options["wave"], district),
+                    district=district,
+                    districts=[_district(code) for code in options["for_district"]],
+                    schools=[_school(codes) for codes in options["for_school"]],
+                    coordinators_see_finished=options["coordinators_see_finished"],
+                    by=BY,
+                )
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
         self.stdout.write(
@@ -52,6 +84,31 @@ class Command(BaseCommand):
             f" {administration.opens_at:%Y-%m-%d %H:%M}"
             f" to {administration.closes_at:%Y-%m-%d %H:%M} (UTC)"
         )
+
+
+def _wave(name: str | None, district: District | None) -> Wave | None:
+    """The district's own, or the state's; made where there is none."""
+    if not name:
+        return None
+    shared = Wave.objects.filter(name__iexact=name, district=None).first()
+    return shared or wave_called(name=name, district=district, by=BY)
+
+
+def _district(code: str) -> District:
+    try:
+        return District.objects.get(code=code)
+    except District.DoesNotExist:
+        raise CommandError(f"No district has the code {code}.") from None
+
+
+def _school(codes: str) -> School:
+    district, _, school = codes.partition("/")
+    try:
+        return School.objects.get(district__code=district, code=school)
+    except School.DoesNotExist:
+        raise CommandError(
+            f"No school has the codes {codes}. Write DISTRICT/SCHOOL."
+        ) from None
 
 
 def _moment(text: str) -> datetime:

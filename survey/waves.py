@@ -1,0 +1,151 @@
+"""Waves: administrations that are meant to be compared over time.
+
+A wave is the state's or a district's, and its owner's administrators rename
+and delete it. Districts may put their own administrations into the state's:
+it is a name to compare by, and gives nobody a sight of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.deletion import ProtectedError
+from django.http import HttpRequest
+
+from accounts import audit
+from accounts.models import District, User
+from accounts.permissions import Capability, Permissions
+from survey.administrations import WouldHarm, may_manage_what_is_of
+from survey.models import Wave
+
+LONGEST_NAME = 200
+
+
+def waves_for(permissions: Permissions) -> QuerySet[Wave]:
+    """Those that somebody may put an administration into."""
+    places = permissions.places(Capability.MANAGE_SURVEYS)
+    if places.state:
+        return Wave.objects.all()
+    if not places.districts:
+        return Wave.objects.none()
+    return Wave.objects.filter(Q(district=None) | Q(district__in=places.districts))
+
+
+def may_manage_wave(permissions: Permissions, wave: Wave) -> bool:
+    return may_manage_what_is_of(permissions, wave.district_id)
+
+
+def create_wave(
+    *,
+    name: str,
+    district: District | None = None,
+    by: User | str,
+    request: HttpRequest | None = None,
+) -> Wave:
+    """Raises PermissionDenied, and ValidationError for a name that is taken."""
+    wave = Wave(name=_clean(name), district=district)
+    _check_may_manage(by, wave)
+    _save(wave)
+    _record("create wave", wave, by, request, after={"name": wave.name})
+    return wave
+
+
+def wave_called(
+    *,
+    name: str,
+    district: District | None = None,
+    by: User | str,
+    request: HttpRequest | None = None,
+) -> Wave:
+    """The owner's one of that name, made where there is none."""
+    found = Wave.objects.filter(name__iexact=_clean(name), district=district).first()
+    return found or create_wave(name=name, district=district, by=by, request=request)
+
+
+@transaction.atomic
+def rename_wave(
+    *, wave: Wave, name: str, by: User | str, request: HttpRequest | None = None
+) -> None:
+    """Raises PermissionDenied, and ValidationError for a name that is taken."""
+    _check_may_manage(by, wave)
+    current = Wave.objects.select_for_update(of=("self",)).get(pk=wave.pk)
+    before, current.name = current.name, _clean(name)
+    if current.name == before:
+        return
+    _save(current)
+    _record(
+        "rename wave",
+        current,
+        by,
+        request,
+        before={"name": before},
+        after={"name": current.name},
+    )
+    wave.name = current.name
+
+
+def delete_wave(
+    *, wave: Wave, by: User | str, request: HttpRequest | None = None
+) -> None:
+    """Raises PermissionDenied, and WouldHarm for one that is not empty."""
+    _check_may_manage(by, wave)
+    try:
+        with transaction.atomic():
+            _record("delete wave", wave, by, request, before={"name": wave.name})
+            Wave.objects.get(pk=wave.pk).delete()
+    # Asked by Django, and by the key for one that came in between.
+    except (ProtectedError, IntegrityError) as error:
+        raise WouldHarm(
+            f"Administrations belong to {wave.name}, so it stays. Put them into"
+            " another wave first."
+        ) from error
+
+
+def _check_may_manage(by: User | str, wave: Wave) -> None:
+    if isinstance(by, User) and not may_manage_wave(Permissions(by), wave):
+        raise PermissionDenied
+
+
+def _clean(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValidationError(
+            {"name": f"Give it a name of one line, at most {LONGEST_NAME} characters."}
+        )
+    return name
+
+
+def _save(wave: Wave) -> None:
+    others = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
+    taken = ValidationError(
+        {"name": f"There is a wave called {wave.name} already. Choose another name."}
+    )
+    if others.exclude(pk=wave.pk).exists():
+        raise taken
+    try:
+        with transaction.atomic():
+            wave.save()
+    except IntegrityError as error:
+        raise taken from error
+
+
+def _record(
+    action: str,
+    wave: Wave,
+    by: User | str,
+    request: HttpRequest | None,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    audit.record(
+        action,
+        by=by,
+        request=request,
+        subject=wave,
+        district=wave.district,
+        before=before,
+        after=after,
+    )
