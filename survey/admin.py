@@ -1,4 +1,8 @@
-"""For engineers: what is published and offered. Answers are not shown here."""
+"""For engineers: what is published and offered. Answers are not shown here.
+
+To look at only: the console changes these, by rules that are held and with an
+audit of who did; see survey.administrations.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +12,7 @@ from django.http import HttpRequest
 from survey.models import Administration, PublishedSurvey, Wave
 
 
-@admin.register(Wave)
-class WaveAdmin(admin.ModelAdmin):
-    list_display = ("name",)
-
-
-@admin.register(Administration)
-class AdministrationAdmin(admin.ModelAdmin):
-    list_display = ("name", "published", "role", "opens_at", "closes_at", "wave")
-    list_filter = ("role", "wave")
-    list_select_related = ("published", "wave")
-    readonly_fields = ("name", "published", "role")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        # Opening one also makes the place for its responses: see
-        # `manage.py open_administration`.
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-
-@admin.register(PublishedSurvey)
-class PublishedSurveyAdmin(admin.ModelAdmin):
-    list_display = ("survey", "digest", "published_at")
-    list_select_related = ("survey",)
-
+class ToLookAt(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -42,3 +21,22 @@ class PublishedSurveyAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+
+@admin.register(Wave)
+class WaveAdmin(ToLookAt):
+    list_display = ("name", "district")
+    list_select_related = ("district",)
+
+
+@admin.register(Administration)
+class AdministrationAdmin(ToLookAt):
+    list_display = ("name", "published", "role", "opens_at", "closes_at", "wave")
+    list_filter = ("role", "wave")
+    list_select_related = ("published", "wave")
+
+
+@admin.register(PublishedSurvey)
+class PublishedSurveyAdmin(ToLookAt):
+    list_display = ("survey", "digest", "published_at")
+    list_select_related = ("survey",)

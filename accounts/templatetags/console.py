@@ -59,3 +59,9 @@ def share(part: int | None, whole: int | None) -> str:
         return "–"
     # Downwards: 49.6 % of a school is not yet half of it.
     return f"{100 * part // whole} %"
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """ "12,345"."""
+    return f"{number:,}"

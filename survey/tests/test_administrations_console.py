@@ -1,0 +1,569 @@
+"""Opening, changing and closing in the browser, by whom it is for."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry, District, Membership, School, User
+from accounts.tests.conftest import member
+from accounts.tests.logging_in import log_in
+from survey.administrations import open_administration
+from survey.models import Administration, PublishedSurvey, Role, Wave
+from survey.tests.conftest import enrol
+
+pytestmark = pytest.mark.django_db
+# In the database only here and in the embedded installation.
+SESSION = int(settings.SESSION_ENGINE.endswith(".db"))
+NEW = "/console/administrations/open/"
+
+
+@pytest.fixture
+def published(publish) -> PublishedSurvey:
+    return publish()
+
+
+@pytest.fixture
+def opened(published: PublishedSurvey):
+    def opened(name: str = "spring", **fields: Any) -> Administration:
+        now = timezone.now()
+        return open_administration(
+            **{
+                "name": name,
+                "published": published,
+                "role": Role.STUDENT,
+                "opens_at": now - timedelta(days=1),
+                "closes_at": now + timedelta(days=30),
+                **fields,
+            }
+        )
+
+    return opened
+
+
+def local(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
+
+
+def typed(published: PublishedSurvey, **fields: Any) -> dict[str, Any]:
+    now = timezone.now()
+    return {
+        "published": published.pk,
+        "role": "student",
+        "owner": "state",
+        "wave": "",
+        "new_wave": "Spring 2027",
+        "name": "",
+        "opens_at": local(now - timedelta(minutes=5)),
+        "closes_at": local(now + timedelta(days=20)),
+        **fields,
+    }
+
+
+def as_it_stands(client: Client, pk: int) -> dict[str, Any]:
+    """What the form of changing holds, as a browser would send it back."""
+    form = client.get(reverse("administration_change", args=[pk])).context["form"]
+    held = {name: form[name].value() for name in form.fields if name != "places"}
+    held["places"] = [value for value, _ in form.chosen_places]
+    for name in ("opens_at", "closes_at"):
+        held[name] = local(getattr(form.administration, name))
+    if not held["coordinators_see_finished"]:
+        del held["coordinators_see_finished"]
+    return {name: "" if value is None else value for name, value in held.items()}
+
+
+def errors(response: Any) -> str:
+    """What the page says is wrong, as somebody reads it."""
+    assert response.status_code == 200, response
+    found = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
+    return " | ".join(found)
+
+
+def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
+    log_in(client, staff.state)
+    page = client.get(NEW).content.decode()
+    assert "the time of Chicago (America/Chicago)" in page
+
+    reply = client.post(NEW, typed(published, places=[f"school-{staff.lincoln.pk}"]))
+    administration = Administration.objects.get()
+    detail = reverse("administration_detail", args=[administration.pk])
+    assert reply["Location"] == detail
+    assert administration.name == "spring-2027-students"
+    assert administration.wave.name == "Spring 2027"
+    assert list(administration.schools.all()) == [staff.lincoln]
+    shown = client.get(detail).content.decode()
+    assert "Lincoln" in shown
+    assert "spring-2027-students is open" in shown
+
+    later = timezone.now() + timedelta(days=40)
+    held = as_it_stands(client, administration.pk)
+    reply = client.post(f"{detail}change/", {**held, "closes_at": local(later)})
+    assert reply["Location"] == detail, errors(reply)
+    administration.refresh_from_db()
+    assert local(administration.closes_at) == local(later)
+
+    enrol(administration, staff.lincoln, started_at=timezone.now())
+    page = client.get(f"{detail}close/")
+    assert "1 person has started and not finished; they have ten minutes" in (
+        page.content.decode()
+    )
+    seen = {"seen": page.context["form"]["seen"].value()}
+    assert client.post(f"{detail}close/", seen)["Location"] == detail
+    administration.refresh_from_db()
+    assert administration.state == "closed"
+
+    seen = {"seen": administration.changes, "closes_at": local(later)}
+    assert client.post(f"{detail}reopen/", seen)["Location"] == detail
+    administration.refresh_from_db()
+    assert administration.state == "open"
+
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == [
+        "create wave",
+        "open administration",
+        "change administration",
+        "close administration",
+        "reopen administration",
+    ]
+    assert set(AuditEntry.objects.values_list("by", flat=True)) == {staff.state.email}
+
+
+def test_a_district_opens_its_own_and_nowhere_else(client, staff, published):
+    log_in(client, staff.dana)
+    inside = [f"school-{staff.lincoln.pk}", f"district-{staff.riverside.pk}"]
+    client.post(NEW, typed(published, places=inside))
+    administration = Administration.objects.get()
+    assert administration.district == administration.wave.district == staff.riverside
+    # What belongs to no state has its owner's code in front.
+    assert administration.name == "riverside-spring-2027-students"
+
+    for elsewhere in (
+        f"school-{staff.roosevelt.pk}",
+        f"district-{staff.lakeside.pk}",
+        "school-999999",
+    ):
+        reply = client.post(NEW, typed(published, name="other", places=[elsewhere]))
+        # As if they were not there.
+        assert "One of the places is not there" in errors(reply)
+        assert b"Roosevelt" not in reply.content
+        assert b"Lakeside" not in reply.content
+    owner = f"district-{staff.lakeside.pk}"
+    client.post(NEW, typed(published, name="mine", new_wave="", owner=owner))
+    assert Administration.objects.get(name="mine").district == staff.riverside
+    assert Administration.objects.count() == 2
+
+
+def test_who_has_two_districts_says_for_which(client, staff, published):
+    both = member("both@example.org", "district", district=staff.riverside)
+    Membership.objects.create(user=both, role="district", district=staff.lakeside)
+    log_in(client, both)
+    lakes = {"owner": f"district-{staff.lakeside.pk}"}
+    refused = [
+        ({"owner": "state"}, "Select a valid choice"),
+        ({"owner": "district-999"}, "Select a valid choice"),
+        ({**lakes, "places": [f"school-{staff.lincoln.pk}"]}, "not in Lincoln"),
+    ]
+    for fields, reason in refused:
+        assert reason in errors(client.post(NEW, typed(published, **fields)))
+    assert not Administration.objects.exists()
+    client.post(NEW, typed(published, **lakes))
+    assert Administration.objects.get().district == staff.lakeside
+
+
+def test_the_places_are_found_by_words_and_stay_ticked(client, staff, published):
+    log_in(client, staff.state)
+    ticked = f"school-{staff.washington.pk}"
+    asked = typed(published, again="find", q="lin riverside", places=[ticked])
+    reply = client.post(NEW, asked)
+    form = reply.context["form"]
+    assert [value for value, _ in form.found_places] == [f"school-{staff.lincoln.pk}"]
+    assert [value for value, _ in form.chosen_places] == [ticked]
+    # Nothing was saved, nothing is complained of, and what was typed is there.
+    assert errors(reply) == ""
+    assert b"Spring 2027" in reply.content
+    assert not Administration.objects.exists()
+
+    log_in(client, staff.dana)
+    reply = client.post(NEW, typed(published, again="find", q="roosevelt"))
+    assert reply.context["form"].found_places == []
+    assert "Nothing more is called" in reply.content.decode()
+
+
+def test_places_are_found_among_four_thousand(
+    client, staff, published, django_assert_num_queries
+):
+    School.objects.bulk_create(
+        School(district=staff.riverside, code=f"s{n}", name=f"School {n:04}")
+        for n in range(4000)
+    )
+    log_in(client, staff.state)
+    ticked = [f"school-{pk}" for pk in School.objects.values_list("pk", flat=True)]
+    asked = typed(published, again="find", q="school", places=ticked[:300])
+    # 2 for who asks, 2 for the surveys, 1 for the waves, 1 for the suggested
+    # name, 1 for the schools that are ticked, 2 for what is found.
+    with django_assert_num_queries(SESSION + 9):
+        reply = client.post(NEW, asked)
+    form = reply.context["form"]
+    assert len(form.chosen_places) == 300
+    assert len(reply.content) < 100_000
+    assert "There may be more than these" in reply.content.decode()
+    reply = client.post(NEW, typed(published, places=ticked[:501]))
+    assert "At most 500 places" in errors(reply)
+
+
+def test_a_name_follows_wave_and_role_until_one_is_typed(client, staff, published):
+    log_in(client, staff.state)
+
+    def named(**fields: Any) -> str:
+        reply = client.post(NEW, typed(published, again="name", **fields))
+        return reply.context["form"]["name"].value()
+
+    wave = Wave.objects.create(name="Fall 2026")
+    assert named(new_wave="", wave=wave.pk, role="parent") == "fall-2026-parents"
+    made = named(name="fall-2026-parents", suggested="fall-2026-parents")
+    assert made == "spring-2027-students"
+    assert named(name="mine", suggested="fall-2026-parents") == "mine"
+    client.post(NEW, typed(published))
+    assert named() == "spring-2027-students-2"
+
+
+# Who sees what
+
+
+def test_lists_show_each_their_own(client, staff, opened):
+    opened("state-wide")
+    opened("riversides", district=staff.riverside)
+    opened("lakesides", district=staff.lakeside)
+    opened("for-lincoln", schools=[staff.lincoln])
+    opened("for-lakeside", districts=[staff.lakeside])
+    shown = {
+        staff.state: {
+            "state-wide",
+            "riversides",
+            "lakesides",
+            "for-lincoln",
+            "for-lakeside",
+        },
+        staff.dana: {"state-wide", "riversides", "for-lincoln"},
+        staff.chen: {"state-wide", "riversides", "for-lincoln"},
+        staff.analyst: {"state-wide", "riversides", "for-lincoln"},
+        staff.sam: {"state-wide", "lakesides", "for-lakeside"},
+    }
+    for user, expected in shown.items():
+        page = log_in(client, user).get("/console/administrations/")
+        assert {one.name for one in page.context["rows"]} == expected, user
+        for one in Administration.objects.all():
+            status = client.get(reverse("administration_detail", args=[one.pk]))
+            assert (status.status_code == 200) is (one.name in expected), (user, one)
+
+
+@pytest.mark.parametrize("page", ["change", "close", "reopen"])
+def test_only_its_owners_administrators_change_it(client, staff, opened, page):
+    everywhere = opened("state-wide")
+    own = opened("riversides", district=staff.riverside)
+    foreign = opened("lakesides", district=staff.lakeside)
+    may = {
+        staff.state: {everywhere, own, foreign},
+        staff.dana: {own},
+        staff.chen: set(),
+        staff.analyst: set(),
+        staff.sam: set(),
+    }
+    before = list(Administration.objects.order_by("pk").values())
+    for user, allowed in may.items():
+        log_in(client, user)
+        for one in (everywhere, own, foreign):
+            address = reverse(f"administration_{page}", args=[one.pk])
+            expected = 200 if one in allowed else 404
+            assert client.get(address).status_code == expected, (user, one)
+            if one not in allowed:
+                seen = {"seen": one.changes, "closes_at": local(timezone.now())}
+                assert client.post(address, seen).status_code == 404, (user, one)
+    assert list(Administration.objects.order_by("pk").values()) == before
+    assert not AuditEntry.objects.exists()
+
+
+def test_opening_is_not_there_for_others(client, staff, published):
+    for user in (staff.chen, staff.analyst, staff.sam):
+        log_in(client, user)
+        assert client.get(NEW).status_code == 404
+        assert client.post(NEW, typed(published)).status_code == 404
+    assert not Administration.objects.exists()
+
+
+def test_other_districts_places_are_only_counted(client, staff, opened):
+    places = {"districts": [staff.lakeside], "schools": [staff.lincoln]}
+    one = opened("some", **places)
+    page = log_in(client, staff.chen).get(
+        reverse("administration_detail", args=[one.pk])
+    )
+    text = page.content.decode()
+    assert "Lincoln" in text
+    assert "1 place more elsewhere" in " ".join(text.split())
+    assert "Lakeside" not in text
+    page = log_in(client, staff.state).get(
+        reverse("administration_detail", args=[one.pk])
+    )
+    assert "Lakeside" in page.content.decode()
+
+
+def test_a_list_costs_the_same_with_one_row_and_three(
+    client, staff, opened, django_assert_num_queries
+):
+    log_in(client, staff.state)
+    for count in (1, 3):
+        while Administration.objects.count() < count:
+            number = Administration.objects.count()
+            opened(
+                f"a{number}",
+                wave=Wave.objects.create(name=f"wave {number}"),
+                schools=[staff.lincoln, staff.roosevelt],
+            )
+        # 2 for who asks, 2 for the list.
+        with django_assert_num_queries(SESSION + 4):
+            page = client.get("/console/administrations/")
+        assert len(page.context["rows"]) == count
+        with django_assert_num_queries(SESSION + 4):
+            client.get("/console/waves/")
+
+
+def test_a_list_is_searched_sorted_and_filtered(client, staff, opened):
+    now = timezone.now()
+    opened("planned", opens_at=now + timedelta(days=1))
+    opened("open", wave=Wave.objects.create(name="Spring"))
+    opened("soon", closes_at=now + timedelta(days=1))
+    opened(
+        "closed", opens_at=now - timedelta(days=9), closes_at=now - timedelta(days=1)
+    )
+    log_in(client, staff.state)
+
+    def names(query: str) -> list[str]:
+        page = client.get(f"/console/administrations/?{query}")
+        return [one.name for one in page.context["rows"]]
+
+    for one in Administration.objects.all():
+        expected = "closes soon" if one.name == "soon" else one.name
+        assert one.state == expected
+        assert names(f"state={expected}") == [one.name]
+    assert names("q=spr") == ["open"]
+    assert names("sort=closes")[0] == "closed"
+    assert names("state=nonsense&sort=-name") == ["soon", "planned", "open", "closed"]
+    assert names("q=nothing+like+it") == []
+    assert names("q=%00&page=99999999999999999999") != []
+
+
+def test_empty_pages_say_what_to_do(client, staff):
+    page = log_in(client, staff.state).get("/console/administrations/")
+    assert "Open an administration" in page.content.decode()
+    assert "Upload one and publish it" in client.get(NEW).content.decode()
+    page = log_in(client, staff.chen).get("/console/administrations/")
+    assert "When the state or your district opens one" in page.content.decode()
+
+
+# What is refused
+
+
+NONSENSE = [
+    ({"opens_at": "0001-01-01T00:00"}, "Use a date between"),
+    ({"closes_at": "9999-12-31T23:59"}, "Use a date between"),
+    ({"closes_at": "275760-01-01T00:00"}, "Write a date"),
+    ({"opens_at": "soon"}, "Write a date"),
+    ({"opens_at": "\x00"}, "Write a date"),
+    ({"opens_at": "1" * 10_000}, "Use a date between"),
+    # In Chicago, in 2027: 02:30 is left out, 01:30 comes twice.
+    ({"opens_at": "2027-03-14T02:30"}, "clocks are changed"),
+    ({"closes_at": "2027-11-07T01:30"}, "clocks are changed"),
+    ({"closes_at": "2026-11-01T08:00"}, "over already"),
+    ({"opens_at": "2027-03-02T08:00", "closes_at": "2027-03-01T08:00"}, "close after"),
+    ({"role": "pupil"}, "students, teachers or parents"),
+    ({"role": "teacher", "coordinators_see_finished": "on"}, "Never for teachers"),
+    ({"published": "x" * 10_000}, "Choose one of the published"),
+    ({"published": "\x00"}, "Null characters"),
+    ({"wave": "-1"}, "Choose one of the waves"),
+    ({"wave": "9" * 30}, "Choose one of the waves"),
+    ({"new_wave": "x" * 10_000}, "at most 200 characters"),
+    ({"new_wave": "a\x00b"}, "Null characters"),
+    ({"new_wave": "a\u202eb"}, "one line"),
+    ({"name": "x" * 10_000}, "at most 64 characters"),
+    ({"name": "Spring 2027!"}, "letters, digits and hyphens"),
+    ({"name": "a\x00"}, "letters, digits and hyphens"),
+    ({"places": ["school--1"]}, "not there"),
+    ({"places": ["school-" + "9" * 30]}, "not there"),
+    ({"places": ["\x00", "x" * 10_000]}, "not there"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), NONSENSE)
+def test_nonsense_is_named_and_nothing_is_opened(
+    client, staff, published, fields, reason
+):
+    log_in(client, staff.state)
+    sent = {**typed(published), **fields}
+    assert reason in errors(client.post(NEW, sent))
+    assert not Administration.objects.exists()
+    assert not Wave.objects.exists()
+    assert not AuditEntry.objects.exists()
+    # A search with it is none the worse.
+    again = {"again": "find", "q": "\x00" + "x" * 10_000}
+    assert client.post(NEW, {**sent, **again}).status_code == 200
+
+
+def test_a_name_that_is_taken_is_said_so(client, staff, published, opened):
+    opened("spring")
+    log_in(client, staff.state)
+    reply = client.post(NEW, typed(published, name="spring"))
+    assert "There is an administration called spring already" in errors(reply)
+    assert b'value="spring"' in reply.content
+
+
+def test_the_second_of_two_sees_what_the_first_did(client, staff, opened):
+    one = opened("spring", district=staff.riverside)
+    dana = as_it_stands(log_in(client, staff.dana), one.pk)
+    log_in(client, staff.state)
+    state = as_it_stands(client, one.pk)
+    address = reverse("administration_change", args=[one.pk])
+    later = timezone.now() + timedelta(days=60)
+    assert client.post(address, {**state, "closes_at": local(later)}).status_code == 302
+    log_in(client, staff.dana)
+    sooner = timezone.now() + timedelta(days=3)
+    reply = client.post(address, {**dana, "closes_at": local(sooner)})
+    said = errors(reply)
+    assert "state@example.org changed it" in said
+    assert "closes:" in said
+    one.refresh_from_db()
+    assert local(one.closes_at) == local(later)
+    close = reverse("administration_close", args=[one.pk])
+    assert "changed it" in errors(client.post(close, {"seen": dana["seen"]}))
+    assert client.post(close, {"seen": one.changes}).status_code == 302
+
+
+def test_what_was_not_touched_is_as_it_was_to_the_second(client, staff, opened):
+    one = opened("spring")
+    enrol(one, staff.lincoln, started_at=timezone.now())
+    log_in(client, staff.state)
+    address = reverse("administration_change", args=[one.pk])
+    held = as_it_stands(client, one.pk)
+    assert client.post(address, held).status_code == 302
+    assert not AuditEntry.objects.exists()
+    wave = Wave.objects.create(name="Spring")
+    assert client.post(address, {**held, "wave": wave.pk}).status_code == 302
+    changed = Administration.objects.get()
+    assert (changed.opens_at, changed.closes_at) == (one.opens_at, one.closes_at)
+    assert changed.wave == wave
+
+
+def test_closing_within_ten_minutes_has_to_be_typed(client, staff, opened):
+    one = opened("spring")
+    log_in(client, staff.state)
+    address = reverse("administration_change", args=[one.pk])
+    held = as_it_stands(client, one.pk)
+    soon = {**held, "closes_at": local(timezone.now() + timedelta(minutes=5))}
+    reply = client.post(address, soon)
+    assert "type its name: spring" in errors(reply)
+    assert b'name="confirmed"' in reply.content
+    assert "type its name" in errors(client.post(address, {**soon, "confirmed": "x"}))
+    assert client.post(address, {**soon, "confirmed": " spring "}).status_code == 302
+
+
+def test_what_cannot_be_closed_or_reopened_says_so_instead(client, staff, opened):
+    now = timezone.now()
+    log_in(client, staff.state)
+    planned = opened("planned", opens_at=now + timedelta(days=1))
+    running = opened("running")
+    for one, page, sentence in (
+        (planned, "close", "It has not begun"),
+        (running, "reopen", "It is not closed"),
+    ):
+        address = reverse(f"administration_{page}", args=[one.pk])
+        shown = client.get(address).content.decode()
+        assert sentence in shown
+        assert "<form class" not in shown
+        sent = {"seen": one.changes, "closes_at": local(now + timedelta(days=50))}
+        assert sentence in errors(client.post(address, sent))
+
+
+# Waves
+
+
+def test_waves_are_added_renamed_and_deleted(client, staff, opened):
+    log_in(client, staff.state)
+    client.post("/console/waves/new/", {"name": "  Spring   2027 "})
+    wave = Wave.objects.get()
+    assert (wave.name, wave.district) == ("Spring 2027", None)
+    reply = client.post("/console/waves/new/", {"name": "spring 2027"})
+    assert "There is a wave called spring 2027 already" in errors(reply)
+    client.post(f"/console/waves/{wave.pk}/rename/", {"name": "Spring 2028"})
+    wave.refresh_from_db()
+    assert wave.name == "Spring 2028"
+
+    one = opened("spring", wave=wave)
+    reply = client.post(f"/console/waves/{wave.pk}/delete/")
+    assert "so it stays" in errors(reply)
+    Administration.objects.filter(pk=one.pk).update(wave=None)
+    assert client.get(f"/console/waves/{wave.pk}/delete/").status_code == 200
+    assert Wave.objects.exists()
+    client.post(f"/console/waves/{wave.pk}/delete/")
+    assert not Wave.objects.exists()
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["create wave", "rename wave", "delete wave"]
+
+
+def test_a_districts_wave_is_nobody_elses(client, staff, opened, published):
+    states = Wave.objects.create(name="Spring 2027")
+    lakesides = Wave.objects.create(name="Secret", district=staff.lakeside)
+    log_in(client, staff.dana)
+    # A name is unique for its owner: nobody learns of another district's.
+    client.post("/console/waves/new/", {"name": "Secret"})
+    own = Wave.objects.get(district=staff.riverside)
+    page = client.get("/console/waves/")
+    assert {one.pk for one in page.context["rows"]} == {states.pk, own.pk}
+    assert b"Lakeside" not in page.content
+    for wave in (states, lakesides):
+        for act in ("rename", "delete"):
+            address = f"/console/waves/{wave.pk}/{act}/"
+            assert client.get(address).status_code == 404
+            assert client.post(address, {"name": "x"}).status_code == 404
+    assert client.post(f"/console/waves/{own.pk}/delete/").status_code == 302
+
+    # The state's may be used; another district's is not there.
+    client.post(NEW, typed(published, name="a", new_wave="", wave=states.pk))
+    assert Administration.objects.get().wave == states
+    reply = client.post(NEW, typed(published, name="b", new_wave="", wave=lakesides.pk))
+    assert "Choose one of the waves" in errors(reply)
+    # Only one's own are counted in the state's.
+    opened("lakes", wave=states, district=staff.lakeside)
+    (shown,) = client.get("/console/waves/").context["rows"]
+    assert shown.used == 1
+    for user in (staff.chen, staff.analyst):
+        for address in ("/console/waves/", "/console/waves/new/"):
+            assert log_in(client, user).get(address).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 10_000, "a\x00b", "a\u2028b\u200f"])
+def test_a_wave_has_a_name_of_one_line(client, staff, name):
+    log_in(client, staff.state)
+    assert errors(client.post("/console/waves/new/", {"name": name}))
+    assert not Wave.objects.exists()
+
+
+def test_a_district_without_administrations_sees_the_others_have_none(client, staff):
+    assert District.objects.count() == 2
+    page = log_in(client, staff.sam).get("/console/administrations/")
+    assert list(page.context["rows"]) == []
+
+
+def test_engineers_look_and_change_nothing(client, opened):
+    one = opened("spring")
+    engineer = User.objects.create_superuser("engineer@example.org", "calm-harbour-42")
+    log_in(client, engineer)
+    address = f"/engineers/survey/administration/{one.pk}/change/"
+    assert client.get(address).status_code == 200
+    assert client.post(address, {"role": "teacher"}).status_code == 403
+    assert Administration.objects.get().role == "student"
