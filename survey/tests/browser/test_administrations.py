@@ -1,0 +1,156 @@
+"""A window from its opening to its end, as staff and as a respondent see it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+
+from accounts.models import User
+from accounts.staff_door import PREFIX
+from accounts.tests.logging_in import log_in
+from survey.models import Administration, Respondent, Response, Wave
+from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.person import Person
+from survey.tests.browser.serving import Server
+from survey.tests.browser.test_accessible import scrolls_sideways, violations
+from survey.tests.conftest import code_of, enrol
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+SMALL = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def desk(device: Callable[..., BrowserContext], server: Server) -> Callable[..., Page]:
+    """A tab of the console, with somebody logged in."""
+
+    def sit_down(user: User, **options: object) -> Page:
+        context = device(**{"viewport": LAPTOP, **options})
+        name = PREFIX + settings.SESSION_COOKIE_NAME
+        cookie = log_in(Client(), user).cookies[name].value
+        context.add_cookies([{"name": name, "value": cookie, "url": server.url}])
+        return context.new_page()
+
+    return sit_down
+
+
+def local(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
+
+
+def heading(page: Page):
+    return page.get_by_role("heading", level=1)
+
+
+def test_opened_from_the_console_taken_by_maya_and_closed(desk, device, staff, publish):
+    published = publish()
+    page = desk(staff.state)
+    page.goto("/console/")
+    page.get_by_role("navigation").get_by_text("Administrations").click()
+    page.get_by_role("link", name="Open an administration").first.click()
+    page.get_by_label("Survey").select_option(published.pk)
+    page.get_by_role("radio", name="Students").check()
+    page.get_by_label("Or a new wave").fill("Spring 2027")
+    page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
+    # The name is made meanwhile.
+    expect(page.locator("#id_name")).to_have_value("spring-2027-students")
+    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
+    page.get_by_label("Find districts and schools").fill("linc")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_role("checkbox", name="Lincoln, in Riverside").check()
+    page.get_by_label("Find districts and schools").fill("washing")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("checkbox", name="Washington")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="Lincoln, in Riverside")).to_be_checked()
+    page.get_by_role("button", name="Open it").click()
+    expect(heading(page)).to_contain_text("spring-2027-students open")
+    expect(page.get_by_role("definition").filter(has_text="Lincoln")).to_be_visible()
+
+    administration = Administration.objects.get()
+    maya = enrol(administration, staff.lincoln, language="en")
+    person = Person(device().new_page(), known={"age": "12"})
+    person.log_in(maya)
+    person.answer_page()
+    person.next()
+
+    page.reload()
+    page.get_by_role("link", name="Close now").click()
+    expect(page.locator(".caution-box")).to_contain_text(
+        "1 person has started and not finished; they have ten minutes"
+    )
+    page.get_by_role("button", name="Close it now").click()
+    expect(heading(page)).to_contain_text("closed")
+
+    # She has her ten minutes, and then no more.
+    person.answer_page()
+    person.next()
+    saved = Response.objects.filter(respondent_id=maya.pk).count()
+    administration.refresh_from_db()
+    put_back = {"opens_at": timedelta(hours=1), "closes_at": timedelta(minutes=11)}
+    Administration.objects.update(
+        **{name: getattr(administration, name) - by for name, by in put_back.items()}
+    )
+    person.page.goto("/")
+    person.page.fill("#code", code_of(maya))
+    person.page.click("button[type=submit]")
+    expect(person.page.locator("#code-error")).to_contain_text("closed")
+    assert Response.objects.filter(respondent_id=maya.pk).count() == saved > 0
+    assert Respondent.objects.get(pk=maya.pk).completed_at is None
+
+
+SIZES = [{"viewport": LAPTOP}, {"viewport": SMALL, "color_scheme": "dark"}]
+
+
+@pytest.mark.parametrize("options", SIZES)
+def test_no_page_has_a_barrier_or_scrolls_sideways(
+    desk, staff, publish, administration, options
+):
+    enrol(administration, staff.lincoln)
+    Wave.objects.create(name="Spring 2027")
+    Respondent.objects.update(started_at=timezone.now())
+    page = desk(staff.state, **options)
+    own = f"/console/administrations/{administration.pk}/"
+    wave = f"/console/waves/{Wave.objects.get().pk}/"
+    sights = ["/console/administrations/", "/console/administrations/open/", own]
+    sights += [own + "change/", own + "close/", own + "reopen/"]
+    sights += ["/console/waves/", "/console/waves/new/"]
+    sights += [wave + "rename/", wave + "delete/"]
+    for sight in sights:
+        page.goto(sight)
+        expect(heading(page)).to_be_visible()
+        assert (sight, violations(page)) == (sight, [])
+        assert (sight, scrolls_sideways(page)) == (sight, False)
+
+    # With what was found, and with everything that is wrong.
+    page.goto("/console/administrations/open/")
+    page.get_by_label("Find districts and schools").fill("r")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("checkbox", name=re.compile("Lincoln"))).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Open it").click()
+    expect(page.locator(".error").first).to_be_visible()
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+
+
+def test_the_form_works_without_scripts(desk, staff, publish):
+    published = publish()
+    page = desk(staff.dana, java_script_enabled=False)
+    page.goto("/console/administrations/open/")
+    page.get_by_label("Survey").select_option(published.pk)
+    page.get_by_role("radio", name="Parents").check()
+    page.get_by_label("Opens").fill(local(timezone.now() + timedelta(days=1)))
+    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
+    page.get_by_label("Find districts and schools").fill("lincoln")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator(".error")).to_have_count(0)
+    page.get_by_role("checkbox", name="Lincoln, in Riverside").check()
+    page.get_by_role("button", name="Open it").click()
+    expect(heading(page)).to_contain_text("riverside-parents planned")
+    assert list(Administration.objects.get().schools.all()) == [staff.lincoln]
