@@ -107,6 +107,7 @@ def administration_detail(request: HttpRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "survey": survey_in_words(administration.published),
+            "survey_address": _survey_address(permissions, administration),
             "districts": districts[:MOST_SHOWN],
             "schools": schools[:MOST_SHOWN],
             "elsewhere": elsewhere,
@@ -350,6 +351,12 @@ def _links(
         if address and capability not in links and permissions.has(capability):
             links[capability] = (address, name, purpose)
     return list(links.values())
+
+
+def _survey_address(permissions: Permissions, administration: Administration) -> str:
+    if not permissions.has(C.MANAGE_SURVEYS):
+        return ""
+    return _address("survey_detail", administration.published.survey_id)
 
 
 def _address(route: str, pk: int) -> str:
