@@ -20,7 +20,9 @@ rules required, relevant (that of its groups included), constraint,
 calculation and choice_filter as compiled expressions, required_message and
 constraint_message, default, default_expression, read_only, randomize, seed,
 appearance, range, and `local`: those of its rules that read nothing but its
-own page. `order` has every item after those that its value depends on.
+own page. `order` has every item after those that its value depends on. A
+version that corrects another's texts has its item ids, and `corrects`, the
+digest of the first version that had them.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Prefetch
+from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts import audit
+from accounts.models import User
 from survey.expressions import labels_of, references
 from survey.models import Block, Item, OptionSet, Page, PublishedSurvey, Survey
 from survey.rules import MOST_WORK, CycleError, Work, evaluation_order, local_rules
@@ -55,24 +60,60 @@ class NotPublishable(Exception):
 
 
 @transaction.atomic
-def publish_survey(*, survey: Survey) -> PublishedSurvey:
+def publish_survey(
+    *,
+    survey: Survey,
+    by: User | str = "publish_survey",
+    request: HttpRequest | None = None,
+) -> PublishedSurvey:
     """Freeze a draft. Publishing again returns what is published already.
 
-    Raises NotPublishable.
+    A draft that was meant to correct another's texts becomes a survey of its
+    own: see `survey.corrections` for the other way. Raises NotPublishable.
     """
-    # The lock makes whoever changes a row of the draft wait, and then fail:
-    # the triggers ask for a share of it.
-    survey = Survey.objects.select_for_update().get(pk=survey.pk)
+    survey = lock_survey(survey)
     if survey.published_at is not None:
         return survey.published.get()
-    text = canonical_json(compile_definition(survey))
+    definition = compile_definition(survey)
+    return freeze(survey, definition, corrects=None, by=by, request=request)
+
+
+def lock_survey(survey: Survey) -> Survey:
+    """It as it is now, for the rest of the transaction.
+
+    The lock makes whoever changes a row of the draft wait, and then fail: the
+    triggers ask for a share of it.
+    """
+    return Survey.objects.select_for_update().get(pk=survey.pk)
+
+
+def freeze(
+    survey: Survey,
+    definition: dict[str, Any],
+    *,
+    corrects: PublishedSurvey | None,
+    by: User | str,
+    request: HttpRequest | None,
+) -> PublishedSurvey:
+    """Keep the definition of a draft for good; inside the lock on it."""
+    text = canonical_json(definition)
     published = PublishedSurvey.objects.create(
         digest=hashlib.sha256(text.encode()).hexdigest(),
         survey=survey,
         definition=text,
     )
     survey.published_at = timezone.now()
-    survey.save(update_fields=["published_at"])
+    survey.corrects = corrects
+    survey.save(update_fields=["published_at", "corrects"])
+    audit.record(
+        "publish correction" if corrects else "publish survey",
+        by=by,
+        request=request,
+        subject=survey,
+        district=survey.district,
+        before={"corrects": corrects.digest} if corrects else None,
+        after={"digest": published.digest},
+    )
     return published
 
 
@@ -82,14 +123,20 @@ def canonical_json(definition: dict[str, Any]) -> str:
     )
 
 
-def compile_definition(survey: Survey) -> dict[str, Any]:
-    """The definition of a draft, from its rows. Raises NotPublishable."""
+def compile_definition(
+    survey: Survey, ids: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """The definition of a draft, from its rows. Raises NotPublishable.
+
+    `ids` are those of another version's items by name, where there are any.
+    """
+    ids = ids or {}
     pages = _pages(survey)
     items: dict[str, dict[str, Any]] = {}
     compiled_pages = []
     for number, page in enumerate(pages, start=1):
         page_items = {
-            item.name: _compiled_item(item, number)
+            item.name: _compiled_item(item, number, ids.get(item.name, item.pk))
             for block in page.blocks.all()
             for item in block.items.all()
         }
@@ -138,9 +185,9 @@ def _compiled_page(page: Page) -> dict[str, Any]:
     }
 
 
-def _compiled_item(item: Item, page: int) -> dict[str, Any]:
+def _compiled_item(item: Item, page: int, item_id: int) -> dict[str, Any]:
     texts = {"label": item.label, "hint": item.hint, "guidance": item.guidance}
-    compiled: dict[str, Any] = {"id": item.pk, "page": page, "kind": item.kind}
+    compiled: dict[str, Any] = {"id": item_id, "page": page, "kind": item.kind}
     compiled |= {key: text for key, text in texts.items() if text}
     if item.option_set:
         compiled["option_set"] = item.option_set.name

@@ -140,7 +140,7 @@ def _version(pages: int, items: int) -> str:
 
 def _published(pages: int, items: int) -> PublishedSurvey:
     version = _version(pages, items)
-    survey = Survey.objects.filter(name=FORM, version=version).first()
+    survey = Survey.objects.filter(name=FORM, version=version, district=None).first()
     if survey is None or survey.published_at is None:
         reading = read_xlsform(workbook(pages, items))
         if reading.draft is None:

@@ -150,7 +150,7 @@ def publish_workbook(workbook: Path) -> PublishedSurvey:
     except SurveyIsPublished:
         # By hand, before the demonstration was loaded.
         survey = Survey.objects.get(
-            name=reading.draft.name, version=reading.draft.version
+            name=reading.draft.name, version=reading.draft.version, district=None
         )
     return publish_survey(survey=survey)
 

@@ -12,7 +12,9 @@ from survey.models.instrument import (
     OptionSet,
     Page,
     PublishedSurvey,
+    Retirement,
     Survey,
+    SurveyUpload,
 )
 from survey.models.job import Job
 from survey.models.response import Response
@@ -29,7 +31,9 @@ __all__ = [
     "PublishedSurvey",
     "Respondent",
     "Response",
+    "Retirement",
     "Role",
     "Survey",
+    "SurveyUpload",
     "Wave",
 ]

@@ -10,7 +10,9 @@ Rules are compiled expressions (see `survey.expressions`), or null.
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
+from django.db.models.functions import Coalesce
 
 from survey.models.cached import FrozenManager
 
@@ -18,6 +20,14 @@ from survey.models.cached import FrozenManager
 class Survey(models.Model):
     """One version of a survey; a new version is a new row."""
 
+    # Whose it is, to change and to retire; null: the state's.
+    district = models.ForeignKey(
+        "accounts.District",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="surveys",
+    )
     name = models.CharField(max_length=64)
     version = models.CharField(max_length=64)
     title = models.JSONField(default=dict)
@@ -25,6 +35,22 @@ class Survey(models.Model):
     languages = models.JSONField(default=list)
     source_name = models.CharField(max_length=255, blank=True)
     source = models.BinaryField(null=True)
+    # The published version whose texts this one mends. A draft says what is
+    # meant; `survey.corrections` judges it, and keeps the ids of the items.
+    corrects = models.ForeignKey(
+        "PublishedSurvey",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="corrections",
+    )
+    uploaded_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     # Set by publishing only: from then on the triggers refuse every change.
     published_at = models.DateTimeField(null=True, editable=False)
@@ -35,7 +61,10 @@ class Survey(models.Model):
     class Meta:
         constraints = (
             models.UniqueConstraint(
-                fields=("name", "version"), name="one_survey_per_name_and_version"
+                "name",
+                "version",
+                Coalesce("district", 0),
+                name="one_survey_per_name_and_version_of_an_owner",
             ),
         )
 
@@ -204,3 +233,55 @@ class PublishedSurvey(models.Model):
 
     def __str__(self) -> str:
         return self.digest[:12]
+
+
+class Retirement(models.Model):
+    """A published survey that no further administration may offer.
+
+    A row of its own, because the survey's is frozen.
+    """
+
+    survey = models.OneToOneField(
+        Survey, on_delete=models.PROTECT, related_name="retirement"
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.survey}, retired"
+
+
+class SurveyUpload(models.Model):
+    """A workbook on its way in, and what its reader said of it.
+
+    `problems` and `warnings` are lists of {sheet, row, column, reason, text}.
+    """
+
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    corrects = models.ForeignKey(
+        PublishedSurvey, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    name = models.CharField(max_length=255)
+    # Until it is read; a draft keeps its own.
+    content = models.BinaryField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    read_at = models.DateTimeField(null=True)
+    problems = models.JSONField(default=list)
+    warnings = models.JSONField(default=list)
+    # The draft that came of it, if any, for as long as it is there.
+    survey = models.ForeignKey(
+        Survey, on_delete=models.SET_NULL, null=True, related_name="uploads"
+    )
+
+    def __str__(self) -> str:
+        return self.name

@@ -83,7 +83,7 @@ def review(
     given = {name: text for name, text in taken.answers.items() if text is not None}
     definition = published.definition
     state = state_of(definition, given, today=today, now=now, language=language)
-    gaps = _gaps(definition, state.problems, language)
+    gaps = gaps_in(definition, state.problems, language)
     total, rows = taken.fingerprint
     seen = {"r": total, "n": rows, "who": taking.respondent_id}
     return Review(
@@ -93,7 +93,7 @@ def review(
     )
 
 
-def _gaps(
+def gaps_in(
     definition: Mapping[str, Any], problems: Mapping[str, str], language: str
 ) -> list[Gap]:
     gaps = []

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.http import HttpRequest
 
-from survey.models import Block, Item, Option, OptionSet, Page, Survey
+from accounts import audit
+from accounts.models import District, User
+from survey.models import (
+    Block,
+    Item,
+    Option,
+    OptionSet,
+    Page,
+    PublishedSurvey,
+    Survey,
+)
 from survey.xlsform.draft import Draft, ItemDraft
 from survey.xlsform.problems import quoted
 
@@ -15,40 +26,63 @@ class SurveyIsPublished(Exception):
 
 @transaction.atomic
 def import_survey(
-    *, draft: Draft, source_name: str = "", source: bytes = b""
+    *,
+    draft: Draft,
+    source_name: str = "",
+    source: bytes = b"",
+    district: District | None = None,
+    corrects: PublishedSurvey | None = None,
+    by: User | str = "import_survey",
+    request: HttpRequest | None = None,
 ) -> Survey:
-    """Store the draft, in place of an earlier one with this name and version.
+    """Store the draft, in place of its owner's earlier one of this version.
 
-    Raises SurveyIsPublished where that one is published already.
+    `district` owns it, or the state (None). `corrects` says whose texts it is
+    meant to mend. Raises SurveyIsPublished where that version is published.
     """
-    _remove_earlier(draft)
+    replaced = _remove_earlier(draft, district)
     survey = Survey.objects.create(
+        district=district,
         name=draft.name,
         version=draft.version,
         title=draft.title,
         languages=draft.languages,
         source_name=quoted(source_name, 255),
         source=source or None,
+        corrects=corrects,
+        uploaded_by=by if isinstance(by, User) else None,
     )
     sets = _create_option_sets(survey, draft)
     _create_pages(survey, draft, sets)
+    audit.record(
+        "upload survey",
+        by=by,
+        request=request,
+        subject=survey,
+        district=district,
+        before={"draft": replaced} if replaced else None,
+        after={"file": survey.source_name},
+    )
     return survey
 
 
-def _remove_earlier(draft: Draft) -> None:
+def _remove_earlier(draft: Draft, district: District | None) -> int | None:
     earlier = (
         Survey.objects.select_for_update()
-        .filter(name=draft.name, version=draft.version)
+        .defer("source")
+        .filter(name=draft.name, version=draft.version, district=district)
         .first()
     )
     if earlier is None:
-        return
+        return None
     if earlier.published_at is not None:
         raise SurveyIsPublished(
             f"{draft.name} {draft.version} is published and cannot change: give the"
             " file a new version in its settings sheet."
         )
+    removed: int = earlier.pk
     earlier.delete()
+    return removed
 
 
 def _create_option_sets(survey: Survey, draft: Draft) -> dict[str, OptionSet]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.models import District
 from survey.models import Survey
+from survey.surveys import owner_called
 from survey.xlsform import (
     Problem,
     Reading,
@@ -25,6 +27,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--json", action="store_true", help="answer in JSON, for programs"
         )
+        parser.add_argument(
+            "--district", default="", help="the code of its owner (default: the state)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
@@ -32,7 +37,7 @@ class Command(BaseCommand):
             reading = read_xlsform(path, name=path.stem)
         except OSError as error:
             raise CommandError(f"{path} cannot be read: {error.strerror}") from error
-        survey, refusal = _stored(reading, path.name)
+        survey, refusal = _stored(reading, path.name, _owner(options["district"]))
         problems = reading.problems + ([refusal] if refusal else [])
         if options["json"]:
             self.stdout.write(_as_json(reading, survey, problems))
@@ -63,12 +68,24 @@ class Command(BaseCommand):
             )
 
 
-def _stored(reading: Reading, name: str) -> tuple[Survey | None, Problem | None]:
+def _owner(code: str) -> District | None:
+    try:
+        return owner_called(code)
+    except District.DoesNotExist:
+        raise CommandError(f"No district has the code {code}.") from None
+
+
+def _stored(
+    reading: Reading, name: str, district: District | None
+) -> tuple[Survey | None, Problem | None]:
     if reading.draft is None:
         return None, None
     try:
         survey = import_survey(
-            draft=reading.draft, source_name=name, source=reading.source
+            draft=reading.draft,
+            source_name=name,
+            source=reading.source,
+            district=district,
         )
     except SurveyIsPublished as error:
         return None, Problem("settings", None, "version", str(error))

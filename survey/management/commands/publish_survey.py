@@ -4,8 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.models import District
 from survey.models import Survey
 from survey.publishing import NotPublishable, publish_survey
+from survey.surveys import owner_called
 
 
 class Command(BaseCommand):
@@ -14,6 +16,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the survey's form_id")
         parser.add_argument("--version", dest="survey_version")
+        parser.add_argument(
+            "--district", default="", help="the code of its owner (default: the state)"
+        )
 
     # Django's own --version option would stand in the way of the survey's.
     def create_parser(
@@ -23,7 +28,9 @@ class Command(BaseCommand):
         return super().create_parser(prog_name, subcommand, **kwargs)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        survey = _the_one(options["name"], options["survey_version"])
+        survey = _the_one(
+            options["name"], options["survey_version"], options["district"]
+        )
         try:
             published = publish_survey(survey=survey)
         except NotPublishable as error:
@@ -31,9 +38,13 @@ class Command(BaseCommand):
         self.stdout.write(published.digest)
 
 
-def _the_one(name: str, version: str | None) -> Survey:
+def _the_one(name: str, version: str | None, owner: str) -> Survey:
     """The version that was named, or the only draft; else the only one."""
-    found = Survey.objects.filter(name=name).order_by("created_at")
+    try:
+        district = owner_called(owner)
+    except District.DoesNotExist:
+        raise CommandError(f"No district has the code {owner}.") from None
+    found = Survey.objects.filter(name=name, district=district).order_by("created_at")
     if version is not None:
         found = found.filter(version=version)
     drafts = [survey for survey in found if survey.published_at is None]
