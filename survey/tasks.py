@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from survey import jobs
+from survey import jobs, uploads  # noqa: F401 - registers its jobs
 
 
 @shared_task

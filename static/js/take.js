@@ -67,7 +67,7 @@ class Take {
     wipeOld();
     const worry = this.worry();
     const outline = await this.pages.outline();
-    const { answers, tag, digest, queueKey: key } = this.shell;
+    const { answers, tag, answersOf: digest, queueKey: key } = this.shell;
     const changed = () => this.update();
     this.store = await openStore({ tag, digest, key, changed });
     // From here on the key is in the store's hands only.

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from survey.console import administrations, jobs, waves
+from survey.console import (
+    administrations,
+    jobs,
+    surveys,
+    surveys_correct,
+    surveys_preview,
+    surveys_upload,
+    waves,
+)
 
 urlpatterns = [
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
@@ -43,4 +51,56 @@ urlpatterns = [
     path("waves/new/", waves.wave_create, name="wave_create"),
     path("waves/<int:pk>/rename/", waves.wave_rename, name="wave_rename"),
     path("waves/<int:pk>/delete/", waves.wave_delete, name="wave_delete"),
+    path("surveys/", surveys.survey_list, name="survey_list"),
+    path("surveys/upload/", surveys_upload.survey_upload, name="survey_upload"),
+    path(
+        "surveys/uploads/<int:pk>/",
+        surveys_upload.survey_uploaded,
+        name="survey_uploaded",
+    ),
+    path(
+        "surveys/uploads/<int:pk>/problems.csv",
+        surveys_upload.survey_upload_problems,
+        name="survey_upload_problems",
+    ),
+    path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
+    path("surveys/<int:pk>/original/", surveys.survey_original, name="survey_original"),
+    path("surveys/<int:pk>/publish/", surveys.survey_publish, name="survey_publish"),
+    path("surveys/<int:pk>/retire/", surveys.survey_retire, name="survey_retire"),
+    path(
+        "surveys/<int:pk>/bring-back/",
+        surveys.survey_bring_back,
+        name="survey_bring_back",
+    ),
+    path("surveys/<int:pk>/delete/", surveys.survey_delete, name="survey_delete"),
+    path(
+        "surveys/<int:pk>/correct/",
+        surveys_correct.survey_correct,
+        name="survey_correct",
+    ),
+    path(
+        "surveys/<int:pk>/correction/",
+        surveys_correct.survey_correction,
+        name="survey_correction",
+    ),
+    path(
+        "surveys/<int:pk>/preview/",
+        surveys_preview.survey_preview,
+        name="survey_preview",
+    ),
+    path(
+        "surveys/<int:pk>/preview/<int:seed>/take/",
+        surveys_preview.survey_preview_take,
+        name="survey_preview_take",
+    ),
+    path(
+        "surveys/<int:pk>/preview/<int:seed>/content/<slug:language>/<int:n>/",
+        surveys_preview.survey_preview_content,
+        name="survey_preview_content",
+    ),
+    path(
+        "surveys/<int:pk>/preview/<int:seed>/complete/",
+        surveys_preview.survey_preview_complete,
+        name="survey_preview_complete",
+    ),
 ]

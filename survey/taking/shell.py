@@ -36,6 +36,8 @@ def take(
     now = timezone.localtime()
     return {
         "digest": taking.digest,
+        # Answers that wait in a browser outlive a correction of texts.
+        "answersOf": published.definition.get("corrects", taking.digest),
         "renderer": content.RENDERER,
         "language": language,
         "title": published.title_in(language),

@@ -57,6 +57,15 @@ def safe_archive(content: bytes) -> bytes:
     return _stored(inflated)
 
 
+def declared_size(content: bytes) -> int:
+    """What the workbook says it holds unpacked; 0 for what is no workbook."""
+    try:
+        _refuse_other_formats(content)
+        return sum(part.file_size for part in _listed_parts(content))
+    except FileRefused:
+        return 0
+
+
 def _refuse_other_formats(content: bytes) -> None:
     if not content:
         raise FileRefused("The file is empty.")

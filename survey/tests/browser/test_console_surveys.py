@@ -1,0 +1,347 @@
+"""Surveys in the console, as an administrator makes her way in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import FrameLocator, Page, expect
+
+from accounts.models import User
+from accounts.staff_door import PREFIX
+from accounts.tests.logging_in import log_in
+from survey.models import Respondent, Response, Survey
+from survey.publishing import publish_survey
+from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.test_accessible import RULES
+from survey.tests.conftest import enrol
+from survey.tests.test_console_surveys import CHOICES, book, draft_of, offered
+from survey.tests.test_corrections import MENDED
+from survey.tests.workbooks import form
+
+NARROW = {"width": 390, "height": 844}
+LABELS = ["label::English (en)", "label::Español (es)"]
+HEAD = ["type", "name", *LABELS, "required", "relevant", "parameters"]
+SURVEY = [
+    HEAD,
+    ["begin group", "first", "About you", "Sobre ti", None, None, None],
+    ["text", "who", "Your name?", "¿Tu nombre?", None, None, None],
+    ["select_one pets", "pet", "Which pet, ${who}?", "¿Qué mascota, ${who}?"]
+    + ["yes", None, "randomize=true"],
+    ["end group"],
+    ["begin group", "cats", "Cats", "Gatos", None, "${pet} = 'cat'", None],
+    ["integer", "lives", "How many lives?", "¿Cuántas vidas?", None, None, None],
+    ["end group"],
+    ["begin group", "last", "The end", "El fin", None, None, None],
+    ["text", "why", "Why, ${who}?", "¿Por qué, ${who}?", "${lives} > 7", None, None],
+    ["end group"],
+]
+PETS = [
+    CHOICES[0],
+    *(
+        ["pets", name, name.title(), name.title()]
+        for name in ("cat", "dog", "eel", "owl")
+    ),
+]
+PUBLISHED = [["form_title", "form_id", "version"], ["Pets", "pets", "1"]]
+
+
+def survey_book(rows=SURVEY) -> bytes:
+    return form(
+        rows, PETS, [[*PUBLISHED[0], "default_language"], [*PUBLISHED[1], "en"]]
+    )
+
+
+def with_five_problems() -> bytes:
+    rows = [list(row) + [None] * (7 - len(row)) for row in SURVEY]
+    rows[2][0] = "geopoint"
+    rows[3][0] = "select_one beasts"
+    rows[5][5] = "${pett} = 'cat'"
+    rows[6][1] = "how many"
+    rows[9][4] = "${lives} >"
+    return survey_book(rows)
+
+
+@pytest.fixture
+def console(device, server) -> Callable[..., Page]:
+    """A tab in which somebody is logged in."""
+
+    def opened(user: User, viewport=LAPTOP, **options) -> Page:
+        context = device(viewport=viewport, **options)
+        name = PREFIX + settings.SESSION_COOKIE_NAME
+        value = log_in(Client(), user).cookies[name].value
+        context.add_cookies([{"name": name, "value": value, "url": server.url}])
+        return context.new_page()
+
+    return opened
+
+
+def choose(page: Page, content: bytes, name: str = "pets.xlsx") -> None:
+    page.set_input_files(
+        "input[type=file]",
+        {"name": name, "mimeType": "application/octet-stream", "buffer": content},
+    )
+    page.click("button:has-text('Upload')")
+
+
+def inside(page: Page) -> FrameLocator:
+    return page.frame_locator(".preview-frame iframe")
+
+
+def turn(page: Page) -> None:
+    # Nobody reads a page faster; the second half of a double click does.
+    page.wait_for_timeout(600)
+    inside(page).locator("#next").click()
+
+
+def violations(page: Page) -> list[str]:
+    page.wait_for_timeout(300)
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def count_rows() -> list[tuple[str, int]]:
+    with connection.cursor() as cursor:
+        counts = []
+        for table in connection.introspection.table_names():
+            if table.startswith(("survey_", "accounts_")):
+                cursor.execute(f'SELECT count(*) FROM "{table}"')
+                counts.append((table, cursor.fetchone()[0]))
+    return sorted(counts)
+
+
+def test_a_survey_is_uploaded_mended_looked_at_and_published(staff, console):
+    page = console(staff.dana)
+    page.goto("/console/surveys/")
+    page.click("text=Upload the first one")
+    choose(page, with_five_problems())
+    expect(page.locator("h2").first).to_have_text("5 problems")
+    for words in ("geopoint", "beasts", "${pett}", "how many", "${lives} >"):
+        assert words in page.locator("table").first.inner_text()
+    assert not Survey.objects.exists()
+    page.click("text=Upload again")
+    choose(page, survey_book())
+    expect(page.locator("h1")).to_have_text("pets 1")
+    assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
+
+    page.click("text=Preview")
+    page.select_option("#language", "es")
+    page.click("text=Begin again")
+    expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
+    box = page.locator(".preview-frame iframe").bounding_box()
+    assert box and 390 <= box["width"] <= 394
+
+    page.click(".crumbs >> text=pets 1")
+    page.click(".actions >> text=Publish")
+    assert "nobody can change it" in page.locator("main").inner_text()
+    page.click("text=Publish this version")
+    expect(page.locator("#messages")).to_contain_text("pets 1 is published")
+    assert Survey.objects.get().published_at
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_whole_survey_is_clicked_through_and_nothing_is_saved(
+    staff, console, published
+):
+    survey = draft_of(rows=SURVEY, choices=PETS)
+    if published:
+        offered(publish_survey(survey=survey))
+    page = console(staff.state)
+    asked: list[tuple[str, str]] = []
+    failed: list[str] = []
+    page.on("request", lambda request: asked.append((request.method, request.url)))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    page.goto("/console/surveys/")
+    asked.clear()
+    before = count_rows()
+    page.goto(reverse("survey_preview", args=[survey.pk]))
+    frame = inside(page)
+
+    expect(frame.locator(".page-title")).to_have_text("About you")
+    order = frame.locator("#item-pet .option").all_inner_texts()
+    frame.locator("#item-who input").fill("Maya")
+    expect(frame.locator("#item-pet .pipe")).to_have_text("Maya")
+    turn(page)
+    # Required: the rules hold here as well.
+    expect(frame.locator(".page-title")).to_have_text("About you")
+    frame.locator("#item-pet .option[data-value=cat]").click()
+    turn(page)
+    expect(frame.locator(".page-title")).to_have_text("Cats")
+    expect(frame.locator("#status")).to_have_attribute("data-state", "saved")
+
+    frame.locator("#language").select_option("es")
+    expect(frame.locator(".page-title")).to_have_text("Gatos")
+    frame.locator("#item-lives input").fill("9")
+    turn(page)
+    expect(frame.locator(".page-title")).to_have_text("El fin")
+    frame.locator("#item-why textarea, #item-why input").first.fill("Porque sí")
+    turn(page)
+
+    # The review: nothing is missing. Back, take something away, and again.
+    finish = frame.locator("#finish-button")
+    expect(finish).to_be_visible()
+    frame.locator("a.button", has_text="preguntas").click()
+    expect(frame.locator(".page-title")).to_have_text("El fin")
+    expect(frame.locator("#item-why textarea, #item-why input").first).to_have_value(
+        "Porque sí"
+    )
+    page.wait_for_timeout(600)
+    frame.locator("#back").click()
+    expect(frame.locator("#item-lives input")).to_have_value("9")
+    page.wait_for_timeout(600)
+    frame.locator("#back").click()
+    assert frame.locator("#item-pet .option").all_inner_texts() == order
+    for _ in range(3):
+        turn(page)
+    finish.click()
+    expect(frame.locator(".done")).to_be_visible()
+    assert "3" in frame.locator(".done").inner_text()
+
+    assert count_rows() == before
+    assert not Response.objects.exists() and not Respondent.objects.exists()
+    assert {method for method, _ in asked} == {"GET"}
+    base = page.url.partition("/console/")[0]
+    paths = [url.removeprefix(base) for _, url in asked]
+    assert all(path.startswith(("/console/", "/static/")) for path in paths), paths
+    assert any("/content/" in path for path in paths)
+    assert failed == []
+
+
+def test_the_review_lists_what_another_page_made_necessary(staff, console):
+    rows = [list(row) for row in SURVEY]
+    # The first page asks for something as soon as the last one says so.
+    rows[2][4] = "${why} = 'me'"
+    survey = draft_of(rows=rows, choices=PETS)
+    page = console(staff.state)
+    page.goto(reverse("survey_preview", args=[survey.pk]))
+    frame = inside(page)
+    frame.locator("#item-pet .option[data-value=dog]").click()
+    turn(page)
+    frame.locator("#item-why textarea, #item-why input").first.fill("me")
+    turn(page)
+    missing = frame.locator(".missing a")
+    expect(missing).to_have_text("Your name?")
+    expect(frame.locator("#finish-button")).to_have_count(0)
+    missing.click()
+    expect(frame.locator("#item-who input")).to_be_focused()
+    frame.locator("#item-who input").fill("Maya")
+    turn(page)
+    turn(page)
+    expect(frame.locator("#finish-button")).to_be_visible()
+
+
+def test_each_person_has_an_order_of_their_own_and_begins_anew(staff, console):
+    survey = draft_of(rows=SURVEY, choices=PETS)
+    page = console(staff.state)
+    orders = set()
+    for seed in (1, 2, 3, 4):
+        page.goto(reverse("survey_preview", args=[survey.pk]) + f"?seed={seed}")
+        frame = inside(page)
+        expect(frame.locator("#item-who input")).to_have_value("")
+        orders.add(tuple(frame.locator("#item-pet .option").all_inner_texts()))
+        frame.locator("#item-who input").fill("Maya")
+        frame.locator("#item-pet .option").first.click()
+        turn(page)
+    assert len(orders) > 1
+
+
+def test_without_the_stand_in_the_browser_itself_refuses_to_save(staff, console):
+    """The twin: the real transport, in the real frame, with its policy."""
+    survey = draft_of(rows=SURVEY, choices=PETS)
+    page = console(staff.state)
+    page.goto(reverse("survey_preview_take", args=[survey.pk, 1]))
+    page.wait_for_selector("#page section.page")
+    refused = page.evaluate(
+        """async (paths) => {
+          const send = (path) => new Promise((done) => {
+            const asked = new XMLHttpRequest();
+            asked.open("POST", path);
+            asked.onload = () => done("sent");
+            asked.onerror = () => done("refused");
+            asked.send("{}");
+          });
+          return Promise.all(paths.map(send));
+        }""",
+        ["/take/pages/1/", "/", "/console/surveys/", "https://example.org/"],
+    )
+    assert refused == ["refused"] * 4
+
+
+def test_a_text_is_corrected_in_the_browser(staff, console):
+    published = publish_survey(survey=draft_of())
+    administration = offered(published)
+    enrol(administration, staff.lincoln)
+    page = console(staff.state)
+    page.goto(reverse("survey_detail", args=[published.survey_id]))
+    page.click("text=Correct a text")
+    choose(page, book(MENDED, version="1.1"))
+    expect(page.locator("h1")).to_have_text("pets 1.1 corrects pets 1")
+    page.click("text=Publish the correction")
+    expect(page.locator("#messages")).to_contain_text("used in spring")
+    administration.refresh_from_db()
+    assert administration.published.survey.version == "1.1"
+
+
+def test_a_file_that_is_too_large_is_not_sent_at_all(staff, console):
+    page = console(staff.dana)
+    page.goto("/console/surveys/upload/")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.method))
+    choose(page, bytes(11 * 2**20))
+    page.wait_for_timeout(500)
+    assert "POST" not in sent
+    field = page.locator("input[type=file]")
+    assert "larger than 10 MB" in field.evaluate("field => field.validationMessage")
+
+
+def test_without_javascript_a_workbook_comes_in_as_well(staff, console):
+    page = console(staff.dana, java_script_enabled=False)
+    page.goto("/console/surveys/upload/")
+    choose(page, survey_book())
+    expect(page.locator("h1")).to_have_text("pets 1")
+
+
+@pytest.mark.parametrize("viewport", [LAPTOP, NARROW], ids=["laptop", "phone"])
+def test_every_page_is_accessible(staff, console, viewport):
+    published = publish_survey(survey=draft_of(rows=SURVEY, choices=PETS))
+    offered(published)
+    draft = draft_of(version="2", corrects=published, rows=SURVEY[:5], choices=PETS)
+    texts = [list(row) for row in SURVEY]
+    texts[2][2] = "Your first name?"
+    mended = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
+    page = console(staff.state, viewport)
+    page.goto("/console/surveys/upload/")
+    choose(page, with_five_problems())
+    expect(page.locator("h2").first).to_have_text("5 problems")
+    addresses = {
+        "problems": page.url,
+        "list": "/console/surveys/",
+        "none": "/console/surveys/?q=zebra",
+        "upload": "/console/surveys/upload/",
+        "draft": reverse("survey_detail", args=[draft.pk]),
+        "published": reverse("survey_detail", args=[published.survey_id]),
+        "publish": reverse("survey_publish", args=[draft.pk]),
+        "retire": reverse("survey_retire", args=[published.survey_id]),
+        "correct": reverse("survey_correct", args=[published.survey_id]),
+        "refused": reverse("survey_correction", args=[draft.pk]),
+        "correction": reverse("survey_correction", args=[mended.pk]),
+        "preview": reverse("survey_preview", args=[draft.pk]),
+    }
+    found = {}
+    for name, address in addresses.items():
+        page.goto(address)
+        if name == "preview":
+            expect(inside(page).locator(".page-title")).to_be_visible()
+        found[name] = violations(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= viewport["width"], (name, width)
+    assert {name: one for name, one in found.items() if one} == {}
