@@ -317,7 +317,7 @@ def _shape(blocks: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _compare_items(found: Comparison, was: Definition, now: Definition) -> None:
-    _compare_names(found, "item", _items_in_order(was), _items_in_order(now))
+    _compare_names(found, "question", _items_in_order(was), _items_in_order(now))
     pages = [[page["name"] for page in one["pages"]] for one in (was, now)]
     for name in _items_in_order(now):
         if name not in was["items"]:

@@ -45,6 +45,8 @@ from survey.surveys import (
 )
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+# As an owner in a form.
+STATE = "state"
 NOT_ASKED = (Item.Kind.NOTE, Item.Kind.CALCULATE, Item.Kind.HIDDEN)
 
 
@@ -322,8 +324,22 @@ def _step(
     return render(
         request,
         "survey/console/survey_step.html",
-        {"survey": survey, "step": step, "refusal": refusal},
+        {
+            "survey": survey,
+            "step": step,
+            "refusal": refusal,
+            "note": _note(survey) if step is PUBLISH else "",
+        },
         status=409 if refusal else 200,
+    )
+
+
+def _note(survey: Survey) -> str:
+    if survey.corrects is None:
+        return ""
+    return (
+        f"This draft was uploaded to correct {survey.corrects.survey}. Published here,"
+        " it is a survey of its own, whose answers stand in columns of their own."
     )
 
 
@@ -331,4 +347,4 @@ def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
     """(value, name) of whom the asking person may upload a survey for."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
     owners = [(str(one.pk), one.name) for one in districts]
-    return [("", "The state"), *owners] if may_own(permissions, None) else owners
+    return [(STATE, "The state"), *owners] if may_own(permissions, None) else owners

@@ -37,7 +37,6 @@ class UseForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label="Use the correction in",
-        help_text="Whoever logs in there from then on reads the corrected texts.",
     )
 
     def __init__(self, offering: list[Administration], *args: object) -> None:

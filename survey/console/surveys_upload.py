@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.access import needs
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
-from survey.console.surveys import owners_of, permissions_of
+from survey.console.surveys import STATE, owners_of, permissions_of
 from survey.models import Survey, SurveyUpload
 from survey.rosters.report import defused
 from survey.uploads import job_of, receive
@@ -54,7 +54,6 @@ class UploadForm(WorkbookForm):
 
     owner = forms.ChoiceField(
         label="Whose survey is it?",
-        required=False,
         help_text="The state's can be offered in every district.",
     )
 
@@ -69,9 +68,7 @@ class UploadForm(WorkbookForm):
     def district(self) -> District | None:
         """The owner that was chosen; None is the state."""
         chosen = self.cleaned_data.get("owner", self.owners[0][0])
-        if chosen == "" and self.owners[0][0] != "":
-            chosen = self.owners[0][0]
-        return District.objects.get(pk=chosen) if chosen else None
+        return None if chosen == STATE else District.objects.get(pk=chosen)
 
 
 @needs(Capability.MANAGE_SURVEYS)

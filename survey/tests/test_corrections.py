@@ -223,19 +223,19 @@ MORE = [
         "an item is gone",
         [*ROWS[:3], ROWS[4]],
         CHOICES,
-        ["item age: was there, is missing"],
+        ["question age: was there, is missing"],
     ),
     (
         "an item is new",
         [*ROWS[:4], ["text", "why", "Why?", "¿Por qué?", None, None, None], ROWS[4]],
         CHOICES,
-        ["item why: was missing, is there"],
+        ["question why: was missing, is there"],
     ),
     (
         "another order",
         [*ROWS[:2], changed(ROWS, (3, 5, None))[3], ROWS[2], ROWS[4]],
         CHOICES,
-        ["item age: was after pet, is after the beginning"],
+        ["question age: was after pet, is after the beginning"],
     ),
     (
         "another page",
@@ -311,8 +311,8 @@ MORE = [
         + changed(ROWS, (3, 5, "${animal} = 'cat'"))[3:],
         CHOICES,
         [
-            "item pet: was there, is missing",
-            "item animal: was missing, is there",
+            "question pet: was there, is missing",
+            "question animal: was missing, is there",
             "age, relevant: was ${pet} = 'cat', is ${animal} = 'cat'",
         ],
     ),

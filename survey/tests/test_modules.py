@@ -14,7 +14,17 @@ from settings.bundling import EXPORT, IMPORT
 pytestmark = pytest.mark.once
 
 MODULES = sorted(Path(settings.BASE_DIR, "static", "js").glob("*.js"))
-ENTRIES = ("take", "login", "complete")
+# Entry -> the template that lists its modules.
+BUNDLES = {
+    "take": "_take_scripts",
+    "login": "_login_scripts",
+    "complete": "_complete_scripts",
+    "preview": "console/_survey_preview_take_scripts",
+    "preview_review": "console/_survey_preview_review_scripts",
+    "preview_frame": "console/_survey_preview_frame_scripts",
+    "upload": "console/_survey_upload_scripts",
+}
+ENTRIES = tuple(BUNDLES)
 TOP_LEVEL = re.compile(
     r"^(?:export )?(?:async )?(?:function\*?|class|const|let)\s+(\w+)", re.MULTILINE
 )
@@ -26,7 +36,7 @@ def imports_of(name: str) -> list[str]:
 
 
 def joined(entry: str) -> list[str]:
-    template = Path(settings.BASE_DIR, "templates", "survey", f"_{entry}_scripts.html")
+    template = Path(settings.BASE_DIR, "templates", "survey", f"{BUNDLES[entry]}.html")
     return re.findall(r"'js/([\w-]+)\.js'", template.read_text("utf-8"))
 
 

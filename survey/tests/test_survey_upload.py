@@ -7,6 +7,7 @@ import io
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError
 from django.urls import reverse
 
 from accounts.models import AuditEntry
@@ -86,13 +87,13 @@ def test_warnings_stand_apart_and_refuse_nothing(staff, client):
 def test_the_state_chooses_for_whom(staff, client):
     log_in(client, staff.state)
     assert "The state" in client.get(UPLOAD).content.decode()
-    send(client, book())
+    send(client, book(), owner="state")
     send(client, book(), owner=str(staff.lakeside.pk))
     owners = Survey.objects.order_by("pk").values_list("district__name", flat=True)
     assert list(owners) == [None, "Lakeside"]
 
 
-@pytest.mark.parametrize("owner", ["", "0", "nonsense", "lakeside"])
+@pytest.mark.parametrize("owner", ["", "0", "state", "lakeside"])
 def test_a_district_uploads_for_itself_alone(staff, client, owner):
     owner = str(staff.lakeside.pk) if owner == "lakeside" else owner
     log_in(client, staff.dana)
@@ -100,7 +101,7 @@ def test_a_district_uploads_for_itself_alone(staff, client, owner):
     assert Survey.objects.get().district == staff.riverside
 
 
-@pytest.mark.parametrize("owner", ["0", "nonsense", "-1", "9" * 40])
+@pytest.mark.parametrize("owner", ["0", "nonsense", "-1", "9" * 40, "\x00"])
 def test_an_owner_that_is_none_is_refused_in_words(staff, client, owner):
     log_in(client, staff.state)
     response = send(client, book(), owner=owner)
@@ -109,7 +110,7 @@ def test_an_owner_that_is_none_is_refused_in_words(staff, client, owner):
 
 
 def test_a_draft_is_replaced_and_what_is_published_is_not(staff, client):
-    log_in(client, staff.state)
+    log_in(client, staff.dana)
     send(client, book())
     send(client, book())
     survey = Survey.objects.get()
@@ -190,6 +191,18 @@ def test_a_name_that_is_markup_is_shown_as_text(staff, client):
         client, b"no workbook", "<script>alert(1)<script>.xlsx"
     ).content.decode()
     assert "<script>alert" not in text and "alert(1)" in text
+
+
+def test_the_same_version_twice_in_one_moment_is_a_problem_to_read(
+    staff, client, monkeypatch
+):
+    def collides(**_):
+        raise IntegrityError
+
+    monkeypatch.setattr(uploads, "import_survey", collides)
+    log_in(client, staff.dana)
+    text = send(client, book()).content.decode()
+    assert "uploaded twice in the same moment" in text
 
 
 # Large ones are read by a worker
