@@ -9,9 +9,11 @@ the frame's own Content-Security-Policy.
 from __future__ import annotations
 
 import json
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from csp.constants import NONE, SELF
@@ -37,6 +39,9 @@ from survey.taking.session import Taking
 from survey.taking.taken import Taken, microseconds
 from survey.taking.wire import wants_json
 
+# Seconds, and how many in a process.
+DRAFT_KEPT = 20
+MOST_DRAFTS = 8
 LARGEST_SEED = 2**32 - 1
 # Names of items that the review is told by its address.
 MOST_MISSING = 100
@@ -237,9 +242,28 @@ def _published(survey: Survey) -> Published:
     if survey.published_at is not None:
         digest = survey.published.values_list("digest", flat=True).get()
         return published_survey(digest)
+    return _draft(survey)
+
+
+_drafts: OrderedDict[tuple[int, datetime], tuple[Published, float]] = OrderedDict()
+
+
+def _draft(survey: Survey) -> Published:
+    """Compiled anew after some seconds: a hundred pages are asked for at once.
+
+    Another workbook of the same version is another row.
+    """
+    key = (survey.pk, survey.created_at)
+    kept, until = _drafts.get(key, (None, 0.0))
+    if kept is not None and time.monotonic() < until:
+        return kept
     # By way of its text, as a published one comes out of the database.
     definition = json.loads(canonical_json(compile_definition(survey)))
-    return understand(f"draft-{survey.pk}", definition)
+    draft = understand(f"draft-{survey.pk}", definition)
+    _drafts[key] = (draft, time.monotonic() + DRAFT_KEPT)
+    while len(_drafts) > MOST_DRAFTS:
+        _drafts.popitem(last=False)
+    return draft
 
 
 def _number(text: str) -> int:

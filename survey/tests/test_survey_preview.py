@@ -13,7 +13,8 @@ from survey.models import Respondent, Response
 from survey.publishing import publish_survey
 from survey.taking.content import RENDERER
 from survey.tests.conftest import enrol
-from survey.tests.test_console_surveys import draft_of, offered
+from survey.tests.test_console_surveys import WHO, draft_of, offered
+from survey.tests.test_corrections import MENDED
 
 pytestmark = pytest.mark.django_db
 
@@ -197,18 +198,25 @@ def test_a_draft_that_makes_no_survey_says_why(staff, client):
     assert client.get(take(survey.pk)).status_code == 404
 
 
-@pytest.mark.parametrize("published", [True, False])
-def test_a_page_costs_the_same_for_any_size(
-    staff, client, published, django_assert_num_queries
-):
+def test_a_page_costs_few_statements(staff, client, django_assert_num_queries):
     survey = draft_of()
-    if published:
-        publish_survey(survey=survey)
     log_in(client, staff.state)
-    client.get(content(survey.pk))
-    # Session, user, memberships and survey; then the digest, or all its rows.
-    with django_assert_num_queries(5 if published else 9):
+    # The survey, and at first all its rows.
+    with django_assert_num_queries(WHO + 6):
         client.get(content(survey.pk))
+    with django_assert_num_queries(WHO + 1):
+        client.get(content(survey.pk))
+    publish_survey(survey=survey)
+    client.get(content(survey.pk))
+    with django_assert_num_queries(WHO + 2):
+        client.get(content(survey.pk))
+
+
+def test_a_draft_that_was_uploaded_again_is_seen_at_once(staff, client):
+    log_in(client, staff.state)
+    old = client.get(content(draft_of().pk)).content.decode()
+    new = client.get(content(draft_of(rows=MENDED).pk)).content.decode()
+    assert "Which pet?" in old and "Which animal?" in new
 
 
 def test_the_seed_is_the_persons(staff, client):
