@@ -7,6 +7,7 @@ many times that, so it is read by a worker, whom no web server's patience ends.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import PurePath
 
 from django.db import IntegrityError, transaction
@@ -30,6 +31,8 @@ from survey.xlsform.problems import quoted
 # Unpacked; a survey of 300 items in three languages has a sixth of it. What
 # was made to be slow took 0.7 s at this size.
 READ_AT_ONCE = 1 * MIB
+# Longer than the queue ever is.
+LONGEST_KEPT = timedelta(days=1)
 
 
 def receive(
@@ -45,7 +48,11 @@ def receive(
 
     `district` will own the draft, or the state (None).
     """
+    now = timezone.now()
     with transaction.atomic():
+        # Workbooks that nobody will read any more: their job was cancelled.
+        forgotten = SurveyUpload.objects.filter(created_at__lt=now - LONGEST_KEPT)
+        forgotten.exclude(content=None).update(content=None, read_at=now)
         upload = SurveyUpload.objects.create(
             by=by,
             district=district,

@@ -3,7 +3,7 @@
 
 const KEPT = "groundswell preview";
 
-// {tag, pages: {number: {revision, answers, saved}}}
+// {tag, pages: {number: {revision, answers}}}
 export function keptPreview() {
   try {
     return JSON.parse(sessionStorage.getItem(KEPT)) ?? beginPreview();
@@ -14,7 +14,8 @@ export function keptPreview() {
 
 export function beginPreview() {
   // A tag of its own, so that nothing another one left waiting is taken up.
-  const kept = { tag: `preview-${crypto.randomUUID()}`, pages: {} };
+  const random = crypto.getRandomValues(new Uint32Array(4));
+  const kept = { tag: `preview-${random.join("-")}`, pages: {} };
   sessionStorage.setItem(KEPT, JSON.stringify(kept));
   return kept;
 }

@@ -63,12 +63,9 @@ def survey_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """The frame, and what is around it: width, language, another person."""
     survey = survey_or_404(request, pk)
     seed = _number(request.GET.get("seed", ""))
-    asked = request.GET.get("language", "")
-    codes = [one["code"] for one in survey.languages]
-    language = asked if asked in codes else codes[0]
-    refusal = ""
+    language = refusal = ""
     try:
-        _published(survey)
+        language = _language(request, _published(survey))
     except NotPublishable as error:
         refusal = str(error)
     frame = reverse("survey_preview_take", args=[pk, seed])
@@ -232,9 +229,12 @@ def _preview(request: HttpRequest, pk: int, seed: int) -> Preview:
         raise Http404 from None
     if seed > LARGEST_SEED:
         raise Http404
+    return Preview(survey, published, seed, _language(request, published))
+
+
+def _language(request: HttpRequest, published: Published) -> str:
     asked = request.GET.get("language", "")
-    language = asked if asked in published.languages else published.languages[0]
-    return Preview(survey, published, seed, language)
+    return asked if asked in published.languages else published.languages[0]
 
 
 def _published(survey: Survey) -> Published:
@@ -257,6 +257,8 @@ def _draft(survey: Survey) -> Published:
     kept, until = _drafts.get(key, (None, 0.0))
     if kept is not None and time.monotonic() < until:
         return kept
+    if not survey.languages:
+        raise NotPublishable("It has no language.")
     # By way of its text, as a published one comes out of the database.
     definition = json.loads(canonical_json(compile_definition(survey)))
     draft = understand(f"draft-{survey.pk}", definition)

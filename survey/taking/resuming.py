@@ -27,8 +27,8 @@ PATH = "/take/"
 SALT = "survey.taking.resuming"
 FORM = re.compile(r"(\d{1,19})\.(\d{1,19})\.(\d{1,5})\.(\d{1,12})", re.ASCII)
 
-# An administration's survey, once open, is not exchanged; and if it were, a
-# session begun this long ago would know no more than this does.
+# An open administration's survey is only exchanged for one whose texts are
+# mended: whoever gets the old one for so long is asked the same.
 REMEMBERED = 30
 
 

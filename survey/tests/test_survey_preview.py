@@ -9,7 +9,7 @@ from django.urls import resolve, reverse
 from django.urls.exceptions import Resolver404
 
 from accounts.tests.logging_in import log_in
-from survey.models import Respondent, Response
+from survey.models import Respondent, Response, Survey
 from survey.publishing import publish_survey
 from survey.taking.content import RENDERER
 from survey.tests.conftest import enrol
@@ -178,6 +178,15 @@ def test_the_review_names_what_is_missing_and_thanks(staff, client):
     assert "finish-button" in text
     text = client.get(address, {"pages": "1", "finished": "yes"}).content.decode()
     assert "Thank you" in text and f'href="{take(survey.pk)}?language=en"' in text
+
+
+def test_a_survey_without_a_language_says_so(staff, client):
+    survey = Survey.objects.create(name="bare", version="1")
+    log_in(client, staff.state)
+    assert client.get(reverse("survey_detail", args=[survey.pk])).status_code == 200
+    text = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
+    assert "It cannot be shown yet: It has no language." in text
+    assert client.get(take(survey.pk)).status_code == 404
 
 
 @pytest.mark.parametrize("pages", ["", "x", "-3", "9" * 50])

@@ -256,6 +256,20 @@ def test_a_job_that_failed_says_so_and_offers_the_upload_again(
     assert "It went wrong." in text and "Upload again" in text
 
 
+def test_a_workbook_whose_job_was_cancelled_is_forgotten_after_a_day(
+    staff, client, monkeypatch
+):
+    monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
+    receive = {"content": book(), "district": staff.riverside, "by": staff.dana}
+    old = uploads.receive(name="old.xlsx", **receive)
+    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.LONGEST_KEPT)
+    new = uploads.receive(name="new.xlsx", **receive)
+    kept = SurveyUpload.objects.exclude(content=None)
+    assert [one.pk for one in kept] == [new.pk]
+    uploads._read(old.pk)
+    assert not Survey.objects.exists()
+
+
 # Whose
 
 

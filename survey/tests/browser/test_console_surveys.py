@@ -15,11 +15,12 @@ from playwright.sync_api import FrameLocator, Page, expect
 from accounts.models import User
 from accounts.staff_door import PREFIX
 from accounts.tests.logging_in import log_in
+from survey.corrections import publish_correction, use_correction
 from survey.models import Respondent, Response, Survey
 from survey.publishing import publish_survey
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.test_accessible import RULES
-from survey.tests.conftest import enrol
+from survey.tests.conftest import code_of, enrol
 from survey.tests.test_console_surveys import CHOICES, book, draft_of, offered
 from survey.tests.test_corrections import MENDED
 from survey.tests.workbooks import form
@@ -290,6 +291,39 @@ def test_a_text_is_corrected_in_the_browser(staff, console):
     expect(page.locator("#messages")).to_contain_text("used in spring")
     administration.refresh_from_db()
     assert administration.published.survey.version == "1.1"
+
+
+def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, device):
+    published = publish_survey(survey=draft_of())
+    administration = offered(published)
+    maya = enrol(administration, staff.lincoln, language="en")
+    context = device()
+
+    def log_in_as_maya() -> Page:
+        page = context.new_page()
+        page.goto("/")
+        page.fill("#code", code_of(maya))
+        page.click("button[type=submit]")
+        page.wait_for_selector("#page section.page")
+        return page
+
+    context.route("**/take/pages/**", lambda route: route.abort())
+    page = log_in_as_maya()
+    page.locator("#item-pet .option[data-value=dog]").click()
+    page.wait_for_timeout(600)
+    page.click("#next")
+    expect(page.locator("#status")).to_have_attribute("data-state", "waiting")
+    page.close()
+    assert not Response.objects.exists()
+
+    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    correction = publish_correction(survey=draft, corrects=published, by="test")
+    use_correction(administration=administration, published=correction, by=staff.state)
+    context.unroute("**/take/pages/**")
+    page = log_in_as_maya()
+    expect(page.locator("#page")).to_contain_text("Which animal?")
+    expect(page.locator("#status")).to_have_attribute("data-state", "saved")
+    assert set(Response.objects.values_list("value", flat=True)) == {"dog", None}
 
 
 def test_a_file_that_is_too_large_is_not_sent_at_all(staff, console):
