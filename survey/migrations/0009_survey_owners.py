@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0003_audit_is_append_only"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("survey", "0005_classroom"),
+        ("survey", "0008_partition_by_function"),
     ]
 
     operations = [

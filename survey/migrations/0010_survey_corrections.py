@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0006_survey_owners")]
+    dependencies = [("survey", "0009_survey_owners")]
 
     operations = [
         migrations.AddField(

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("survey", "0007_survey_corrections"),
+        ("survey", "0010_survey_corrections"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("survey", "0008_survey_retirements"),
+        ("survey", "0011_survey_retirements"),
     ]
 
     operations = [
