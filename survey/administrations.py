@@ -26,6 +26,7 @@ from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, PublishedSurvey, Respondent, Role, Wave
 from survey.rosters.staging import PostgreSQLStaging
+from survey.surveys import is_offerable, offerable_for
 from survey.taking.saving import GRACE
 
 MOST_NAMED = 10
@@ -124,11 +125,11 @@ def may_manage_what_is_of(permissions: Permissions, district_id: int | None) -> 
 
 def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
     """With what is to be read of them: neither definition nor workbook."""
-    published = PublishedSurvey.objects.select_related("survey")
-    if not permissions.has(Capability.MANAGE_SURVEYS):
-        return published.none()
-    return published.defer("definition", "survey__source").order_by(
-        "survey__name", "-published_at"
+    return (
+        offerable_for(permissions)
+        .select_related("survey")
+        .defer("definition", "survey__source")
+        .order_by("survey__name", "-published_at")
     )
 
 
@@ -251,6 +252,7 @@ def open_administration(
     _check_name(name)
     administration.full_clean()
     with _giving_up(), _name_taken_meanwhile(name), transaction.atomic():
+        _check_survey(district, published)
         administration.save(force_insert=True)
         administration.districts.set(districts)
         administration.schools.set(schools)
@@ -436,6 +438,8 @@ def _check_change(
 ) -> None:
     now = timezone.now()
     _check_stays_comparable(current, before, to)
+    if to.published != before.published:
+        _check_survey(current.district, to.published)
     _check_finished_may_be_seen(to.role, to.coordinators_see_finished)
     if to.wave != before.wave:
         _check_wave(current.district, to.wave)
@@ -446,6 +450,22 @@ def _check_change(
         _check_beginning(current, to)
         _check_end(current, to, now, confirmed)
         _check_window(to.opens_at, to.closes_at)
+
+
+def _check_survey(owner: District | None, published: PublishedSurvey) -> None:
+    """The state offers any; a district the state's and its own."""
+    of = published.survey.district_id
+    if owner is not None and of not in (None, owner.pk):
+        raise ValidationError(
+            {"published": f"{owner} has no such survey. Choose another."}
+        )
+    if not is_offerable(published):
+        raise ValidationError(
+            {
+                "published": f"{published.survey} is retired: nobody new is asked by"
+                " it. Choose another version, or bring it back first."
+            }
+        )
 
 
 def _check_stays_comparable(current: Administration, before: Plan, to: Plan) -> None:

@@ -171,7 +171,7 @@ def use_correction(
     """
     administration = (
         Administration.objects.select_related("published__survey", "district")
-        .select_for_update(of=("self",))
+        .select_for_update(of=("self",), no_key=True)
         .get(pk=administration.pk)
     )
     if not may_manage(Permissions(by), administration):
@@ -185,7 +185,8 @@ def use_correction(
             f" of {published.survey}."
         )
     administration.published = published
-    administration.save(update_fields=["published"])
+    administration.changes += 1
+    administration.save(update_fields=["published", "changes"])
     audit.record(
         "correct texts of administration",
         by=by,

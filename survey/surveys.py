@@ -37,8 +37,7 @@ def offerable_for(permissions: Permissions) -> QuerySet[PublishedSurvey]:
     """What a new administration may offer: published, and not retired."""
     return PublishedSurvey.objects.filter(
         survey__in=surveys_for(permissions).order_by().values("pk"),
-        survey__retirement=None,
-    )
+    ).exclude(survey__in=Retirement.objects.values("survey"))
 
 
 def is_offerable(published: PublishedSurvey) -> bool:
@@ -47,7 +46,8 @@ def is_offerable(published: PublishedSurvey) -> bool:
     Inside the transaction that makes the administration: until that ends,
     nobody retires the survey.
     """
-    Survey.objects.select_for_update().values_list("pk").get(pk=published.survey_id)
+    rows = Survey.objects.select_for_update(no_key=True)
+    rows.values_list("pk").get(pk=published.survey_id)
     return not Retirement.objects.filter(survey=published.survey_id).exists()
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.conf import settings as conf
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
@@ -14,11 +16,17 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from survey.administrations import open_administration
-from survey.models import Retirement, Role, Survey
+from survey.administrations import (
+    change_administration,
+    open_administration,
+    plan_of,
+    surveys_to_offer,
+)
+from survey.models import Administration, Retirement, Role, Survey
 from survey.publishing import publish_survey
 from survey.surveys import (
     SurveyInUse,
+    bring_back,
     is_offerable,
     offerable_for,
     retire,
@@ -72,18 +80,14 @@ def draft_of(*, district=None, rows=ROWS, choices=CHOICES, corrects=None, **name
 
 def offered(published, name="spring", opens=-1, **fields):
     now = timezone.now()
-    administration = open_administration(
+    return open_administration(
         name=name,
         published=published,
         role=Role.STUDENT,
         opens_at=now + timedelta(days=opens),
         closes_at=now + timedelta(days=30),
+        **fields,
     )
-    type(administration).objects.filter(pk=administration.pk).update(
-        name=name, **fields
-    )
-    administration.refresh_from_db()
-    return administration
 
 
 def test_a_survey_is_looked_at_published_offered_and_retired(staff, client):
@@ -264,6 +268,42 @@ def test_a_district_sees_only_administrations_of_its_own(staff, client):
     log_in(client, staff.state)
     listed = client.get(reverse("survey_list")).content.decode()
     assert '<td class="number">2</td>' in listed
+
+
+def test_a_new_administration_offers_nothing_retired_and_nothing_of_others(staff):
+    states, ours, theirs = (
+        publish_survey(survey=draft_of(district=district))
+        for district in (None, staff.riverside, staff.lakeside)
+    )
+    assert set(surveys_to_offer(Permissions(staff.dana))) == {states, ours}
+    assert not surveys_to_offer(Permissions(staff.chen))
+    with pytest.raises(ValidationError, match="no such survey"):
+        offered(theirs, district=staff.riverside)
+    retire(survey=states.survey, by=staff.state)
+    assert set(surveys_to_offer(Permissions(staff.dana))) == {ours}
+    with pytest.raises(ValidationError, match="is retired"):
+        offered(states)
+    assert not Administration.objects.exists()
+    # The twin: neither of the two.
+    assert offered(ours, district=staff.riverside)
+    assert offered(theirs, "states")
+
+
+def test_a_planned_administration_is_not_changed_to_a_retired_survey(staff):
+    administration = offered(publish_survey(survey=draft_of()), opens=5)
+    other = publish_survey(survey=draft_of(version="2"))
+    retire(survey=other.survey, by=staff.state)
+    plan = replace(plan_of(administration), published=other)
+    with pytest.raises(ValidationError, match="is retired"):
+        change_administration(
+            administration=administration, to=plan, seen=None, by=staff.state
+        )
+    bring_back(survey=other.survey, by=staff.state)
+    change_administration(
+        administration=administration, to=plan, seen=None, by=staff.state
+    )
+    administration.refresh_from_db()
+    assert administration.published == other
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -181,6 +181,8 @@ def test_corrections_of_corrections_keep_the_ids(staff, running):
         use_correction(administration=administration, published=version, by=staff.state)
         administration.refresh_from_db()
         assert administration.published == version
+    # Whoever has it open on the page that changes it is told.
+    assert administration.changes == 3
     assert (
         AuditEntry.objects.filter(action="correct texts of administration").count() == 3
     )
