@@ -16,6 +16,7 @@ from survey.models.instrument import (
 )
 from survey.models.job import Job
 from survey.models.response import Response
+from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 
 __all__ = [
     "Administration",
@@ -30,6 +31,9 @@ __all__ = [
     "Respondent",
     "Response",
     "Role",
+    "RosterRejection",
+    "RosterSchool",
+    "RosterUpload",
     "Survey",
     "Wave",
 ]

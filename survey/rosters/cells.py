@@ -20,6 +20,8 @@ from survey.models import Role
 LONGEST_TEXT = 200
 LONGEST_ID = 128
 LONGEST_CODE = 64
+# The template's example has this ID.
+EXAMPLE_ID = "EXAMPLE"
 
 # How people write that an optional cell is empty. Not for names: somebody is
 # called Na, and somebody Null.
@@ -81,6 +83,8 @@ def external_id_of(cell: str) -> str:
     text = _identifier(cell, LONGEST_ID)
     if not text:
         raise Unreadable("is missing")
+    if text == EXAMPLE_ID:
+        raise Unreadable("is the template's example: delete this row")
     if _SHORTENED.fullmatch(text):
         raise Unreadable("was shortened by Excel; format the column as text")
     return text
@@ -150,6 +154,11 @@ def grade_of(cell: str) -> str:
     if grade is None:
         raise Unreadable("is no grade (PK, KG, 1 to 12, …)")
     return grade
+
+
+def classroom_of(cell: str) -> str:
+    text = text_of(cell, LONGEST_CODE)
+    return "" if text.casefold() in _NOTHING else text
 
 
 def email_of(cell: str) -> str:
