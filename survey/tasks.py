@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from survey import jobs
+from survey.rosters import uploads
 
 
 @shared_task
@@ -15,3 +16,8 @@ def run_job(pk: int) -> None:
 @shared_task
 def wake_forgotten_jobs() -> None:
     jobs.wake_forgotten()
+
+
+@shared_task
+def forget_old_rosters() -> None:
+    uploads.forget_old_rosters()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from survey.models import Administration, Respondent
@@ -250,6 +251,10 @@ def _withdraw(diff: Diff, tell: Tell) -> None:
     ):
         ids = [pk for (pk,) in batch]
         here = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
-        in_brief(lambda _, here=here: here.update(withdrawn_at=now))
+
+        def withdraw(_: Staging, here: QuerySet[Respondent] = here) -> int:
+            return here.update(withdrawn_at=now)
+
+        in_brief(withdraw)
         done += len(ids)
         tell("Withdrawing people", done)

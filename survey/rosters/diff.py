@@ -460,7 +460,8 @@ def _count(
         numbers.append((school, COUNTED[what], number))
     for school, number in staging.all(
         "SELECT old_school_id, count(*) FROM roster_match"
-        f" WHERE what = '{MOVED}' GROUP BY old_school_id"  # noqa: S608
+        " WHERE what = %s GROUP BY old_school_id",
+        [MOVED],
     ):
         numbers.append((school, "moved_away", number))
     for school, number in staging.all(

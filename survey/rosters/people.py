@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from accounts.formulas import undefused
 from survey.models import Role
 from survey.rosters import cells as read
 from survey.rosters.cells import Unreadable
 from survey.rosters.columns import Columns
-from survey.rosters.formulas import undefused
 from survey.rosters.tables import TooLarge
 
 # More than any state has; a column of names in the place of schools has more.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TextIO
 
+from accounts.formulas import defused
 from survey.rosters.columns import REASON_HEADER, Columns
-from survey.rosters.formulas import defused as defused
 from survey.rosters.people import Rejection
 from survey.rosters.workbooks import Row
 

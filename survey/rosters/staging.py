@@ -74,8 +74,10 @@ class Staging(ABC):
     def drop_rows(self, condition: str) -> None:
         """Take rejected rows out; their people stay as they are."""
         self.run(
-            "INSERT INTO roster_spared SELECT district, external_id FROM roster_row"
-            f" WHERE {condition}"  # noqa: S608
+            f"""
+            INSERT INTO roster_spared
+            SELECT district, external_id FROM roster_row WHERE {condition}
+            """  # noqa: S608
         )
         self.run(f"DELETE FROM roster_row WHERE {condition}")  # noqa: S608
 
@@ -248,7 +250,10 @@ class SQLiteStaging(Staging):
 
 
 _INSERT = {
-    "roster_row": f"INSERT INTO roster_row VALUES ({', '.join(['%s'] * 13)})",
+    "roster_row": (
+        "INSERT INTO roster_row VALUES"
+        " (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    ),
     "roster_place": "INSERT INTO roster_place VALUES (%s, %s, %s)",
     "roster_district": "INSERT INTO roster_district VALUES (%s, %s)",
     "roster_spared": "INSERT INTO roster_spared VALUES (%s, %s)",

@@ -15,6 +15,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser as ChromiumBrowser
 
 from accounts.models import District, School
+from accounts.tests.conftest import staff  # noqa: F401
 from survey.administrations import open_administration
 from survey.models import (
     Administration,

@@ -13,13 +13,13 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from accounts.formulas import defused, undefused
 from accounts.models import District, School
 from survey.models import Administration, Identity, Respondent, Response
-from survey.rosters import apply, codes, diff, people, staging
+from survey.rosters import apply, codes, diff, people
 from survey.rosters.apply import import_roster
 from survey.rosters.codes import CodeKeyMissing, code_of, digest_for
 from survey.rosters.columns import columns_of
-from survey.rosters.formulas import defused, undefused
 from survey.rosters.report import MOST_REJECTIONS_KEPT, write_rejected
 from survey.rosters.staging import TABLES, Staging
 from survey.rosters.tables import RosterUnreadable, open_table

@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet would run, made harmless, and made whole again."""
+"""Cells that a spreadsheet must not run, whoever wrote them."""
 
 from __future__ import annotations
 
