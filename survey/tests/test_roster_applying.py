@@ -98,11 +98,11 @@ django.setup()
 from survey import jobs, tasks
 from survey.rosters import apply
 apply.ADD_AT_ONCE = apply.CHANGE_AT_ONCE = 20
-hand_over = apply._hand_over
-def slowly(*args):
-    hand_over(*args)
-    time.sleep(0.01)
-apply._hand_over = slowly
+in_brief = apply.in_brief
+def slowly(write):
+    in_brief(write)
+    time.sleep(0.02)
+apply.in_brief = slowly
 jobs.run(int(sys.argv[1]))
 """
 
