@@ -15,7 +15,8 @@ function send(data) {
   const shown = form.querySelector("[data-upload-progress]");
   const bar = shown.querySelector("progress");
   const button = form.querySelector("button[type=submit]");
-  shown.hidden = false;
+  shown.hidden = bar.hidden = false;
+  bar.value = 0;
   button.disabled = true;
 
   const request = new XMLHttpRequest();
@@ -49,7 +50,7 @@ function send(data) {
 
   function fail(text) {
     say(text);
-    bar.value = 0;
+    bar.hidden = true;
     button.disabled = false;
     delete form.dataset.uploading;
   }
