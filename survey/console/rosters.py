@@ -139,10 +139,9 @@ def _show(
         upload.schools.all(),
         search=("name", "district_name"),
         sorts={
-            "withdrawn": ("-withdrawn", "district_name", "name"),
             "name": ("name",),
             "district": ("district_name", "name"),
-            **{name: (f"-{name}", "name") for name in _NUMBERS},
+            **{name: (name, "name") for name in _NUMBERS},
         },
     )
     report = upload.report
@@ -166,7 +165,16 @@ def _show(
     )
 
 
-_NUMBERS = ("people", "added", "changed", "moved", "moved_away", "back", "unchanged")
+_NUMBERS = (
+    "people",
+    "withdrawn",
+    "added",
+    "changed",
+    "moved",
+    "moved_away",
+    "back",
+    "unchanged",
+)
 _TOTALS = (
     ("added", "added"),
     ("changed", "changed"),

@@ -656,7 +656,7 @@ def test_the_school_table_is_searched_and_sorted(staff, administration, entered)
     upload = dana.upload(administration, HEADER, MAYA, ALI, ZOE)
     page = dana.get(f"/console/rosters/{upload.pk}/", q="washing").content.decode()
     assert "Washington" in page and '<th scope="row">Lincoln' not in page
-    rows = dana.get(f"/console/rosters/{upload.pk}/", sort="added").context["rows"]
+    rows = dana.get(f"/console/rosters/{upload.pk}/", sort="-added").context["rows"]
     assert [one.name for one in rows] == ["Lincoln", "Washington"]
     part = dana.client.get(
         f"/console/rosters/{upload.pk}/", headers={"HX-Request": "true"}
