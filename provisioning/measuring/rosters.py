@@ -74,7 +74,7 @@ def main() -> int:
         }
         with step("Preparing"):
             _manage(environment, "migrate", "--verbosity=0")
-            _manage(environment, "open_rehearsal", "--respondents=0", "--json")
+            _manage(environment, "open_rehearsal", "--respondents=1", "--json")
         rows = []
         for name, changed in (("first", 0.0), ("a year after", options.changed)):
             file = Path(scratch) / "roster.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TextIO
 
 from django.db import connection
@@ -29,7 +30,7 @@ from survey.rosters.people import Person
 from survey.rosters.places import create_places
 from survey.rosters.reach import Reach
 from survey.rosters.report import RosterReport, write_rejected
-from survey.rosters.staging import Staging, in_brief
+from survey.rosters.staging import Packed, Staging, in_brief, side_by_side
 from survey.rosters.tables import Table
 
 # Nobody waits for new people, so these are as many as go fast.
@@ -101,9 +102,9 @@ def write_changes(diff: Diff, tell: Tell = _quiet) -> None:
             cursor.execute("ANALYZE survey_respondent, survey_identity")
 
 
-def _hand_over(diff: Diff, writer: Staging, what: str, first: int, last: int) -> None:
+def _packed(diff: Diff, what: str, first: int, last: int) -> Packed:
     columns = ", ".join(f"new.{name}" for name in _BATCH_ORDER)
-    diff.staging.hand_over(
+    return diff.staging.packed(
         f"""
         SELECT m.row, m.respondent_id, p.district_id, p.school_id, {columns}
         FROM roster_match AS m
@@ -112,7 +113,6 @@ def _hand_over(diff: Diff, writer: Staging, what: str, first: int, last: int) ->
         WHERE m.what = %s AND m.row BETWEEN %s AND %s
         """,  # noqa: S608
         [what, first, last],
-        writer,
     )
 
 
@@ -122,29 +122,35 @@ def _hand_over(diff: Diff, writer: Staging, what: str, first: int, last: int) ->
 def _add(diff: Diff, tell: Tell) -> None:
     """Insert the new people with their codes."""
     version, done = codes.current_version(), 0
-    for batch in diff.staging.in_batches(
-        f"SELECT row FROM roster_match WHERE what = '{ADDED}'"  # noqa: S608
-        " AND row > %s ORDER BY row LIMIT %s",
-        size=ADD_AT_ONCE,
-    ):
-        rows = [row for (row,) in batch]
+    with side_by_side() as run:
+        for batch in diff.staging.in_batches(
+            f"SELECT row FROM roster_match WHERE what = '{ADDED}'"  # noqa: S608
+            " AND row > %s ORDER BY row LIMIT %s",
+            size=ADD_AT_ONCE,
+        ):
+            rows = [row for (row,) in batch]
+            packed = _packed(diff, ADDED, rows[0], rows[-1])
+            insert = partial(_insert, diff.administration, version, rows, packed)
+            run(partial(in_brief, insert))
+            done += len(rows)
+            tell("Adding people", done)
 
-        def insert(writer: Staging, rows: list[int] = rows) -> None:
-            _hand_over(diff, writer, ADDED, rows[0], rows[-1])
-            ids = writer.take_ids(len(rows))
-            digests = (
-                codes.digest_for(codes.code_for(id_, 1, version), version)
-                for id_ in ids
-            )
-            writer.copy(
-                "roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True)
-            )
-            _insert_respondents(writer, diff.administration, version, len(rows))
-            writer.run(_INSERT_IDENTITIES, [diff.administration.pk])
 
-        in_brief(insert)
-        done += len(rows)
-        tell("Adding people", done)
+def _insert(
+    administration: Administration,
+    version: int,
+    rows: list[int],
+    packed: Packed,
+    writer: Staging,
+) -> None:
+    writer.unpack(packed)
+    ids = writer.take_ids(len(rows))
+    digests = (
+        codes.digest_for(codes.code_for(id_, 1, version), version) for id_ in ids
+    )
+    writer.copy("roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True))
+    _insert_respondents(writer, administration, version, len(rows))
+    writer.run(_INSERT_IDENTITIES, [administration.pk])
 
 
 _INSERT_RESPONDENTS = """
@@ -208,12 +214,12 @@ def _change(diff: Diff, tell: Tell) -> None:
             " AND row > %s ORDER BY row LIMIT %s",
             size=CHANGE_AT_ONCE,
         ):
-            rows = (batch[0][0], batch[-1][0])
+            packed = _packed(diff, what, batch[0][0], batch[-1][0])
 
             def update(
-                writer: Staging, what: str = what, rows: tuple[int, int] = rows
+                writer: Staging, what: str = what, packed: Packed = packed
             ) -> None:
-                _hand_over(diff, writer, what, *rows)
+                writer.unpack(packed)
                 _update(writer, "survey_identity", "respondent_id", of_identity)
                 _update(writer, "survey_respondent", "id", of_respondent)
                 if what == BACK:

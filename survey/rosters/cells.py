@@ -147,6 +147,11 @@ _GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
 
 def grade_of(cell: str) -> str:
     """CEDS's code: IT PR PK TK KG 01…13 PS UG Other."""
+    return _grade_of(cell[: LONGEST_TEXT + 1])
+
+
+@lru_cache(maxsize=4096)
+def _grade_of(cell: str) -> str:
     text = text_of(cell).casefold()
     if text in _NOTHING:
         return ""
@@ -161,10 +166,20 @@ def classroom_of(cell: str) -> str:
     return "" if text.casefold() in _NOTHING else text
 
 
+# Of nearly all, and three times as fast as Django's validator, which judges
+# the others.
+_PLAIN_EMAIL = re.compile(
+    r"\w+(?:[.+-]\w+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}",
+    re.ASCII | re.IGNORECASE,
+)
+
+
 def email_of(cell: str) -> str:
     text = text_of(cell, 254)
     if text.casefold() in _NOTHING:
         return ""
+    if _PLAIN_EMAIL.fullmatch(text):
+        return text
     try:
         validate_email(text)
     except ValidationError as error:
