@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "compressor",
     "csp",
     "allauth",
@@ -176,6 +177,10 @@ JOBS_BY_MESSAGE = True
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
+    "forget old rosters": {
+        "task": "survey.tasks.forget_old_rosters",
+        "schedule": 6 * 60 * 60,
+    },
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.

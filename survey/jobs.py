@@ -58,9 +58,15 @@ Run = Callable[[Job, "Progress"], None]
 KINDS: dict[str, Run] = {}
 
 
-def job(kind: str) -> Callable[[Run], Run]:
+# Which are not cancelled: half of what they do helps nobody.
+UNSTOPPABLE: set[str] = set()
+
+
+def job(kind: str, *, stoppable: bool = True) -> Callable[[Run], Run]:
     def register(run: Run) -> Run:
         KINDS[kind] = run
+        if not stoppable:
+            UNSTOPPABLE.add(kind)
         run.kind = kind  # type: ignore[attr-defined]
         return run
 
@@ -96,6 +102,8 @@ def wake(pk: int) -> None:
 
 def ask_to_cancel(asked: Job) -> None:
     """Stop it at its next step; what has not begun is over at once."""
+    if asked.kind in UNSTOPPABLE:
+        return
     now = timezone.now()
     mine = Job.objects.filter(pk=asked.pk, ended_at=None)
     if not mine.filter(state=Job.State.WAITING).update(

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from django.db import connection, transaction
@@ -25,6 +26,7 @@ from survey.rosters.cards import invited
 from survey.rosters.codes import code_for, shown
 from survey.rosters.columns import columns_of
 from survey.rosters.tables import Table
+from survey.rosters.workbooks import Row
 from survey.xlsform import import_survey, read_xlsform
 
 WAVE = "Rehearsals"
@@ -34,8 +36,7 @@ WINDOW = timedelta(days=30)
 MOST_PAGES, MOST_ITEMS = 100, 50
 
 PER_SCHOOL = 500
-# Each batch is one transaction, and each of its statements has to be done
-# within the role's timeout.
+# So many are staged at once.
 BATCH = 25_000
 HEADER = (
     "district,district name,school,school name,role,grade,student id,given name,"
@@ -202,12 +203,16 @@ def _invite(administration: Administration, known: int, missing: int) -> None:
         numbers = range(first, min(first + BATCH, last))
         table = Table(
             columns=columns_of(HEADER.split(",")),
-            rows=((number + 2, _person(number)) for number in numbers),
+            read=partial(_rows, numbers),
             description="made up",
         )
         report = import_roster(administration=administration, table=table)
         if not report.imported:
             raise AssertionError(report.rejections)
+
+
+def _rows(numbers: range) -> Iterator[Row]:
+    return ((number + 2, _person(number)) for number in numbers)
 
 
 def _person(number: int) -> list[str]:

@@ -12,6 +12,10 @@ LARGEST_TEXTS = 64 * 2**20
 # Sheets are streamed, so their size costs time only.
 LARGEST_SHEETS = 1024 * 2**20
 MOST_PARTS = 2_000
+# The densest sheets of people shrink to a thirtieth, a bomb to a thousandth;
+# what unpacks to little is harmless, however dense.
+DENSEST = 200
+HARMLESS = 64 * 2**20
 
 
 class UnsafeWorkbook(ValueError):
@@ -45,6 +49,8 @@ def _check_parts(parts: list[zipfile.ZipInfo], largest_sheets: int) -> None:
         raise UnsafeWorkbook("The workbook has too many parts, or one of them twice.")
     if any(part.flag_bits & 1 for part in parts):
         raise UnsafeWorkbook("The workbook is protected by a password.")
+    if any(".." in name or name[:1] in "/\\" for name in names):
+        raise UnsafeWorkbook("A part of the workbook has a name that no part may have.")
     if sum(part.file_size for part in parts if _is_sheet(part)) > largest_sheets:
         raise UnsafeWorkbook("The workbook is too large when unpacked.")
     for part in parts:
@@ -52,6 +58,13 @@ def _check_parts(parts: list[zipfile.ZipInfo], largest_sheets: int) -> None:
             raise UnsafeWorkbook(
                 f"A part of the workbook is too large when unpacked: {part.filename}"
             )
+    unpacked = sum(part.file_size for part in parts)
+    packed = sum(part.compress_size for part in parts)
+    if unpacked > max(HARMLESS, DENSEST * packed):
+        raise UnsafeWorkbook(
+            f"The workbook would swell to more than {DENSEST} times its size, as"
+            " nothing does that people write."
+        )
 
 
 def _is_sheet(part: zipfile.ZipInfo) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from survey import jobs, uploads  # noqa: F401 - registers its jobs
+from survey import jobs
+from survey import uploads as surveys  # noqa: F401 - registers its jobs
+from survey.rosters import uploads as rosters
 
 
 @shared_task
@@ -15,3 +17,8 @@ def run_job(pk: int) -> None:
 @shared_task
 def wake_forgotten_jobs() -> None:
     jobs.wake_forgotten()
+
+
+@shared_task
+def forget_old_rosters() -> None:
+    rosters.forget_old_rosters()

@@ -7,6 +7,7 @@ from django.urls import path
 from survey.console import (
     administrations,
     jobs,
+    rosters,
     surveys,
     surveys_correct,
     surveys_preview,
@@ -103,4 +104,30 @@ urlpatterns = [
         surveys_preview.survey_preview_complete,
         name="survey_preview_complete",
     ),
+    path("rosters/", rosters.roster_list, name="roster_list"),
+    path(
+        "administrations/<int:pk>/roster/", rosters.roster_upload, name="roster_upload"
+    ),
+    path(
+        "administrations/<int:pk>/roster/template.csv",
+        rosters.roster_template,
+        {"ending": "csv"},
+        name="roster_template_csv",
+    ),
+    path(
+        "administrations/<int:pk>/roster/template.xlsx",
+        rosters.roster_template,
+        {"ending": "xlsx"},
+        name="roster_template_xlsx",
+    ),
+    path("rosters/<int:pk>/", rosters.roster_detail, name="roster_detail"),
+    path("rosters/<int:pk>/rejected/", rosters.roster_rejected, name="roster_rejected"),
+    path(
+        "rosters/<int:pk>/rejected.csv",
+        rosters.roster_rejected_file,
+        name="roster_rejected_file",
+    ),
+    path("rosters/<int:pk>/confirm/", rosters.roster_confirm, name="roster_confirm"),
+    path("rosters/<int:pk>/cancel/", rosters.roster_cancel, name="roster_cancel"),
+    path("rosters/<int:pk>/again/", rosters.roster_again, name="roster_again"),
 ]

@@ -18,6 +18,7 @@ from survey.models.instrument import (
 )
 from survey.models.job import Job
 from survey.models.response import Response
+from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 
 __all__ = [
     "Administration",
@@ -33,6 +34,9 @@ __all__ = [
     "Response",
     "Retirement",
     "Role",
+    "RosterRejection",
+    "RosterSchool",
+    "RosterUpload",
     "Survey",
     "SurveyUpload",
     "Wave",

@@ -71,3 +71,9 @@ class Job(models.Model):
     @property
     def is_over(self) -> bool:
         return self.ended_at is not None
+
+    @property
+    def is_stoppable(self) -> bool:
+        from survey.jobs import UNSTOPPABLE
+
+        return not self.is_over and self.kind not in UNSTOPPABLE

@@ -1,38 +1,49 @@
-"""A roster comes in: who is new, who changed, who cannot be taken."""
+"""A roster's changes are written: batch by batch, and never in anybody's way."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from itertools import islice
+from functools import partial
 from typing import TextIO
 
-from django.db import transaction
-from django.db.models.functions import Lower
+from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.models import District, School
-from survey.models import Administration
+from survey.models import Administration, Respondent
 from survey.rosters import codes
-from survey.rosters.people import Person, PersonReader, Place, Rejection
-from survey.rosters.report import RejectionLog, RosterReport
-from survey.rosters.staging import Staging, filling, open_staging
+from survey.rosters.diff import (
+    ADDED,
+    BACK,
+    CHANGED,
+    IDENTITY_COLUMNS,
+    MOVED,
+    RESPONDENT_COLUMNS,
+    CompleteFor,
+    Diff,
+    Tell,
+    _quiet,
+    compared,
+    differing,
+    present_columns,
+)
+from survey.rosters.people import Person
+from survey.rosters.places import create_places
+from survey.rosters.reach import Reach
+from survey.rosters.report import RosterReport, write_rejected
+from survey.rosters.staging import Packed, Staging, in_brief, side_by_side
 from survey.rosters.tables import Table
 
-BATCH = 5000
+# Nobody waits for new people, so these are as many as go fast.
+ADD_AT_ONCE = 5000
+# Their own page saves wait for as long as one batch takes: a few hundredths of
+# a second, where a save would wait for a whole one.
+CHANGE_AT_ONCE = 500
+# From so many on, the planner's own statistics are out of date.
+MANY = 10_000
 
-# Field of the roster -> column; a column that the file lacks stays as it was.
-RESPONDENT_COLUMNS = {
-    "school": "school_id",
-    "grade": "grade",
-    "language": "language",
-    "attributes": "attributes",
-}
-IDENTITY_COLUMNS = ("given_name", "family_name", "email", "birth_date")
-
-
-class _Refused(Exception):
-    """Takes back what was done, since rows were rejected."""
+_OF_PERSON = ("external_id", *RESPONDENT_COLUMNS, *IDENTITY_COLUMNS)
+# As in the table of a batch.
+_BATCH_ORDER = [name for name in Person._fields if name in _OF_PERSON]
 
 
 def import_roster(
@@ -40,349 +51,118 @@ def import_roster(
     administration: Administration,
     table: Table,
     partial: bool = False,
+    complete_for: str = CompleteFor.CHANGES,
+    reach: Reach | None = None,
     rejects: TextIO | None = None,
+    tell: Tell = _quiet,
 ) -> RosterReport:
-    """Bring the people of a roster into an administration, all or none.
+    """Bring the people of a roster into an administration, asking nobody.
 
     A person is known by district and ID, and keeps respondent, code and
-    answers whatever else changes. Nobody is withdrawn for being absent. With
-    rejected rows nothing is imported, or with `partial` the rest. All
-    rejections are written to `rejects` as CSV; the report has the first.
+    answers whatever else changes. With rejected rows nothing is imported, or
+    with `partial` the rest. The rejected rows are written to `rejects`, to be
+    corrected; the report has the first reasons.
 
     Raises RosterUnreadable where the file turns out to be damaged on the way,
-    and CodeKeyMissing; then nothing is imported.
+    and CodeKeyMissing; then nothing is imported. Broken off later, it has
+    imported a part; the same import again does the rest.
     """
     codes.current_version()
-    log = RejectionLog(rejects)
-    report = RosterReport(table.columns, table.description)
-    reader = _reader_for(administration, table)
-    with open_staging() as staging:
-        with filling(staging):
-            report.rows = _stage(staging, reader, table, log)
-        _reject_duplicates(staging, table, log)
-        _settle_date_order(staging, table, reader, log)
-        if partial or not log.rows:
-            try:
-                with transaction.atomic():
-                    _apply(staging, administration, reader, report, log)
-                    if log.rows and not partial:
-                        raise _Refused
-                report.imported = True
-            except _Refused:
-                report.added = report.changed = report.unchanged = 0
-                report.districts_created, report.schools_created = [], []
-    report.rejected, report.rejections = log.rows, log.kept
-    report.notes = dict(reader.notes)
+    with compared(
+        administration=administration,
+        table=table,
+        reach=reach,
+        complete_for=complete_for,
+        tell=tell,
+        alone=True,
+    ) as diff:
+        report = diff.report
+        if rejects:
+            write_rejected(rejects, table.columns, table.rows, diff.rejections())
+        if partial or not report.rejected:
+            write_changes(diff, tell)
+            report.imported = True
+        else:
+            report.schools = []
+            report.districts_created, report.schools_created = [], []
     return report
 
 
-def _reader_for(administration: Administration, table: Table) -> PersonReader:
-    definition = json.loads(administration.published.definition)
-    return PersonReader(
-        table.columns,
-        role=administration.role,
-        languages={one["code"]: one["name"] for one in definition["languages"]},
-        today=timezone.localdate(),
-    )
+def write_changes(diff: Diff, tell: Tell = _quiet) -> None:
+    """Make it so. Where it breaks off, a new comparison finds what is left.
 
-
-# Reading --------------------------------------------------------------------
-
-
-def _stage(
-    staging: Staging, reader: PersonReader, table: Table, log: RejectionLog
-) -> int:
-    """Copy all good rows in; the number of all rows."""
-    seen = 0
-
-    def people() -> Iterator[Person]:
-        nonlocal seen
-        for number, cells in table.rows:
-            seen += 1
-            person = reader.read(number, cells)
-            if isinstance(person, Person):
-                yield person
-            else:
-                log.add(person)
-
-    stream = people()
-    while batch := list(islice(stream, BATCH)):
-        staging.copy("roster_row", batch)
-    return seen
-
-
-def _reject_duplicates(staging: Staging, table: Table, log: RejectionLog) -> None:
-    staging.run(
-        """
-        CREATE TEMPORARY TABLE roster_duplicate AS
-        SELECT row, first, external_id FROM (
-            SELECT row, external_id,
-                   min(row) OVER (PARTITION BY district, external_id) AS first
-            FROM roster_row
-        ) AS ranked
-        WHERE row > first
-        """
-    )
-    heading = table.columns.heading("external_id")
-    for batch in staging.in_batches(
-        "SELECT row, first, external_id FROM roster_duplicate"
-        " WHERE row > %s ORDER BY row LIMIT %s"
-    ):
-        for row, first, external_id in batch:
-            reason = f"is the same as in row {first}, in the same district"
-            log.add([Rejection(row, heading, reason, external_id)])
-    staging.run(
-        "DELETE FROM roster_row WHERE row IN (SELECT row FROM roster_duplicate)"
-    )
-
-
-# A file whose dates are nearly all of one order has some mistakes; one with
-# many of both was put together from two.
-_FEW = 20
-
-# Order -> which rows it cannot be true for, and what to make of the others.
-_MARK_DATES = {
-    "month first": """
-        UPDATE roster_row SET place = -1
-        WHERE birth_date IS NULL AND birth_date_day_first IS NOT NULL
-        """,
-    "day first": """
-        UPDATE roster_row
-        SET birth_date = birth_date_day_first,
-            place = CASE WHEN birth_date IS NOT NULL AND birth_date_day_first IS NULL
-                         THEN -1 ELSE place END
-        """,
-    "": """
-        UPDATE roster_row
-        SET birth_date = coalesce(birth_date, birth_date_day_first),
-            place = CASE WHEN birth_date <> birth_date_day_first THEN -1 ELSE place END
-        """,
-}
-
-
-def _settle_date_order(
-    staging: Staging, table: Table, reader: PersonReader, log: RejectionLog
-) -> None:
-    """Decide how 3/4/2015 was meant, by the dates that can be read one way only."""
-    if "birth_date" not in table.columns.fields:
-        return
-    [(month_first, day_first, either)] = staging.all(
-        """
-        SELECT count(CASE WHEN birth_date_day_first IS NULL THEN birth_date END),
-               count(CASE WHEN birth_date IS NULL THEN birth_date_day_first END),
-               count(CASE WHEN birth_date <> birth_date_day_first THEN 1 END)
-        FROM roster_row
-        """
-    )
-    order, reason = "", "could be two dates: some rows have the month first, some not"
-    if month_first >= day_first * _FEW:
-        order, reason = "month first", "is no date, read month first as the others"
-    elif day_first > month_first * _FEW:
-        order, reason = "day first", "is no date, read day first as the others"
-    staging.run(_MARK_DATES[order])
-    heading = table.columns.heading("birth_date")
-    for batch in staging.in_batches(
-        "SELECT row FROM roster_row WHERE place = -1 AND row > %s ORDER BY row LIMIT %s"
-    ):
-        for (row,) in batch:
-            log.add([Rejection(row, heading, reason, "")])
-    staging.run("DELETE FROM roster_row WHERE place = -1")
-    if either and order:
-        reader.notes[f"{heading}: dates such as 3/4/2015 were read {order}"] = either
-
-
-# Writing --------------------------------------------------------------------
-
-
-def _apply(
-    staging: Staging,
-    administration: Administration,
-    reader: PersonReader,
-    report: RosterReport,
-    log: RejectionLog,
-) -> None:
-    staging.lock(administration.pk)
-    _place_people(staging, reader.places, report)
-    _match(staging, administration)
-    _reject_lost_zeros(staging, administration, report, log)
-    [(people,)] = staging.all("SELECT count(*) FROM roster_match")
-    report.added = _add(staging, administration)
-    # Last, since a changed respondent's own page saves wait from here on.
-    report.changed = _change(staging, report)
-    report.unchanged = people - report.added - report.changed
-
-
-def _place_people(staging: Staging, places: list[Place], report: RosterReport) -> None:
-    """Find or create the districts and schools of the rows that are left."""
-    used = [row for (row,) in staging.all("SELECT DISTINCT place FROM roster_row")]
-    # In one order everywhere, so that two imports cannot wait for each other.
-    wanted = sorted(
-        ((places[index], index) for index in used),
-        key=lambda one: (one[0].district, one[0].school),
-    )
-    district_ids = _districts([place for place, _ in wanted], report)
-    school_ids = _schools([place for place, _ in wanted], district_ids, report)
-    staging.copy(
-        "roster_place",
-        [
-            (index, district_ids[one.district], school_ids[one.district, one.school])
-            for one, index in wanted
-        ],
-    )
-
-
-def _districts(places: list[Place], report: RosterReport) -> dict[str, int]:
-    names: dict[str, str] = {}
-    for place in places:
-        names.setdefault(place.district, place.district_name)
-    known = _known_districts(names)
-    missing = [
-        District(code=code, name=name)
-        for code, name in names.items()
-        if code not in known
-    ]
-    if missing:
-        # Another import may have created one a moment ago.
-        District.objects.bulk_create(missing, ignore_conflicts=True)
-        report.districts_created = [district.code for district in missing]
-        known = _known_districts(names)
-    return known
-
-
-def _known_districts(names: dict[str, str]) -> dict[str, int]:
-    found = District.objects.annotate(lower=Lower("code")).filter(lower__in=names)
-    return dict(found.values_list("lower", "pk"))
-
-
-def _schools(
-    places: list[Place], district_ids: dict[str, int], report: RosterReport
-) -> dict[tuple[str, str], int]:
-    known = _known_schools(district_ids)
-    missing = [
-        School(
-            district_id=district_ids[place.district],
-            code=place.school,
-            name=place.school_name,
-        )
-        for place in places
-        if (place.district, place.school) not in known
-    ]
-    if missing:
-        School.objects.bulk_create(missing, ignore_conflicts=True)
-        report.schools_created = [school.code for school in missing]
-        known = _known_schools(district_ids)
-    return known
-
-
-def _known_schools(district_ids: dict[str, int]) -> dict[tuple[str, str], int]:
-    codes = {pk: code for code, pk in district_ids.items()}
-    found = School.objects.filter(district__in=district_ids.values()).annotate(
-        lower=Lower("code")
-    )
-    return {
-        (codes[district], lower): pk
-        for district, lower, pk in found.values_list("district_id", "lower", "pk")
-    }
-
-
-def _match(staging: Staging, administration: Administration) -> None:
-    """Find who is already there, by district and ID."""
-    staging.run(
-        """
-        CREATE TEMPORARY TABLE roster_match AS
-        SELECT roster_row.*, roster_place.district_id, roster_place.school_id,
-               survey_identity.respondent_id
-        FROM roster_row
-        JOIN roster_place ON roster_place.place = roster_row.place
-        LEFT JOIN survey_identity
-               ON survey_identity.administration_id = %s
-              AND survey_identity.district_id = roster_place.district_id
-              AND survey_identity.external_id = roster_row.external_id
-        """,
-        [administration.pk],
-    )
-    staging.run("CREATE UNIQUE INDEX roster_match_row ON roster_match (row)")
-    staging.run("CREATE INDEX roster_match_respondent ON roster_match (respondent_id)")
-    staging.analyze("roster_match")
-
-
-def _reject_lost_zeros(
-    staging: Staging,
-    administration: Administration,
-    report: RosterReport,
-    log: RejectionLog,
-) -> None:
-    """Refuse 123 where a roster before this one had 00123.
-
-    Excel drops the zeros when it opens a CSV file; everybody would be there
-    twice. A file that has both means two people.
+    People are withdrawn last, when those are there who came in their place.
     """
-    staging.run(
-        """
-        CREATE TEMPORARY TABLE roster_absent AS
-        SELECT district_id, external_id, ltrim(external_id, '0') AS bare
-        FROM survey_identity
-        WHERE administration_id = %s AND NOT EXISTS (
-            SELECT 1 FROM roster_match
-            WHERE roster_match.respondent_id = survey_identity.respondent_id
-        )
-        """,
-        [administration.pk],
+    create_places(diff.staging, diff.placing)
+    _add(diff, tell)
+    _change(diff, tell)
+    _withdraw(diff, tell)
+    if diff.report.added > MANY and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE survey_respondent, survey_identity")
+
+
+def _packed(diff: Diff, what: str, first: int, last: int) -> Packed:
+    columns = ", ".join(f"new.{name}" for name in _BATCH_ORDER)
+    return diff.staging.packed(
+        f"""
+        SELECT m.row, m.respondent_id, p.district_id, p.school_id, {columns}
+        FROM roster_match AS m
+        JOIN roster_row AS new ON new.row = m.row
+        JOIN roster_place AS p ON p.place = new.place
+        WHERE m.what = %s AND m.row BETWEEN %s AND %s
+        """,  # noqa: S608
+        [what, first, last],
     )
-    staging.run("CREATE INDEX roster_absent_bare ON roster_absent (bare)")
-    staging.analyze("roster_absent")
-    heading = report.columns.heading("external_id")
-    for batch in staging.in_batches(
-        """
-        SELECT row, roster_match.external_id, min(roster_absent.external_id)
-        FROM roster_match
-        JOIN roster_absent ON roster_absent.district_id = roster_match.district_id
-             AND roster_absent.bare = ltrim(roster_match.external_id, '0')
-        WHERE roster_match.respondent_id IS NULL AND row > %s
-        GROUP BY row, roster_match.external_id
-        ORDER BY row LIMIT %s
-        """
-    ):
-        for row, given, known in batch:
-            reason = f"is {known} but for the zeros, who is already on the roster"
-            log.add([Rejection(row, heading, reason, given)])
-        staging.many(
-            "DELETE FROM roster_match WHERE row = %s", [(row,) for row, *_ in batch]
-        )
 
 
-def _add(staging: Staging, administration: Administration) -> int:
-    """Insert the new people with their codes; how many."""
-    version, added = codes.current_version(), 0
-    for batch in staging.in_batches(
-        "SELECT row FROM roster_match"
-        " WHERE respondent_id IS NULL AND row > %s ORDER BY row LIMIT %s"
-    ):
-        rows = [row for (row,) in batch]
-        ids = staging.take_ids(len(rows))
-        digests = (
-            codes.digest_for(codes.code_for(id_, 1, version), version) for id_ in ids
-        )
-        staging.copy("roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True))
-        added += len(rows)
-    if added:
-        staging.analyze("roster_new")
-        _insert_respondents(staging, administration, version, added)
-        staging.run(_INSERT_IDENTITIES, [administration.pk])
-    return added
+# New people -----------------------------------------------------------------
+
+
+def _add(diff: Diff, tell: Tell) -> None:
+    """Insert the new people with their codes."""
+    version, done = codes.current_version(), 0
+    with side_by_side() as run:
+        for batch in diff.staging.in_batches(
+            f"SELECT row FROM roster_match WHERE what = '{ADDED}'"  # noqa: S608
+            " AND row > %s ORDER BY row LIMIT %s",
+            size=ADD_AT_ONCE,
+        ):
+            rows = [row for (row,) in batch]
+            packed = _packed(diff, ADDED, rows[0], rows[-1])
+            insert = partial(_insert, diff.administration, version, rows, packed)
+            run(partial(in_brief, insert))
+            done += len(rows)
+            tell("Adding people", done)
+
+
+def _insert(
+    administration: Administration,
+    version: int,
+    rows: list[int],
+    packed: Packed,
+    writer: Staging,
+) -> None:
+    writer.unpack(packed)
+    ids = writer.take_ids(len(rows))
+    digests = (
+        codes.digest_for(codes.code_for(id_, 1, version), version) for id_ in ids
+    )
+    writer.copy("roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True))
+    _insert_respondents(writer, administration, version, len(rows))
+    writer.run(_INSERT_IDENTITIES, [administration.pk])
 
 
 _INSERT_RESPONDENTS = """
     INSERT INTO survey_respondent (
-        id, administration_id, school_id, grade, language, attributes,
+        id, administration_id, school_id, grade, classroom, language, attributes,
         issue, code_digest, code_key_version
     )
-    SELECT roster_new.respondent_id, %s, roster_match.school_id, roster_match.grade,
-           roster_match.language, roster_match.attributes,
-           roster_new.issue, roster_new.code_digest, %s
-    FROM roster_new
-    JOIN roster_match ON roster_match.row = roster_new.row
-    WHERE roster_new.issue = %s
+    SELECT new.respondent_id, %s, batch.school_id, batch.grade, batch.classroom,
+           batch.language, batch.attributes, new.issue, new.code_digest, %s
+    FROM roster_new AS new
+    JOIN roster_batch AS batch ON batch.row = new.row
+    WHERE new.issue = %s
     ON CONFLICT (code_digest) DO NOTHING
     """
 _INSERT_IDENTITIES = """
@@ -390,85 +170,97 @@ _INSERT_IDENTITIES = """
         respondent_id, administration_id, district_id, external_id,
         given_name, family_name, email, birth_date
     )
-    SELECT roster_new.respondent_id, %s, roster_match.district_id,
-           roster_match.external_id, roster_match.given_name,
-           roster_match.family_name, roster_match.email, roster_match.birth_date
-    FROM roster_new
-    JOIN roster_match ON roster_match.row = roster_new.row
+    SELECT new.respondent_id, %s, batch.district_id, batch.external_id,
+           batch.given_name, batch.family_name, batch.email, batch.birth_date
+    FROM roster_new AS new
+    JOIN roster_batch AS batch ON batch.row = new.row
     """
 
 
 def _insert_respondents(
-    staging: Staging, administration: Administration, version: int, people: int
+    writer: Staging, administration: Administration, version: int, people: int
 ) -> None:
     """Whoever's code is somebody else's already is given issue 2, or 3."""
     issue = 1
-    inserted = staging.run(_INSERT_RESPONDENTS, [administration.pk, version, issue])
+    inserted = writer.run(_INSERT_RESPONDENTS, [administration.pk, version, issue])
     while inserted < people:
         issue += 1
-        left = staging.all(
+        left = writer.all(
             """
             SELECT row, respondent_id FROM roster_new WHERE NOT EXISTS (
                 SELECT 1 FROM survey_respondent WHERE id = roster_new.respondent_id)
             """
         )
-        staging.many(
-            "UPDATE roster_new SET issue = %s, code_digest = %s WHERE row = %s",
-            [
-                (
-                    issue,
-                    codes.digest_for(codes.code_for(id_, issue, version), version),
-                    row,
-                )
-                for row, id_ in left
-            ],
-        )
-        inserted += staging.run(
-            _INSERT_RESPONDENTS, [administration.pk, version, issue]
-        )
+        for row, id_ in left:
+            digest = codes.digest_for(codes.code_for(id_, issue, version), version)
+            writer.run(
+                "UPDATE roster_new SET issue = %s, code_digest = %s WHERE row = %s",
+                [issue, digest, row],
+            )
+        inserted += writer.run(_INSERT_RESPONDENTS, [administration.pk, version, issue])
 
 
-def _change(staging: Staging, report: RosterReport) -> int:
-    """Update whoever differs in a column that the file has; how many."""
-    present = {*report.columns.fields}
-    if report.columns.attributes:
-        present.add("attributes")
-    if "name" in present:
-        present |= {"given_name", "family_name"}
-    of_identity = [one for one in IDENTITY_COLUMNS if one in present]
-    of_respondent = [
-        column for field, column in RESPONDENT_COLUMNS.items() if field in present
-    ]
-    # The columns in these texts are those that are named at the top.
-    [(changed,)] = staging.all(
-        f"""
-        SELECT count(*)
-        FROM roster_match AS new
-        JOIN survey_respondent AS r ON r.id = new.respondent_id
-        JOIN survey_identity AS i ON i.respondent_id = new.respondent_id
-        WHERE {_differing("r", of_respondent, staging)}
-           OR {_differing("i", of_identity, staging)}
-        """  # noqa: S608
-    )
-    if changed:
-        _update(staging, "survey_identity", "respondent_id", of_identity)
-        _update(staging, "survey_respondent", "id", of_respondent)
-    return changed
+# People who are there -------------------------------------------------------
 
 
-def _update(staging: Staging, table: str, key: str, columns: list[str]) -> None:
+def _change(diff: Diff, tell: Tell) -> None:
+    """Update whoever differs in a column that the file has."""
+    of_respondent, of_identity = present_columns(diff.report)
+    of_respondent = ["school_id", *of_respondent]
+    done = 0
+    for what in (CHANGED, MOVED, BACK):
+        for batch in diff.staging.in_batches(
+            f"SELECT row FROM roster_match WHERE what = '{what}'"  # noqa: S608
+            " AND row > %s ORDER BY row LIMIT %s",
+            size=CHANGE_AT_ONCE,
+        ):
+            packed = _packed(diff, what, batch[0][0], batch[-1][0])
+
+            def update(
+                writer: Staging, what: str = what, packed: Packed = packed
+            ) -> None:
+                writer.unpack(packed)
+                _update(writer, "survey_identity", "respondent_id", of_identity)
+                _update(writer, "survey_respondent", "id", of_respondent)
+                if what == BACK:
+                    writer.run(_LET_BACK)
+
+            in_brief(update)
+            done += len(batch)
+            tell("Changing people", done)
+
+
+_LET_BACK = """
+    UPDATE survey_respondent SET withdrawn_at = NULL
+    WHERE id IN (SELECT respondent_id FROM roster_batch)
+    """
+
+
+def _update(writer: Staging, table: str, key: str, columns: list[str]) -> None:
     if not columns:
         return
     values = ", ".join(f"{column} = new.{column}" for column in columns)
-    staging.run(
+    writer.run(
         f"""
         UPDATE {table} AS old SET {values}
-        FROM roster_match AS new
-        WHERE old.{key} = new.respondent_id AND ({_differing("old", columns, staging)})
+        FROM roster_batch AS new
+        WHERE old.{key} = new.respondent_id AND ({differing("old", columns, writer)})
         """  # noqa: S608
     )
 
 
-def _differing(old: str, columns: list[str], staging: Staging) -> str:
-    parts = [f"{old}.{column} {staging.differs} new.{column}" for column in columns]
-    return " OR ".join(parts) or "1 = 0"
+def _withdraw(diff: Diff, tell: Tell) -> None:
+    now, done = timezone.now(), 0
+    for batch in diff.staging.in_batches(
+        "SELECT row FROM roster_gone WHERE row > %s ORDER BY row LIMIT %s",
+        size=CHANGE_AT_ONCE,
+    ):
+        ids = [pk for (pk,) in batch]
+        here = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
+
+        def withdraw(_: Staging, here: QuerySet[Respondent] = here) -> int:
+            return here.update(withdrawn_at=now)
+
+        in_brief(withdraw)
+        done += len(ids)
+        tell("Withdrawing people", done)

@@ -48,6 +48,11 @@ _HEADERS = {
         "birthdate dateofbirth dob birthday bdate studentbirthdate studentdob"
     ),
     "language": "language surveylanguage preferredlanguage lang languagecode",
+    "classroom": (
+        "class classroom homeroom homeroomcode section sectioncode sectionid classcode"
+        " classname classid classsection homeroomid roomnumber room teachersclass"
+        " advisory homeroomname"
+    ),
 }
 ALIASES = {name: headers.split() for name, headers in _HEADERS.items()}
 FIELD_OF_HEADER = {
@@ -71,6 +76,10 @@ _VENDOR = re.compile(
     r"^ext_|^metadata\.|^(?:sourcedid|status|datelastmodified|enableduser)$", re.I
 )
 
+# Of the column that this project adds to a file of rejected rows.
+REASON_HEADER = "Rejected because"
+_REASON = "rejectedbecause"
+
 MOST_ATTRIBUTES = 50
 LONGEST_HEADER = 64
 
@@ -92,6 +101,11 @@ class Columns:
     @property
     def missing(self) -> list[str]:
         return [text for name, text in REQUIRED.items() if name not in self.fields]
+
+    @property
+    def is_correction(self) -> bool:
+        """A file of rejected rows, which were corrected: nobody else is in it."""
+        return any(_squeezed(text) == _REASON for text in self.header)
 
     def heading(self, name: str) -> str:
         """How the file itself calls this field or attribute."""
@@ -181,7 +195,9 @@ def _place_other(columns: Columns, index: int, text: str) -> None:
     squeezed = _squeezed(text)
     if text in columns.ignored:
         return
-    if _SECRET.search(squeezed):
+    if squeezed == _REASON:
+        reason = "says why the row was rejected the last time"
+    elif _SECRET.search(squeezed):
         reason = "passwords are never kept"
     elif _VENDOR.search(text.replace(" ", "")):
         reason = "a vendor's own column"

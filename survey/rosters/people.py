@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from accounts.formulas import undefused
 from survey.models import Role
 from survey.rosters import cells as read
 from survey.rosters.cells import Unreadable
@@ -30,6 +31,7 @@ class Person(NamedTuple):
     district: str
     external_id: str
     grade: str
+    classroom: str
     language: str
     given_name: str
     family_name: str
@@ -47,6 +49,14 @@ class Rejection(NamedTuple):
     column: str
     reason: str
     text: str
+
+
+class Refused(NamedTuple):
+    """A row that cannot be taken, and whose it is where that can be read."""
+
+    rejections: list[Rejection]
+    district: str = ""
+    external_id: str = ""
 
 
 class Place(NamedTuple):
@@ -79,6 +89,7 @@ class PersonReader:
             if name in columns.fields
         ]
         self._attributes = sorted(columns.attributes.items())
+        self._is_correction = columns.is_correction
 
     def _known_readers(self) -> dict[str, Callable[[str], str]]:
         return {
@@ -89,6 +100,7 @@ class PersonReader:
             "role": lambda cell: read.role_of(cell, self.role),
             "external_id": read.external_id_of,
             "grade": self._grade,
+            "classroom": read.classroom_of,
             "language": self._language,
             "given_name": read.text_of,
             "family_name": read.text_of,
@@ -96,12 +108,15 @@ class PersonReader:
             "email": read.email_of,
         }
 
-    def read(self, row: int, cells: list[str]) -> Person | list[Rejection]:
+    def read(self, row: int, cells: list[str]) -> Person | Refused:
         width = len(self.columns.header)
         if len(cells) > width and any(map(str.strip, cells[width:])):
             # Everything after the surplus comma stands in the wrong column.
             reason = "the row has more cells than the header: is a comma not quoted?"
-            return [_rejection(row, "", reason, " | ".join(cells[width:]))]
+            surplus = _rejection(row, "", reason, " | ".join(cells[width:]))
+            return Refused([surplus])
+        if self._is_correction:
+            cells = [undefused(cell) for cell in cells]
         rejections: list[Rejection] = []
         values: dict[str, str] = {}
         for name, index, reader in self._readers:
@@ -112,7 +127,10 @@ class PersonReader:
                 rejections.append(_rejection(row, column, str(error), cells[index]))
         dates = self._birth_dates(row, cells, rejections)
         attributes = self._read_attributes(row, cells, rejections)
-        return rejections or self._person(row, values, dates, attributes, cells)
+        if rejections:
+            district = values.get("district", "")
+            return Refused(rejections, district, values.get("external_id", ""))
+        return self._person(row, values, dates, attributes, cells)
 
     def _birth_dates(
         self, row: int, cells: list[str], rejections: list[Rejection]
@@ -167,6 +185,7 @@ class PersonReader:
             values["district"],
             values["external_id"],
             get("grade", ""),
+            get("classroom", ""),
             get("language", ""),
             get("given_name", ""),
             get("family_name", ""),

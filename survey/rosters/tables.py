@@ -9,9 +9,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
@@ -63,16 +64,21 @@ class UnclosedQuote(RosterUnreadable):
 
 @dataclass
 class Table:
-    """`rows` yields (number, cells) after the header, each once.
-
-    The number is the one that a spreadsheet shows beside the row. Blank rows
-    are left out; cells are as many as the file has, at least the header's.
-    """
-
     columns: Columns
-    rows: Iterator[Row]
+    # Begins with the file anew.
+    read: Callable[[], Iterator[Row]]
     # Such as "UTF-8, separated by semicolons"; for the report.
     description: str
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """(number, cells) after the header; only one reading at a time.
+
+        The number is the one that a spreadsheet shows beside the row. Blank
+        rows are left out; cells are as many as the file has, at least the
+        header's.
+        """
+        return self.read()
 
 
 @contextmanager
@@ -109,11 +115,15 @@ def _open_text(file: BinaryIO) -> Iterator[Table]:
     try:
         sample = text.read(65536)
         delimiter, columns = _header_of(sample)
-        text.seek(0)
-        rows = islice(enumerate(_text_rows(text, delimiter), 1), columns.row, None)
+
+        def read() -> Iterator[Row]:
+            text.seek(0)
+            rows = enumerate(_text_rows(text, delimiter), 1)
+            return _people_rows(islice(rows, columns.row, None), columns)
+
         yield Table(
             columns,
-            _people_rows(rows, columns),
+            read,
             f"{_ENCODING_NAMES[encoding]}, separated by {_DELIMITERS[delimiter]}",
         )
     finally:
@@ -268,9 +278,14 @@ def _table_of(workbook: Workbook) -> Table:
         columns = best_header(start)
         if columns:
             _check_columns(columns)
-            rows = (row for row in _sheet_rows(workbook, sheet) if row[0] > columns.row)
-            return Table(columns, _people_rows(rows, columns), f"Excel, sheet {sheet}")
+            read = partial(_sheet_people, workbook, sheet, columns)
+            return Table(columns, read, f"Excel, sheet {sheet}")
     raise _no_header(first)
+
+
+def _sheet_people(workbook: Workbook, sheet: str, columns: Columns) -> Iterator[Row]:
+    rows = (row for row in _sheet_rows(workbook, sheet) if row[0] > columns.row)
+    return _people_rows(rows, columns)
 
 
 def _sheet_rows(workbook: Workbook, sheet: str) -> Iterator[Row]:

@@ -12,6 +12,8 @@ from datetime import date, datetime
 
 import openpyxl
 import pytest
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -749,3 +751,23 @@ def test_languages_are_known_by_code_and_by_name():
     written = ["es", "ES-mx", "Spanish", "español", "spa", "eng", "", "Klingon"]
     read_as = [cells.language_of(cell, names) for cell in written]
     assert read_as == ["es", "es", "es", "es", "es", "en", "", None]
+
+
+@given(st.text(alphabet="ab0_.+-@A\u00e9 ", max_size=30))
+@settings(max_examples=300)
+def test_no_plain_address_is_one_that_django_refuses(text):
+    if cells._PLAIN_EMAIL.fullmatch(text):
+        validate_email(text)
+
+
+@pytest.mark.parametrize(
+    "cell", ["a@b.co", "Ann.Lee+1@d001.example.org", "o'hara@x.org", "\u00e9@x.org"]
+)
+def test_an_address_is_kept_or_refused_as_django_does(cell):
+    try:
+        validate_email(cell)
+    except ValidationError:
+        with pytest.raises(Unreadable):
+            cells.email_of(cell)
+    else:
+        assert cells.email_of(cell) == cell

@@ -24,7 +24,7 @@ PROGRAMS = ("", "", "", "IEP", "504", "ELL")
 LUNCH = ("free", "reduced", "paid")
 _HEADER = (
     "District Code,District Name,School Code,School Name,Role,Grade,Student ID,"
-    "Given Name,Family Name,E-mail,Birth Date,Language,Lunch,Program"
+    "Given Name,Family Name,E-mail,Birth Date,Language,Lunch,Program,Homeroom"
 )
 PER_SCHOOL = 500
 SCHOOLS_PER_DISTRICT = 12
@@ -36,11 +36,47 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--rows", type=int, default=100_000)
         parser.add_argument("--seed", type=int, default=1, help="gives the same people")
+        parser.add_argument(
+            "--changed",
+            type=float,
+            default=0,
+            metavar="PERCENT",
+            help="of the same people, so many as the year after: half have changed,"
+            " a quarter have moved, a quarter are gone and others have come",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         writer = csv.writer(self.stdout)
         writer.writerow(_HEADER.split(","))
-        writer.writerows(_students(options["rows"], random.Random(options["seed"])))  # noqa: S311
+        people = _students(options["rows"], random.Random(options["seed"]))  # noqa: S311
+        if options["changed"]:
+            chance = random.Random(options["seed"] + 1)  # noqa: S311
+            people = _a_year_after(people, options["changed"] / 100, chance)
+        writer.writerows(people)
+
+
+def _a_year_after(
+    people: Iterator[list[str]], share: float, chance: random.Random
+) -> Iterator[list[str]]:
+    places = _HEADER.split(",")
+    school, school_name, id_, homeroom = (
+        places.index(name)
+        for name in ("School Code", "School Name", "Student ID", "Homeroom")
+    )
+    # The school of whom came before, in the same district: an earlier one.
+    before: list[str] = []
+    for person in people:
+        drawn = chance.random() / share
+        here = person[: school_name + 1]
+        if drawn < 0.5:
+            person[homeroom] = f"{person[homeroom]}2"
+        elif drawn < 0.75 and before and before[:school] == person[:school]:
+            person[: school_name + 1] = before
+        elif drawn < 1:
+            person[id_] = f"N{person[id_]}"
+        if chance.random() < 0.001:
+            before = here
+        yield person
 
 
 def _students(rows: int, chance: random.Random) -> Iterator[list[str]]:
@@ -65,4 +101,5 @@ def _students(rows: int, chance: random.Random) -> Iterator[list[str]]:
             chance.choice(("en", "en", "en", "es")),
             chance.choice(LUNCH),
             chance.choice(PROGRAMS),
+            f"{grade}{'ABCDE'[number % PER_SCHOOL // 100]}",
         ]

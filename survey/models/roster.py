@@ -1,0 +1,191 @@
+"""A roster on its way in: the file, what it would change, and who confirmed it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from accounts.permissions import Permissions
+
+
+class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
+    def visible_to(self, permissions: Permissions) -> RosterUploadQuerySet:
+        """Those for a place where somebody manages rosters.
+
+        By the place of the upload and not by who made it: whoever changed
+        schools does not take the old one's people along.
+        """
+        from accounts.permissions import Capability
+
+        places = permissions.places(Capability.MANAGE_ROSTERS)
+        if places.state:
+            return self
+        return self.filter(
+            Q(district__in=places.districts)
+            | Q(school__district__in=places.districts)
+            | Q(school__in=places.schools)
+        )
+
+
+class RosterUpload(models.Model):
+    """One file for one place: see `survey.rosters.uploads`."""
+
+    class State(models.TextChoices):
+        CHECKING = "checking", "being checked"
+        # Nothing has changed yet; somebody has to confirm it.
+        CHECKED = "checked", "waiting for you"
+        REFUSED = "refused", "cannot be read"
+        APPLYING = "applying", "being applied"
+        APPLIED = "applied", "applied"
+        CANCELLED = "cancelled", "cancelled"
+        # On our side; it can be started again.
+        FAILED = "failed", "not finished"
+
+    class CompleteFor(models.TextChoices):
+        """Whoever is missing from the file is withdrawn in these places."""
+
+        SCHOOLS = "schools", "Every school in it"
+        DISTRICTS = "districts", "Every district in it"
+        STATE = "state", "The whole state"
+        CHANGES = "changes", "Nothing: only additions and changes"
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.PROTECT, related_name="rosters"
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    # For whose people it may speak; both null: the whole state's.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    uploaded_at = models.DateTimeField(default=timezone.now)
+    # In `survey.files`; empty once it was deleted. The name and the size are
+    # the browser's own words for it.
+    file = models.CharField(max_length=200, blank=True)
+    name = models.CharField(max_length=200)
+    size = models.BigIntegerField()
+    complete_for = models.CharField(
+        max_length=16, choices=CompleteFor, default=CompleteFor.SCHOOLS
+    )
+    state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
+    # `RosterReport.as_dict()`, without any cell of a person.
+    report = models.JSONField(default=dict)
+    # Why it was refused, or why it has to be confirmed again.
+    message = models.CharField(max_length=500, blank=True)
+    # So many would vanish from a school or district that a click is not enough.
+    must_be_typed = models.BooleanField(default=False)
+    withdrawn = models.PositiveIntegerField(default=0)
+    rejected = models.PositiveIntegerField(default=0)
+    # The rejected rows as CSV, to correct and upload again.
+    rejected_file = models.CharField(max_length=200, blank=True)
+    confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    confirmed_at = models.DateTimeField(null=True)
+    typed = models.CharField(max_length=200, blank=True)
+    ended_at = models.DateTimeField(null=True)
+
+    objects = RosterUploadQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-uploaded_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(district=None) | Q(school=None),
+                name="a_roster_is_for_one_place",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=("applying", "applied"))
+                | Q(confirmed_at__isnull=False),
+                name="a_roster_is_applied_only_when_confirmed",
+            ),
+        )
+        indexes = (
+            # The list of uploads, the newest first.
+            models.Index(fields=("-uploaded_at", "-id"), name="rosters_newest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} for {self.administration}"
+
+    @property
+    def place(self) -> str:
+        return str(self.school or self.district or "the whole state")
+
+    @property
+    def good(self) -> int:
+        """Rows that would be taken."""
+        rows: int = self.report.get("rows", 0)
+        return rows - self.rejected
+
+
+class RosterSchool(models.Model):
+    """What one upload changes in one school."""
+
+    upload = models.ForeignKey(
+        RosterUpload, on_delete=models.CASCADE, related_name="schools"
+    )
+    # Null where the upload would create it.
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    name = models.CharField(max_length=200)
+    district_name = models.CharField(max_length=200)
+    # Who could log in before.
+    people = models.PositiveIntegerField(default=0)
+    added = models.PositiveIntegerField(default=0)
+    changed = models.PositiveIntegerField(default=0)
+    # From another school to this one, and from this one to another.
+    moved = models.PositiveIntegerField(default=0)
+    moved_away = models.PositiveIntegerField(default=0)
+    # Withdrawn some time ago, and now in the file again.
+    back = models.PositiveIntegerField(default=0)
+    unchanged = models.PositiveIntegerField(default=0)
+    withdrawn = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("district_name", "name")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.upload}"
+
+    @property
+    def after(self) -> int:
+        gained = self.added + self.moved + self.back
+        return self.people + gained - self.withdrawn - self.moved_away
+
+    @property
+    def vanishing(self) -> bool:
+        return is_many(self.withdrawn, self.people)
+
+
+def is_many(withdrawn: int, people: int) -> bool:
+    """More than a tenth."""
+    return withdrawn * 10 > people
+
+
+class RosterRejection(models.Model):
+    """A cell that was refused; the first ones only, all are in the file."""
+
+    upload = models.ForeignKey(
+        RosterUpload, on_delete=models.CASCADE, related_name="rejections"
+    )
+    row = models.PositiveIntegerField()
+    column = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=500)
+    text = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ("row", "pk")
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.reason}"

@@ -1,0 +1,505 @@
+"""A roster file from its upload to the people it brings.
+
+Checking is a dry run: it changes nothing and says what would change. Only what
+a person then confirms is applied. Both are jobs, and both may be run again from
+their start at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from smtplib import SMTPException
+from typing import Any, BinaryIO
+
+from django.core.files import File
+from django.core.mail import get_connection, send_mail
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.models import District, School, User
+from accounts.permissions import Permissions
+from survey.files import new_name, path_of, private_files
+from survey.jobs import Cancelled, JobRefused, Progress, job, start
+from survey.models import (
+    Administration,
+    Job,
+    RosterRejection,
+    RosterSchool,
+    RosterUpload,
+)
+from survey.models.roster import is_many
+from survey.rosters import codes
+from survey.rosters.apply import write_changes
+from survey.rosters.diff import Diff, compared
+from survey.rosters.private_files import private_file
+from survey.rosters.reach import Reach, reach_of
+from survey.rosters.report import RosterReport, SchoolCounts, write_rejected
+from survey.rosters.tables import RosterUnreadable, Table, open_table
+
+log = logging.getLogger(__name__)
+
+State = RosterUpload.State
+CompleteFor = RosterUpload.CompleteFor
+FOLDER = "rosters"
+# Long enough to look something up in what was uploaded; it holds names.
+KEPT = timedelta(days=30)
+MAIL_PATIENCE = 10
+NOT_YOURS = (
+    "Whoever confirmed this roster does not manage rosters in its place any more."
+)
+MORE_WITHDRAWN = (
+    "Meanwhile the roster has changed, so that this file would withdraw more people"
+    " than was shown. Nothing was applied: look at the figures and confirm again."
+)
+GONE = "The file was deleted, as all are after 30 days. Upload it again."
+
+
+class NotNow(Exception):
+    """Somebody else was quicker; says what has become of it."""
+
+
+class WrongWord(ValueError):
+    """What had to be typed was not."""
+
+
+# What a person does --------------------------------------------------------
+
+
+def receive(
+    *,
+    administration: Administration,
+    file: File,
+    complete_for: str,
+    by: User,
+    request: HttpRequest | None = None,
+    district: District | None = None,
+    school: School | None = None,
+) -> RosterUpload:
+    """Keep an uploaded file and begin to check it."""
+    # Before the transaction: a large file takes seconds.
+    kept = private_files().save(new_name(FOLDER, ".roster"), file)
+    with transaction.atomic():
+        upload = RosterUpload.objects.create(
+            administration=administration,
+            by=by,
+            district=district,
+            school=school,
+            file=kept,
+            name=(file.name or "roster")[:200],
+            size=file.size or 0,
+            complete_for=complete_for,
+        )
+        _record("upload roster", upload, by=by, request=request, size=upload.size)
+        start(check_roster, subject_id=upload.pk, by=by)
+    return upload
+
+
+@transaction.atomic
+def confirm(
+    upload: RosterUpload,
+    *,
+    by: User,
+    seen: str,
+    typed: str = "",
+    request: HttpRequest | None = None,
+) -> None:
+    """Apply what the dry run has shown. Raises NotNow and WrongWord.
+
+    `seen` is how many people the page said would be withdrawn: what was shown
+    is what is confirmed, not a comparison that came after it.
+    """
+    if seen != str(upload.withdrawn):
+        raise NotNow("The figures have changed meanwhile: look at them again.")
+    if upload.must_be_typed and _number(typed) != upload.withdrawn:
+        raise WrongWord
+    _move(
+        upload,
+        (State.CHECKED,),
+        withdrawn=upload.withdrawn,
+        to={
+            "state": State.APPLYING,
+            "confirmed_by": by,
+            "confirmed_at": timezone.now(),
+            "typed": typed[:200],
+            "message": "",
+        },
+    )
+    counts = {name: upload.report.get(name) for name in _COUNTS}
+    _record("confirm roster", upload, by=by, request=request, **counts, typed=typed)
+    start(apply_roster, subject_id=upload.pk, by=by)
+
+
+@transaction.atomic
+def cancel(
+    upload: RosterUpload, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """Leave everything as it is. Raises NotNow."""
+    _move(
+        upload,
+        (State.CHECKING, State.CHECKED, State.REFUSED, State.FAILED),
+        to={"state": State.CANCELLED, "ended_at": timezone.now()},
+    )
+    _record("cancel roster", upload, by=by, request=request)
+    _forget_files([upload])
+
+
+@transaction.atomic
+def start_again(
+    upload: RosterUpload, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """After a failure on our side. Raises NotNow."""
+    running = job_of(upload)
+    if running and not running.is_over:
+        raise NotNow("It is at work already.")
+    confirmed = upload.confirmed_at is not None
+    _move(
+        upload,
+        (State.FAILED, State.CHECKING, State.APPLYING),
+        to={
+            "state": State.APPLYING if confirmed else State.CHECKING,
+            "message": "",
+            "ended_at": None,
+        },
+    )
+    _record("start roster again", upload, by=by, request=request)
+    start(apply_roster if confirmed else check_roster, subject_id=upload.pk, by=by)
+
+
+def _number(typed: str) -> int | None:
+    """As people write it: 1,234 or 1 234."""
+    digits = "".join(one for one in typed if one not in ",.' \u00a0\u202f")
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else None
+
+
+def job_of(upload: RosterUpload) -> Job | None:
+    kinds = ("roster.check", "roster.apply")
+    jobs = Job.objects.filter(kind__in=kinds, subject_id=upload.pk)
+    return jobs.order_by("-pk").first()
+
+
+_COUNTS = ("added", "changed", "moved", "back", "withdrawn", "unchanged", "rejected")
+
+
+def _move(
+    upload: RosterUpload, states: tuple[str, ...], *, to: dict[str, Any], **still: Any
+) -> None:
+    """From one of these states; of two at once, one is too late."""
+    mine = RosterUpload.objects.filter(pk=upload.pk, state__in=states, **still)
+    if not mine.update(**to):
+        upload.refresh_from_db()
+        raise NotNow(f"This roster is {upload.get_state_display()}.")
+    for name, value in to.items():
+        setattr(upload, name, value)
+
+
+def _record(
+    action: str,
+    upload: RosterUpload,
+    *,
+    by: User | str,
+    request: HttpRequest | None = None,
+    **after: object,
+) -> None:
+    after["administration"] = upload.administration.name
+    record(
+        action,
+        by=by,
+        request=request,
+        subject=upload,
+        school=upload.school,
+        district=upload.district,
+        after=after,
+    )
+
+
+record_roster = _record
+
+
+# What a worker does --------------------------------------------------------
+
+
+@job("roster.check")
+def check_roster(job: Job, progress: Progress) -> None:
+    """The dry run."""
+    upload = _upload(job)
+    if upload.state != State.CHECKING:
+        return
+    with _failing(upload):
+        try:
+            _check(upload, progress)
+        except RosterUnreadable as error:
+            RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(
+                state=State.REFUSED, message=str(error)[:500]
+            )
+            progress.says("The file cannot be read.")
+
+
+def _check(upload: RosterUpload, progress: Progress) -> None:
+    reach = reach_of(upload, Permissions(upload.by))
+    if reach is None:
+        raise JobRefused(NOT_YOURS)
+    with _opened(upload) as file, open_table(file) as table:
+        with _compared(upload, table, reach, progress) as diff:
+            rejected = _write_rejected(diff, table, progress)
+        _store(upload, diff.report, rejected, state=State.CHECKED)
+    progress.says(f"Checked {diff.report.rows:,} rows.")
+
+
+@job("roster.apply", stoppable=False)
+def apply_roster(job: Job, progress: Progress) -> None:
+    """What was confirmed. Broken off, it goes on from where it stopped."""
+    upload = _upload(job)
+    if upload.state != State.APPLYING:
+        return
+    with _failing(upload):
+        codes.current_version()
+        _apply(upload, progress)
+    transaction.on_commit(lambda: _tell_by_mail(upload))
+
+
+def _apply(upload: RosterUpload, progress: Progress) -> None:
+    assert upload.confirmed_by is not None  # noqa: S101
+    reach = reach_of(upload, Permissions(upload.confirmed_by))
+    if reach is None:
+        raise JobRefused(NOT_YOURS)
+    with (
+        _opened(upload) as file,
+        open_table(file) as table,
+        _compared(upload, table, reach, progress, alone=True) as diff,
+    ):
+        upload.refresh_from_db(fields=["state"])
+        if upload.state != State.APPLYING:
+            # Another worker was taken for dead, and was not.
+            return
+        if _withdraws_more(upload, diff.report):
+            rejected = _write_rejected(diff, table, progress)
+            _store(upload, diff.report, rejected, State.CHECKED, MORE_WITHDRAWN)
+            raise JobRefused(MORE_WITHDRAWN)
+
+        def tell(step: str, done: int) -> None:
+            progress.message = f"{step}: {done:,}"
+
+        write_changes(diff, tell)
+        _finish(upload)
+    progress.message = "Applied."
+
+
+def _finish(upload: RosterUpload) -> None:
+    with transaction.atomic():
+        now = timezone.now()
+        _move(upload, (State.APPLYING,), to={"state": State.APPLIED, "ended_at": now})
+        counts = {name: upload.report.get(name) for name in _COUNTS}
+        by = upload.confirmed_by or upload.by
+        _record("apply roster", upload, by=by, **counts)
+
+
+def _upload(job: Job) -> RosterUpload:
+    uploads = RosterUpload.objects.select_related(
+        "administration__published", "by", "confirmed_by", "district", "school"
+    )
+    return uploads.get(pk=job.subject_id or 0)
+
+
+class _failing:
+    """Says of the upload, too, that its job has failed."""
+
+    def __init__(self, upload: RosterUpload) -> None:
+        self.upload = upload
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if error is None or not isinstance(error, Exception):
+            return
+        message = str(error) if isinstance(error, JobRefused) else ""
+        states: tuple[str, ...] = (State.CHECKING, State.APPLYING)
+        to: dict[str, Any] = {"state": State.FAILED, "message": message}
+        if isinstance(error, Cancelled):
+            to = {"state": State.CANCELLED, "ended_at": timezone.now()}
+        RosterUpload.objects.filter(pk=self.upload.pk, state__in=states).update(**to)
+
+
+def _opened(upload: RosterUpload) -> BinaryIO:
+    try:
+        if not upload.file:
+            raise FileNotFoundError
+        return path_of(upload.file).open("rb")
+    except FileNotFoundError:
+        raise JobRefused(GONE) from None
+
+
+def _compared(
+    upload: RosterUpload,
+    table: Table,
+    reach: Reach,
+    progress: Progress,
+    *,
+    alone: bool = False,
+) -> Any:
+    def tell(step: str, done: int) -> None:
+        message = f"{step}: {done:,} rows" if done else step
+        # Nothing stops what was confirmed: half a roster helps nobody.
+        if alone:
+            progress.message = message
+        else:
+            progress.says(message)
+
+    return compared(
+        administration=upload.administration,
+        table=table,
+        reach=reach,
+        complete_for=upload.complete_for,
+        tell=tell,
+        alone=alone,
+    )
+
+
+def _write_rejected(diff: Diff, table: Table, progress: Progress) -> str:
+    """The name of the file; empty where nothing was rejected."""
+    if not diff.report.rejected:
+        return ""
+    progress.says("Writing down the rejected rows")
+    name = new_name(FOLDER, ".csv")
+    with private_file(path_of(name)) as file:
+        write_rejected(file, table.columns, table.rows, diff.rejections())
+    return name
+
+
+@transaction.atomic
+def _store(
+    upload: RosterUpload,
+    report: RosterReport,
+    rejected_file: str,
+    state: str,
+    message: str = "",
+) -> None:
+    """Keep what a comparison has found, in the place of the one before."""
+    current = RosterUpload.objects.select_for_update().get(pk=upload.pk)
+    if current.state not in (State.CHECKING, State.APPLYING):
+        # Cancelled in the meantime.
+        raise Cancelled
+    _remove(current.rejected_file)
+    current.schools.all().delete()
+    current.rejections.all().delete()
+    RosterSchool.objects.bulk_create(
+        [_of_school(upload, one) for one in report.schools], batch_size=500
+    )
+    RosterRejection.objects.bulk_create(
+        [
+            RosterRejection(
+                upload=upload,
+                row=one.row,
+                column=one.column[:200],
+                reason=one.reason[:500],
+                text=one.text[:200],
+            )
+            for one in report.rejections
+        ],
+        batch_size=500,
+    )
+    described = report.as_dict()
+    # Cells of people stand in a table of their own, which is emptied in time.
+    del described["rejections"], described["imported"]
+    current.report = described
+    current.withdrawn = report.withdrawn
+    current.rejected = report.rejected
+    current.must_be_typed = must_be_typed(report.schools)
+    current.rejected_file = rejected_file
+    current.state, current.message = state, message
+    if state == State.CHECKED:
+        current.confirmed_by = current.confirmed_at = None
+        current.typed = ""
+    current.save()
+
+
+def _of_school(upload: RosterUpload, one: SchoolCounts) -> RosterSchool:
+    return RosterSchool(
+        upload=upload,
+        school_id=one.school_id if one.school_id > 0 else None,
+        name=one.name,
+        district_name=one.district_name,
+        people=one.people,
+        added=one.added,
+        changed=one.changed,
+        moved=one.moved,
+        moved_away=one.moved_away,
+        back=one.back,
+        unchanged=one.unchanged,
+        withdrawn=one.withdrawn,
+    )
+
+
+def must_be_typed(schools: list[SchoolCounts]) -> bool:
+    """More than a tenth of a school, or of a district, would vanish."""
+    people: Counter[int] = Counter()
+    withdrawn: Counter[int] = Counter()
+    for one in schools:
+        if is_many(one.withdrawn, one.people):
+            return True
+        people[one.district_id] += one.people
+        withdrawn[one.district_id] += one.withdrawn
+    return any(is_many(gone, people[pk]) for pk, gone in withdrawn.items())
+
+
+def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:
+    """Of any school than was confirmed. After a part was done it is less."""
+    shown = dict(
+        upload.schools.filter(withdrawn__gt=0).values_list("school_id", "withdrawn")
+    )
+    return any(one.withdrawn > shown.get(one.school_id, 0) for one in report.schools)
+
+
+def _tell_by_mail(upload: RosterUpload) -> None:
+    report = upload.report
+    lines = [
+        f"The roster {upload.name} for {upload.administration} was applied.",
+        "",
+        *(f"{report.get(name, 0):,} {name}" for name in ("added", "changed")),
+        f"{upload.withdrawn:,} withdrawn, {upload.rejected:,} rows rejected",
+        "",
+        "The console shows it under Rosters.",
+    ]
+    to = {one.email for one in (upload.by, upload.confirmed_by) if one}
+    try:
+        send_mail(
+            f"Roster applied: {upload.administration}",
+            "\n".join(lines),
+            None,
+            sorted(to),
+            connection=get_connection(timeout=MAIL_PATIENCE),
+        )
+    except (OSError, SMTPException):
+        log.warning("no mail about roster %s: the mail server is away", upload.pk)
+
+
+# In time -------------------------------------------------------------------
+
+
+def forget_old_rosters() -> int:
+    """Delete files and cells of uploads whose time is over; how many uploads."""
+    old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
+    old = old.exclude(state=State.APPLYING).exclude(file="", rejected_file="")
+    uploads = list(old[:1000])
+    _forget_files(uploads)
+    return len(uploads)
+
+
+def _forget_files(uploads: list[RosterUpload]) -> None:
+    pks = [one.pk for one in uploads]
+    names = [name for one in uploads for name in (one.file, one.rejected_file)]
+    with transaction.atomic():
+        RosterUpload.objects.filter(pk__in=pks).update(file="", rejected_file="")
+        RosterRejection.objects.filter(upload__in=pks).delete()
+        transaction.on_commit(lambda: _remove(*names))
+
+
+def _remove(*names: str) -> None:
+    for name in filter(None, names):
+        with suppress(OSError):
+            private_files().delete(name)

@@ -1,0 +1,186 @@
+"""A coordinator brings a roster in: five bad rows, corrected, confirmed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from accounts.staff_door import PREFIX
+from accounts.tests.logging_in import log_in
+from survey.models import Respondent, RosterUpload
+from survey.rosters import uploads
+from survey.tests.browser.conftest import LAPTOP, PHONE
+from survey.tests.browser.serving import Server
+
+# What a page looks like does not depend on the database.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+HEADER = (
+    "District,School,Student ID,Given name,Family name,Grade,Class,Lunch,Home Phone"
+)
+GOOD = [
+    f"riverside,lincoln,{n:05},Ann {n},Lopez,7,7{'AB'[n % 2]},free,555"
+    for n in range(40)
+]
+BAD = [
+    "riverside,lincoln,,Ali,Diaz,7,7A,paid,555",
+    "riverside,lincoln,00101,Noor,Haddad,77,7A,paid,555",
+    "riverside,washington,00102,Zoe,Kim,8,8A,paid,555",
+    "riverside,lincoln,1.2E+10,Kai,Okafor,8,8A,paid,555",
+    "riverside,lincoln,00001,Twin,Lopez,8,8A,paid,555",
+]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROUNDSWELL_FILES", str(tmp_path / "files"))
+
+
+@pytest.fixture
+def console(files, staff, administration, server: Server, device: Callable):
+    """Opens the console as somebody of the staff."""
+
+    def opened(user: User, **options) -> Page:
+        context = device(**{"viewport": LAPTOP, **options})
+        cookies = log_in(Client(), user).cookies
+        context.add_cookies(
+            [
+                {
+                    "name": name,
+                    "value": cookie.value,
+                    "url": server.url,
+                }
+                for name, cookie in cookies.items()
+                if name.startswith(PREFIX)
+            ]
+        )
+        return context.new_page()
+
+    return opened
+
+
+def barriers(page: Page) -> list[str]:
+    page.wait_for_timeout(300)
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def fits(page: Page) -> bool:
+    return not page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+
+
+def seen(page: Page) -> None:
+    assert barriers(page) == []
+    assert fits(page)
+
+
+def choose(page: Page, content: str, name: str = "roster.csv") -> None:
+    page.get_by_label("Roster file").set_input_files(
+        {"name": name, "mimeType": "text/csv", "buffer": content.encode()}
+    )
+
+
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
+    page = console(staff.chen, viewport=screen)
+    page.goto("/console/")
+    page.get_by_role("navigation", name="Console").get_by_text("Rosters").click()
+    seen(page)
+    page.get_by_role("link", name="students-2027").click()
+    seen(page)
+
+    # Something else first, as it happens: the page says so, and stays.
+    choose(page, "no roster at all")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.locator(".form-row.wrong .error")).to_contain_text("names the columns")
+    seen(page)
+    choose(page, "\n".join([HEADER, *BAD, *GOOD]))
+    page.get_by_role("button", name="Upload and check").click()
+    page.wait_for_url(re.compile(r"/console/rosters/\d+/$"))
+
+    # The dry run.
+    expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
+    expect(page.locator(".panel", has_text="rows rejected").first).to_contain_text("5")
+    seen(page)
+    assert not Respondent.objects.exists()
+    page.get_by_role("link", name="See the reasons").click()
+    expect(page.locator("tbody tr")).to_have_count(5)
+    seen(page)
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the rejected rows").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 5
+    assert all(row["Rejected because"].startswith("Row ") for row in rows)
+    for number, row in enumerate(rows):
+        row |= {"School": "lincoln", "Grade": "8", "Student ID": f"0020{number}"}
+    file = io.StringIO()
+    writer = csv.DictWriter(file, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+
+    # The good rows first, then those that were corrected.
+    page.go_back()
+    page.get_by_role("button", name="Apply this roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    seen(page)
+    assert Respondent.objects.count() == 40
+    page.get_by_role("link", name="Upload the corrected rows").click()
+    choose(page, file.getvalue(), "corrected.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("names these people only")).to_be_visible()
+    page.get_by_role("button", name="Apply this roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert Respondent.objects.filter(withdrawn_at=None).count() == 45
+
+
+def test_many_are_withdrawn_only_when_it_was_typed(staff, console):
+    page = console(staff.chen)
+    for rows in (GOOD, GOOD[30:]):
+        page.goto("/console/rosters/")
+        page.get_by_role("link", name="students-2027").first.click()
+        choose(page, "\n".join([HEADER, *rows]))
+        page.get_by_role("button", name="Upload and check").click()
+        if rows is GOOD:
+            page.get_by_role("button", name="Apply this roster").click()
+            expect(page.get_by_text("This roster was applied")).to_be_visible()
+    expect(page.get_by_text("30 people will be withdrawn", exact=True)).to_be_visible()
+    seen(page)
+    typed = page.get_by_label("How many people will be withdrawn?")
+    typed.fill("yes")
+    page.get_by_role("button", name="Apply, and withdraw 30").click()
+    expect(page.locator("#typed_error")).to_be_visible()
+    expect(typed).to_have_value("yes")
+    seen(page)
+    assert Respondent.objects.filter(withdrawn_at=None).count() == 40
+    typed.fill("30")
+    page.get_by_role("button", name="Apply, and withdraw 30").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert Respondent.objects.filter(withdrawn_at=None).count() == 10
+
+
+def test_it_goes_without_scripts(staff, console):
+    page = console(staff.chen, java_script_enabled=False)
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="students-2027").click()
+    choose(page, "\n".join([HEADER, *GOOD]))
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Apply this roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert RosterUpload.objects.get().state == uploads.State.APPLIED
