@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from survey import jobs
+from survey.rosters import card_sets
 
 
 @shared_task
@@ -15,3 +16,8 @@ def run_job(pk: int) -> None:
 @shared_task
 def wake_forgotten_jobs() -> None:
     jobs.wake_forgotten()
+
+
+@shared_task
+def delete_old_cards() -> None:
+    card_sets.delete_old_cards()

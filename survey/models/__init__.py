@@ -5,6 +5,7 @@ from survey.models.administration import (
     Role,
     Wave,
 )
+from survey.models.card_set import CardSet
 from survey.models.instrument import (
     Block,
     Item,
@@ -20,6 +21,7 @@ from survey.models.response import Response
 __all__ = [
     "Administration",
     "Block",
+    "CardSet",
     "Identity",
     "Item",
     "Job",

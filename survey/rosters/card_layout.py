@@ -1,0 +1,50 @@
+"""What stands on one person's login card, out of the database."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from survey.models import Administration, CardSet, Respondent, Role
+from survey.rosters import codes
+from survey.rosters.card_pages import Card, Sheet
+from survey.rosters.card_sets import languages_of
+from survey.rosters.card_words import WORDS, card_language, window_in_words
+
+
+def sheet_of(card_set: CardSet) -> Sheet:
+    administration = card_set.administration
+    languages = [code for code, _ in languages_of(administration)]
+    opens_at, closes_at = administration.opens_at, administration.closes_at
+    return Sheet(
+        title=f"Login cards: {card_set.whose}",
+        address=settings.PUBLIC_ADDRESS,
+        first_language=card_language(*languages) or "en",
+        windows={one: window_in_words(one, opens_at, closes_at) for one in WORDS},
+    )
+
+
+def card_of(respondent: Respondent, card_set: CardSet, sheet: Sheet) -> Card:
+    identity = getattr(respondent, "identity", None)
+    place = _place(respondent, card_set)
+    return Card(
+        group=place,
+        place=place,
+        given_name=identity.given_name if identity else "",
+        family_name=identity.family_name if identity else "",
+        code=codes.shown(codes.code_of(respondent)),
+        language=card_language(card_set.language or respondent.language),
+    )
+
+
+def _place(respondent: Respondent, card_set: CardSet) -> str:
+    """The school, and by what its cards are handed out."""
+    administration: Administration = card_set.administration
+    parts = [str(card_set.school)]
+    if administration.role == Role.STUDENT:
+        if respondent.classroom:
+            parts.append(f"Class {respondent.classroom}")
+        elif respondent.grade:
+            parts.append(f"Grade {respondent.grade}")
+    elif administration.role == Role.TEACHER:
+        parts.append("Teachers")
+    return " · ".join(parts)
