@@ -42,7 +42,8 @@ SCHOOLS_NAMED = 10
 SHOWN_ONCE = "code_to_show"
 
 # What is asked for -> what it is called, and what it means.
-PROGRESS = {
+States = dict[str, tuple[str, dict[str, Any]]]
+PROGRESS: States = {
     "not-started": ("Not started", {"started_at": None, "withdrawn_at": None}),
     "started": (
         "Started, not finished",
@@ -50,7 +51,7 @@ PROGRESS = {
     ),
     "finished": ("Finished", {"completed_at__isnull": False, "withdrawn_at": None}),
 }
-STANDING = {
+STANDING: States = {
     "invited": ("Invited", {"withdrawn_at": None}),
     "withdrawn": ("Withdrawn", {"withdrawn_at__isnull": False}),
 }
@@ -70,7 +71,7 @@ class PeopleFilter(forms.Form):
         *,
         school: School | None,
         groups: Sequence[tuple[str, str]],
-        states: dict[str, tuple[str, dict[str, Any]]],
+        states: States,
     ) -> None:
         super().__init__(data)
         everybody = [("", "Everybody")]
@@ -158,7 +159,7 @@ def _people_of(
 def _filtered(
     people: QuerySet[Respondent],
     chosen: PeopleFilter,
-    states: dict[str, tuple[str, dict[str, Any]]],
+    states: States,
 ) -> tuple[QuerySet[Respondent], dict[str, str]]:
     """Who was asked for, and how that is written into the audit."""
     if not chosen.is_valid():

@@ -21,7 +21,7 @@ def permissions_of(request: HttpRequest) -> Permissions:
 
 def administration_or_404(request: HttpRequest, pk: int) -> Administration:
     offered = administrations_for(permissions_of(request), C.SEE_IDENTITIES)
-    return get_object_or_404(offered.select_related("published"), pk=pk)
+    return get_object_or_404(offered, pk=pk)
 
 
 def respondent_or_404(

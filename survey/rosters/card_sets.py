@@ -118,7 +118,7 @@ def make_cards(job: Job, progress: Progress) -> None:
     """
     card_set = CardSet.objects.select_related(
         "administration__published", "school", "district", "by"
-    ).get(pk=job.subject_id)
+    ).get(pk=job.subject_id or 0)
     people = people_of(card_set)
     number = people.count()
     if not number:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hmac
 import unicodedata
+from contextlib import suppress
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from django.conf import settings
@@ -129,9 +131,8 @@ def reissue(*, respondent: Respondent) -> str:
     One UPDATE, under the newest key. Two at once give two issues, of which
     the later one is valid.
     """
-    issue = respondent.issue
     while True:
-        issue, version = issue + 1, current_version()
+        issue, version = respondent.issue + 1, current_version()
         code = code_for(respondent.pk, issue, version)
         changes = {
             "issue": issue,
@@ -139,18 +140,11 @@ def reissue(*, respondent: Respondent) -> str:
             "code_digest": digest_for(code, version),
         }
         unchanged = Respondent.objects.filter(pk=respondent.pk, issue=respondent.issue)
-        try:
-            with transaction.atomic():
-                changed = unchanged.update(**changes)
-        except IntegrityError:
-            # Somebody else's code by chance: the number after it, then.
-            continue
-        if changed:
+        if unchanged.update(**changes):
             for name, value in changes.items():
                 setattr(respondent, name, value)
             return code
         respondent.refresh_from_db(fields=["issue"])
-        issue = respondent.issue
 
 
 REISSUED_AT_ONCE = 2000
@@ -174,8 +168,7 @@ def reissue_all(people: QuerySet[Respondent]) -> int:
             with transaction.atomic():
                 _replace(batch, version)
         except IntegrityError:
-            for respondent in chosen.filter(pk__in=[pk for pk, _ in batch]):
-                reissue(respondent=respondent)
+            _replace_one_by_one(batch, version)
     return len(rows)
 
 
@@ -207,6 +200,15 @@ def _replace(rows: list[tuple[int, int]], version: int) -> None:
                 _REPLACE["sqlite"],
                 [(issue, digest, version, pk) for pk, issue, digest in new],
             )
+
+
+def _replace_one_by_one(rows: list[tuple[int, int]], version: int) -> None:
+    """Whose next code is somebody else's by chance gets the one after it."""
+    for pk, issue in rows:
+        for passed_over in count():
+            with suppress(IntegrityError), transaction.atomic():
+                _replace([(pk, issue + passed_over)], version)
+                break
 
 
 def _digest(respondent_id: int, issue: int, version: int) -> bytes:
