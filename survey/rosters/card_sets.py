@@ -27,7 +27,7 @@ from survey.rosters.cards import class_by_class, invited, write_access_codes
 FOLDER = "cards"
 KEPT = timedelta(days=7)
 # All of a file's pages are in memory until it is written.
-MOST_CARDS = 10_000
+MOST_CARDS = 5_000
 TOO_MANY = (
     f"These are more than {MOST_CARDS:,} cards, which is too many for one file."
     " Make them class by class, or grade by grade."

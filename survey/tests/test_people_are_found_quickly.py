@@ -68,9 +68,7 @@ def seconds(client, address, **asked) -> float:
     return min(taken)
 
 
-def test_the_state_s_pages_answer_at_once(
-    client, staff, administration, crowd
-):
+def test_the_state_s_pages_answer_at_once(client, staff, administration, crowd):
     address = f"/console/administrations/{administration.pk}/people/"
     log_in(client, staff.state)
     taken = {
