@@ -48,6 +48,12 @@ from survey.rosters.card_words import WORDS, card_language
 
 C = Capability
 CONTENT_TYPES = {"pdf": "application/pdf", "csv": "text/csv; charset=utf-8"}
+# What is asked for; the last one has a mark by which Excel knows accents.
+PDF = (CardSet.Format.PDF.value, "Login cards to print (PDF)")
+LISTS = (
+    (CardSet.Format.CSV.value, "A list for mail merge (CSV)"),
+    ("excel", "A list to open in Excel (CSV)"),
+)
 NAMES = {"en": "English", "es": "Español", "ar": "العربية"}
 
 
@@ -56,18 +62,11 @@ class CardsForm(forms.Form):
 
     grade = forms.ChoiceField(required=False)
     classroom = forms.ChoiceField(required=False, label="Class")
-    format = forms.ChoiceField(
-        choices=CardSet.Format, label="As", initial=CardSet.Format.PDF
-    )
+    format = forms.ChoiceField(choices=[PDF, *LISTS], label="As", initial=PDF[0])
     language = forms.ChoiceField(
         required=False,
         label="Second language on the cards",
         help_text="The first is the survey's own.",
-    )
-    marked = forms.BooleanField(
-        required=False,
-        label="The list is for Excel",
-        help_text="Excel then reads names with accents as they are.",
     )
 
     def __init__(
@@ -107,7 +106,7 @@ class CardsForm(forms.Form):
 class ListForm(forms.Form):
     """Of all schools at once there is only the list."""
 
-    marked = CardsForm.base_fields["marked"]
+    format = forms.ChoiceField(choices=LISTS, label="As")
 
 
 class ReissueForm(forms.Form):
@@ -156,9 +155,8 @@ def cards_list(request: HttpRequest, pk: int) -> HttpResponse:
             school=school,
             grade=asked.get("grade", ""),
             classroom=asked.get("classroom", ""),
-            format=asked["format"],
             language=asked["language"],
-            marked=asked["marked"],
+            **_as_what(asked["format"]),
         )
     sets = card_sets_for(permissions_of(request), administration)
     listing = Listing(
@@ -212,8 +210,7 @@ def _choose_school(
             request,
             administration,
             district=district,
-            format=CardSet.Format.CSV,
-            marked=form.cleaned_data["marked"],
+            **_as_what(form.cleaned_data["format"]),
         )
     sets = card_sets_for(permissions, administration).filter(school=None)
     listing = schools_listing(request, administration)
@@ -227,6 +224,12 @@ def _choose_school(
             "card_sets": sets.select_related("by", "district")[:10] if may_list else (),
         },
     )
+
+
+def _as_what(chosen: str) -> dict[str, Any]:
+    if chosen == "excel":
+        return {"format": CardSet.Format.CSV, "marked": True}
+    return {"format": chosen}
 
 
 def _ordered(

@@ -214,7 +214,7 @@ def test_a_list_for_mail_merge_has_names_codes_and_links(
 ):
     Identity.objects.filter(respondent=maya).update(given_name="=HYPERLINK(1)")
     log_in(client, staff.chen)
-    content = downloaded(client, order(staff.lincoln, format="csv", marked="on"))
+    content = downloaded(client, order(staff.lincoln, format="excel"))
     assert content.startswith(b"\xef\xbb\xbf")
     first, second = lines_of(content)
     assert first["given name"] == "'=HYPERLINK(1)"
@@ -240,12 +240,12 @@ def test_a_district_is_one_list_and_nobody_else_s(
     everybody = f"/console/administrations/{administration.pk}/cards/"
     log_in(client, staff.dana)
     with django_capture_on_commit_callbacks(execute=True):
-        client.post(everybody)
+        client.post(everybody, {"format": "csv"})
     of_district = CardSet.objects.get()
     assert [one["ID"] for one in lines_of(downloaded(client, of_district))] == ["40313"]
     log_in(client, staff.state)
     with django_capture_on_commit_callbacks(execute=True):
-        client.post(everybody)
+        client.post(everybody, {"format": "csv"})
     of_state = CardSet.objects.latest("pk")
     assert len(lines_of(downloaded(client, of_state))) == 2
 
@@ -389,9 +389,9 @@ def test_the_sets_take_as_many_statements_for_three_as_for_one(
         order(staff.lincoln)
     page = f"/console/administrations/{administration.pk}/cards/"
     session = 0 if connection.vendor == "postgresql" else 1
-    # User, memberships, administration, school, its classes, the number of
-    # sets, the sets.
-    with django_assert_num_queries(7 + session):
+    # User, memberships, administration, school, its classes, the survey's
+    # languages, the number of sets, the sets.
+    with django_assert_num_queries(8 + session):
         response = client.get(page)
     assert text_of(response).count("ready") == number
 
