@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from survey.models import Administration, CardSet, Respondent, Role
+from survey.models import CardSet, Respondent, Role
 from survey.rosters import codes
 from survey.rosters.card_pages import Card, Sheet
 from survey.rosters.card_sets import languages_of
-from survey.rosters.card_words import WORDS, card_language, window_in_words
+from survey.rosters.card_words import WORDS, Words, card_language, window_in_words
 
 
 def sheet_of(card_set: CardSet) -> Sheet:
@@ -25,7 +25,7 @@ def sheet_of(card_set: CardSet) -> Sheet:
 
 def card_of(respondent: Respondent, card_set: CardSet, sheet: Sheet) -> Card:
     identity = getattr(respondent, "identity", None)
-    place = _place(respondent, card_set)
+    place = _place(respondent, card_set, WORDS[sheet.first_language])
     return Card(
         group=place,
         place=place,
@@ -36,15 +36,13 @@ def card_of(respondent: Respondent, card_set: CardSet, sheet: Sheet) -> Card:
     )
 
 
-def _place(respondent: Respondent, card_set: CardSet) -> str:
+def _place(respondent: Respondent, card_set: CardSet, words: Words) -> str:
     """The school, and by what its cards are handed out."""
-    administration: Administration = card_set.administration
-    parts = [str(card_set.school)]
-    if administration.role == Role.STUDENT:
-        if respondent.classroom:
-            parts.append(f"Class {respondent.classroom}")
-        elif respondent.grade:
-            parts.append(f"Grade {respondent.grade}")
-    elif administration.role == Role.TEACHER:
-        parts.append("Teachers")
+    role, parts = card_set.administration.role, [str(card_set.school)]
+    if role == Role.TEACHER:
+        parts.append(words.teachers)
+    elif role == Role.STUDENT and respondent.classroom:
+        parts.append(words.room.format(name=respondent.classroom))
+    elif role == Role.STUDENT and respondent.grade:
+        parts.append(words.grade.format(name=respondent.grade))
     return " · ".join(parts)

@@ -19,6 +19,10 @@ class Words:
     # With {opens} and {closes}; a window of one day has {day}.
     window: str
     one_day: str
+    # By what cards are handed out: with {name}, and for teachers.
+    room: str
+    grade: str
+    teachers: str
 
 
 WORDS = {
@@ -28,6 +32,9 @@ WORDS = {
         type="Type your code. It is yours alone, like a password.",
         window="Open from {opens} to {closes}.",
         one_day="Open on {day} only.",
+        room="Class {name}",
+        grade="Grade {name}",
+        teachers="Teachers",
     ),
     "es": Words(
         code="Tu código de acceso",
@@ -35,6 +42,9 @@ WORDS = {
         type="Escribe tu código. Es solo tuyo, como una contraseña.",
         window="Abierto del {opens} al {closes}.",
         one_day="Abierto solo el {day}.",
+        room="Clase {name}",
+        grade="Grado {name}",
+        teachers="Docentes",
     ),
     "ar": Words(
         code="رمز الدخول الخاص بك",
@@ -42,6 +52,9 @@ WORDS = {
         type="اكتب رمزك. هو لك وحدك، مثل كلمة السر.",
         window="متاح من {opens} إلى {closes}.",
         one_day="متاح يوم {day} فقط.",
+        room="الفصل {name}",
+        grade="الصف {name}",
+        teachers="المعلمون",
     ),
 }
 RIGHT_TO_LEFT = frozenset(("ar",))
