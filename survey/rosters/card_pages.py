@@ -133,7 +133,8 @@ class _Pages:
         self._name(card, x, y + 4.5, width)
         self._text(x, y + 12.5, width, self._label(card), size=7, grey=MUTED)
         self._text(x, y + 16, width, card.code, size=17, family="mono", style="B")
-        self._text(x, y + 23.5, width, self.sheet.host, size=8.5, style="B")
+        # However long it is: whoever types half of it gets nowhere.
+        self._text(x, y + 23.5, width, self.sheet.host, size=8.5, style="B", smallest=0)
         self._square(f"{self.sheet.address}/#{card.code}", x + INSIDE - SQUARE, y)
         below = y + SQUARE + 2
         for language in self._languages(card):
@@ -182,6 +183,7 @@ class _Pages:
         family: str = "sans",
         grey: int = 0,
         backwards: bool = False,
+        smallest: float = SMALLEST,
     ) -> None:
         """One line, smaller or in the end cut where it would not fit."""
         direction = "rtl" if backwards else None
@@ -189,7 +191,7 @@ class _Pages:
             self._font(family, style, size, grey)
             wide = self.pdf.get_string_width(text)
             if wide > width:
-                self.pdf.set_font_size(size * max(0.97 * width / wide, SMALLEST))
+                self.pdf.set_font_size(size * max(0.97 * width / wide, smallest))
                 text = self._cut(text, width)
             self.pdf.set_xy(x, y)
             align = Align.R if backwards else Align.L

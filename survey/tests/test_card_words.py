@@ -45,12 +45,12 @@ def test_a_language_without_words_is_passed_over(wanted, found):
     assert card_language(*wanted) == found
 
 
-def drawn(cards, languages=WORDS):
+def drawn(cards, address="https://survey.example.org"):
     sheet = Sheet(
         title="Login cards: Lincoln",
-        address="https://survey.example.org",
+        address=address,
         first_language="en",
-        windows={one: window_in_words(one, OPENS, OPENS) for one in languages},
+        windows={one: window_in_words(one, OPENS, OPENS) for one in WORDS},
     )
     counted = []
     return bytes(draw_cards(cards, sheet, counted.append)), counted
@@ -77,6 +77,13 @@ def test_the_file_says_its_language_and_its_title():
     pdf, _ = drawn([card(1, "Class 7B")])
     assert b"/Lang (en)" in pdf
     assert b"/DisplayDocTitle true" in pdf
+
+
+def test_a_long_address_is_small_and_whole():
+    host = "school-climate-survey.department-of-education.state.example.gov"
+    [page] = read_pages(drawn([card(1, "Class 7B")], f"https://{host}")[0])
+    assert host in page.text
+    assert page.links == [f"https://{host}/#ABCD-EFGH-KLMN"]
 
 
 @pytest.mark.parametrize("language", ["en", "es", "ar"])
