@@ -30,6 +30,7 @@ from survey.console.people_scope import (
     asked_school,
     groups_of,
     may_choose_school,
+    offer,
     permissions_of,
     respondent_or_404,
     schools_listing,
@@ -82,11 +83,11 @@ class CardsForm(forms.Form):
         grades = sorted({grade for grade, _ in groups if grade})
         for name, options in (("grade", grades), ("classroom", rooms)):
             if options:
-                _choose(self, name, [("", "All"), *((one, one) for one in options)])
+                offer(self, name, [("", "All"), *((one, one) for one in options)])
             else:
                 del self.fields[name]
         others = [(one, NAMES[one]) for one in WORDS if one != first_language]
-        _choose(
+        offer(
             self,
             "language",
             [("", "Each person's own"), *others, (first_language, "None")],
@@ -129,12 +130,6 @@ class ReissueForm(forms.Form):
                 f"That is not {self.school.name}. Nothing was changed."
             )
         return typed
-
-
-def _choose(form: forms.Form, name: str, choices: Sequence[tuple[Any, str]]) -> None:
-    field = form.fields[name]
-    assert isinstance(field, forms.ChoiceField)  # noqa: S101
-    field.choices = choices
 
 
 @needs(C.SEE_IDENTITIES)

@@ -24,6 +24,7 @@ from survey.console.people_scope import (
     asked_school,
     groups_of,
     may_choose_school,
+    offer,
     permissions_of,
     respondent_or_404,
     schools_for,
@@ -76,24 +77,18 @@ class PeopleFilter(forms.Form):
         super().__init__(data)
         everybody = [("", "Everybody")]
         states_named = [(key, name) for key, (name, _) in states.items()]
-        _choices(self, "state", everybody + states_named)
+        offer(self, "state", everybody + states_named)
         grades = sorted({grade for grade, _ in groups if grade})
         rooms = sorted({room for _, room in groups if room})
         for name, options in (("grade", grades), ("classroom", rooms)):
             if options:
-                _choices(self, name, [("", "All"), *((one, one) for one in options)])
+                offer(self, name, [("", "All"), *((one, one) for one in options)])
             else:
                 del self.fields[name]
         if school:
-            _choices(self, "school", [(school.pk, school.name), ("", "All my schools")])
+            offer(self, "school", [(school.pk, school.name), ("", "All my schools")])
         else:
             del self.fields["school"]
-
-
-def _choices(form: forms.Form, name: str, choices: Sequence[tuple[Any, str]]) -> None:
-    field = form.fields[name]
-    assert isinstance(field, forms.ChoiceField)  # noqa: S101
-    field.choices = choices
 
 
 @needs(C.SEE_IDENTITIES)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from collections.abc import Sequence
+from typing import Any, cast
+
+from django import forms
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -88,7 +92,7 @@ def schools_for(
     """Where people can have been invited: of a district's own, only its own."""
     schools = permissions_of(request).schools(C.SEE_IDENTITIES)
     if administration.district_id is not None:
-        schools = schools.filter(Q(district=administration.district_id))
+        schools = schools.filter(district=administration.district_id)
     return schools
 
 
@@ -96,3 +100,8 @@ def groups_of(administration: Administration, school: School) -> list[tuple[str,
     """(grade, class) of a school, where people are in them. 1 statement."""
     people = administration.respondents.filter(school=school, withdrawn_at=None)
     return sorted(people.order_by().values_list("grade", "classroom").distinct())
+
+
+def offer(form: forms.Form, name: str, choices: Sequence[tuple[Any, str]]) -> None:
+    """The choices of a field that depend on the school."""
+    cast(forms.ChoiceField, form.fields[name]).choices = choices

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import pypdfium2
 import pytest
 from django.conf import settings
 
+from survey.rosters import card_pages
 from survey.rosters.card_pages import Card, Sheet, draw_cards
 from survey.rosters.card_words import WORDS, card_language, window_in_words
 from survey.rosters.cards import class_by_class
@@ -112,3 +114,27 @@ def test_cards_come_in_the_order_of_classes(administration, lincoln):
         "09",
         "11",
     ]
+
+
+def dark_columns(pdf: bytes) -> int:
+    """How wide the Arabic lines of the first card are, in dots."""
+    document = pypdfium2.PdfDocument(pdf)
+    image = document[0].render(scale=3, grayscale=True).to_pil()
+    document.close()
+    # In millimetres: beneath the first language, inside the first card.
+    left, top, right, bottom = (round(n * 3 * 72 / 25.4) for n in (14, 65, 106, 75))
+    return sum(
+        any(image.getpixel((x, y)) < 128 for y in range(top, bottom))
+        for x in range(left, right)
+    )
+
+
+def test_arabic_letters_are_joined(monkeypatch):
+    """The twin: without shaping each letter stands alone, which takes more room."""
+    joined, _ = drawn([card(1, "Class 7B", "ar")])
+    monkeypatch.setattr(card_pages, "_needs_shaping", lambda text: False)
+    apart, _ = drawn([card(1, "Class 7B", "ar")])
+    assert dark_columns(joined) > 0
+    assert dark_columns(apart) != dark_columns(joined)
+    assert "رمزك" in read_pages(joined)[0].text
+    assert "رمزك" not in read_pages(apart)[0].text
