@@ -70,6 +70,13 @@ class CardsForm(forms.Form):
         help_text="The first is the survey's own.",
     )
 
+    shown = forms.ChoiceField(
+        required=False,
+        choices=(("", "Name"), ("id", "Name and ID")),
+        label="On each card",
+        help_text="The ID helps where two of a class have the same name.",
+    )
+
     def __init__(
         self,
         *args: Any,
@@ -151,6 +158,7 @@ def cards_list(request: HttpRequest, pk: int) -> HttpResponse:
             grade=asked.get("grade", ""),
             classroom=asked.get("classroom", ""),
             language=asked["language"],
+            with_ids=asked["shown"] == "id",
             **_as_what(asked["format"]),
         )
     sets = card_sets_for(permissions_of(request), administration)

@@ -39,6 +39,8 @@ class CardSet(models.Model):
     format = models.CharField(max_length=8, choices=Format, default=Format.PDF)
     # Beside the survey's first one; empty: each person's own.
     language = models.CharField(max_length=16, blank=True)
+    # The ID on each card, where two of a class have one name.
+    with_ids = models.BooleanField(default=False)
     # A mark at the beginning of a CSV file, by which Excel knows UTF-8.
     marked = models.BooleanField(default=False)
     # Everybody is given a new code first; when that was done.

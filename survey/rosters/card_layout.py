@@ -28,7 +28,9 @@ def card_of(respondent: Respondent, card_set: CardSet, sheet: Sheet) -> Card:
     place = _place(respondent, card_set, WORDS[sheet.first_language])
     return Card(
         group=place,
-        place=place,
+        place=f"{place} · {identity.external_id}"
+        if identity and card_set.with_ids
+        else place,
         given_name=identity.given_name if identity else "",
         family_name=identity.family_name if identity else "",
         code=codes.shown(codes.code_of(respondent)),

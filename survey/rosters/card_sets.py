@@ -80,6 +80,7 @@ def order_cards(
     respondent: Respondent | None = None,
     format: str = CardSet.Format.PDF,
     language: str = "",
+    with_ids: bool = False,
     marked: bool = False,
     reissue: bool = False,
 ) -> CardSet:
@@ -93,6 +94,7 @@ def order_cards(
         respondent=respondent,
         format=format,
         language=language,
+        with_ids=with_ids,
         marked=marked,
         reissue=reissue,
         file=new_name(FOLDER, f".{format}"),

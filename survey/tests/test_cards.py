@@ -6,11 +6,13 @@ import csv
 import io
 import re
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, connection, connections, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
@@ -173,6 +175,14 @@ def test_the_second_language_may_be_chosen(client, staff, order, maya):
     [page] = read_pages(downloaded(client, order(staff.lincoln, language="en")))
     assert "Type your code" in page.text
     assert "Escribe" not in page.text
+
+
+def test_the_id_is_on_the_card_only_where_it_was_asked_for(client, staff, order, maya):
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    assert "40313" not in page.text
+    [page] = read_pages(downloaded(client, order(staff.lincoln, shown="id")))
+    assert "40313" in page.text
 
 
 def test_names_however_long_or_strange_leave_the_code_readable(
@@ -591,3 +601,25 @@ def test_new_codes_come_under_the_newest_key(administration, maya):
     maya.refresh_from_db()
     assert maya.code_key_version == 2
     assert admit(code_of(maya)).respondent_id == maya.pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layla):
+    card_set = card_sets.order_cards(
+        administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
+    )
+    # Making the cards, at once in the tests, gave the first.
+    CardSet.objects.update(reissued_at=None)
+    together = threading.Barrier(2)
+
+    def work(_) -> int:
+        try:
+            together.wait(10)
+            return card_sets.reissue_once(card_set)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as workers:
+        assert sorted(workers.map(work, range(2))) == [0, 2]
+    maya.refresh_from_db()
+    assert maya.issue == 3
