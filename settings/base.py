@@ -129,6 +129,12 @@ TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")
 USE_I18N = True
 USE_TZ = True
 
+# Where people reach this installation: what links in mails begin with. Never
+# what a request says of itself, which whoever sends it may choose.
+PUBLIC_ADDRESS = env.str(
+    "GROUNDSWELL_URL", default=f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
+).rstrip("/")
+
 STATIC_URL = "/static/"
 STATIC_ROOT = env.str("GROUNDSWELL_STATIC_ROOT", default=str(BASE_DIR / "collected"))
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -176,6 +182,7 @@ CACHE_COUNT_TIMEOUT = -1
 JOBS_BY_MESSAGE = True
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
     "forget old rosters": {
         "task": "survey.tasks.forget_old_rosters",

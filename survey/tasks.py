@@ -6,6 +6,7 @@ from celery import shared_task
 
 from survey import jobs
 from survey import uploads as surveys  # noqa: F401 - registers its jobs
+from survey.rosters import card_sets
 from survey.rosters import uploads as rosters
 
 
@@ -22,3 +23,8 @@ def wake_forgotten_jobs() -> None:
 @shared_task
 def forget_old_rosters() -> None:
     rosters.forget_old_rosters()
+
+
+@shared_task
+def delete_old_cards() -> None:
+    card_sets.delete_old_cards()

@@ -6,7 +6,9 @@ from django.urls import path
 
 from survey.console import (
     administrations,
+    cards,
     jobs,
+    people,
     rosters,
     surveys,
     surveys_correct,
@@ -15,7 +17,24 @@ from survey.console import (
     waves,
 )
 
+PEOPLE = "administrations/<int:pk>/people/"
+CARDS = "administrations/<int:pk>/cards/"
+
 urlpatterns = [
+    path(PEOPLE, people.people_list, name="people_list"),
+    path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),
+    path(f"{PEOPLE}<int:respondent>/code/", people.people_code, name="people_code"),
+    path(
+        f"{PEOPLE}<int:respondent>/reissue/",
+        people.people_reissue,
+        name="people_reissue",
+    ),
+    path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),
+    path(CARDS, cards.cards_list, name="cards_list"),
+    path(f"{CARDS}reissue/", cards.cards_reissue, name="cards_reissue"),
+    path(f"{CARDS}<int:card_set>/", cards.cards_detail, name="cards_detail"),
+    path(f"{CARDS}<int:card_set>/file/", cards.cards_download, name="cards_download"),
+    path(f"{CARDS}<int:card_set>/again/", cards.cards_again, name="cards_again"),
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
     path("jobs/<int:pk>/cancel/", jobs.job_cancel, name="job_cancel"),
     path(

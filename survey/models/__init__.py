@@ -5,6 +5,7 @@ from survey.models.administration import (
     Role,
     Wave,
 )
+from survey.models.card_set import CardSet
 from survey.models.instrument import (
     Block,
     Item,
@@ -23,6 +24,7 @@ from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 __all__ = [
     "Administration",
     "Block",
+    "CardSet",
     "Identity",
     "Item",
     "Job",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.formulas import defused
@@ -14,7 +14,24 @@ from accounts.models import School
 from survey.models import Administration, Respondent
 from survey.rosters import codes
 
-HEADER = ("school", "grade", "ID", "given name", "family name", "code")
+HEADER = (
+    "school",
+    "grade",
+    "class",
+    "ID",
+    "given name",
+    "family name",
+    "e-mail",
+    "language",
+    "code",
+)
+BY_CLASS = (
+    "grade",
+    "classroom",
+    "identity__family_name",
+    "identity__given_name",
+    "pk",
+)
 
 
 def invited(administration: Administration) -> QuerySet[Respondent]:
@@ -28,50 +45,79 @@ def write_access_codes(
     file: TextIO,
     base_url: str = "",
     reissue: bool = False,
+    written: Callable[[int], None] = lambda number: None,
 ) -> int:
     """Write one line for each person, school by school; how many.
 
     With `reissue` everybody gets a new code first, and the old one ends. With
-    `base_url` each line has a link too.
+    `base_url` each line has a link too. `written` is told each school's lines.
     """
     writer = csv.writer(file)
     writer.writerow([*HEADER, "link"] if base_url else HEADER)
-    written = 0
-    schools = School.objects.filter(pk__in=people.values("school"))
+    lines = 0
+    schools = School.objects.filter(pk__in=people.order_by().values("school"))
     # A query for each school: memory stays flat without a cursor on the
     # server, which a transaction pool could not keep.
     for school in schools.order_by("district__name", "name", "pk"):
-        of_school = list(
-            people.filter(school=school)
-            .select_related("identity")
-            .order_by("grade", "identity__family_name", "identity__given_name", "pk")
-        )
+        of_school = people.filter(school=school)
         if reissue:
-            _reissue_all(of_school)
-        writer.writerows(_line(school, one, base_url) for one in of_school)
-        written += len(of_school)
-    return written
-
-
-def _reissue_all(people: Iterable[Respondent]) -> None:
-    # One commit for a school, not one for each person. Whoever's code was
-    # changed without being written is found by writing the codes again.
-    with transaction.atomic():
-        for respondent in people:
-            codes.reissue(respondent=respondent)
+            # One commit for a school. Whoever's code was changed without
+            # being written is found by writing the codes again.
+            codes.reissue_all(of_school)
+        rows = list(of_school.select_related("identity").order_by(*BY_CLASS))
+        writer.writerows(_line(school, one, base_url) for one in rows)
+        lines += len(rows)
+        written(len(rows))
+    return lines
 
 
 def _line(school: School, respondent: Respondent, base_url: str) -> list[str]:
     # Gone where identities were destroyed; the code is valid all the same.
     identity = getattr(respondent, "identity", None)
     code = codes.shown(codes.code_of(respondent))
-    cells = [school.name, respondent.grade]
+    cells = [school.name, respondent.grade, respondent.classroom]
     if identity:
-        cells += [identity.external_id, identity.given_name, identity.family_name]
+        cells += [
+            identity.external_id,
+            identity.given_name,
+            identity.family_name,
+            identity.email,
+        ]
     else:
-        cells += ["", "", ""]
-    line = [*map(defused, cells), code]
+        cells += ["", "", "", ""]
+    line = [*map(defused, [*cells, respondent.language]), code]
     if base_url:
-        # What follows the # is never sent, so that it is in no server's log.
-        line.append(f"{base_url.rstrip('/')}/#{code}")
+        line.append(link_to(base_url, code))
     return line
+
+
+def link_to(address: str, code: str) -> str:
+    """What follows the # is never sent, so that it is in no server's log."""
+    return f"{address.rstrip('/')}/#{code}"
+
+
+def class_by_class(people: QuerySet[Respondent], role: str) -> Iterator[Respondent]:
+    """In the order in which cards are handed out, with identities. 1 statement.
+
+    Class 10A follows class 9B; who has no class comes last, grade by grade.
+    """
+    rows = list(people.select_related("identity").order_by(*BY_CLASS[2:]))
+    rows.sort(key=lambda one: _handed_out(one, role))
+    yield from rows
+
+
+def _handed_out(respondent: Respondent, role: str) -> tuple[object, ...]:
+    if role != "student":
+        return ()
+    if respondent.classroom:
+        return (0, _counted(respondent.classroom), respondent.classroom)
+    return (1, _counted(respondent.grade), respondent.grade)
+
+
+def _counted(text: str) -> list[tuple[int, int, str]]:
+    """For sorting "10A" behind "9B"."""
+    return [
+        (0, int(part), "") if part.isdecimal() else (1, 0, part.casefold())
+        for part in re.split(r"(\d+)", text)
+        if part
+    ]

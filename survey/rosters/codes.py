@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hmac
 import unicodedata
+from contextlib import suppress
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 
 from survey.models import Respondent
 
@@ -141,6 +145,74 @@ def reissue(*, respondent: Respondent) -> str:
                 setattr(respondent, name, value)
             return code
         respondent.refresh_from_db(fields=["issue"])
+
+
+REISSUED_AT_ONCE = 2000
+
+
+@transaction.atomic
+def reissue_all(people: QuerySet[Respondent]) -> int:
+    """Give each of these people a new code; how many there are.
+
+    All or none. Their page saves wait until this is committed, about a second
+    for 10,000 people.
+    """
+    version = current_version()
+    # In the order of the key, so that two at once cannot wait for each other.
+    chosen = Respondent.objects.filter(pk__in=people.order_by().values("pk"))
+    locked = chosen.select_for_update(no_key=True).order_by("pk")
+    rows = list(locked.values_list("pk", "issue"))
+    for start in range(0, len(rows), REISSUED_AT_ONCE):
+        batch = rows[start : start + REISSUED_AT_ONCE]
+        try:
+            with transaction.atomic():
+                _replace(batch, version)
+        except IntegrityError:
+            _replace_one_by_one(batch, version)
+    return len(rows)
+
+
+_REPLACE = {
+    "postgresql": """
+        UPDATE survey_respondent AS r
+        SET issue = new.issue, code_digest = new.digest, code_key_version = %s
+        FROM unnest(%s::bigint[], %s::smallint[], %s::bytea[])
+             AS new (id, issue, digest)
+        WHERE r.id = new.id
+        """,
+    "sqlite": """
+        UPDATE survey_respondent
+        SET issue = %s, code_digest = %s, code_key_version = %s WHERE id = %s
+        """,
+}
+
+
+def _replace(rows: list[tuple[int, int]], version: int) -> None:
+    """By hand: `bulk_update` writes a CASE for each row, and takes ten times
+    as long."""
+    new = [(pk, issue + 1, _digest(pk, issue + 1, version)) for pk, issue in rows]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            ids, issues, digests = map(list, zip(*new, strict=True))
+            cursor.execute(_REPLACE["postgresql"], [version, ids, issues, digests])
+        else:
+            cursor.executemany(
+                _REPLACE["sqlite"],
+                [(issue, digest, version, pk) for pk, issue, digest in new],
+            )
+
+
+def _replace_one_by_one(rows: list[tuple[int, int]], version: int) -> None:
+    """Whose next code is somebody else's by chance gets the one after it."""
+    for pk, issue in rows:
+        for passed_over in count():
+            with suppress(IntegrityError), transaction.atomic():
+                _replace([(pk, issue + passed_over)], version)
+                break
+
+
+def _digest(respondent_id: int, issue: int, version: int) -> bytes:
+    return digest_for(code_for(respondent_id, issue, version), version)
 
 
 def _master_key(version: int | None) -> str:

@@ -1,0 +1,108 @@
+"""Login cards and mail merge files that somebody asked for."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from survey.models.administration import Administration, Respondent
+from survey.models.job import Job
+
+
+class CardSet(models.Model):
+    """Access codes of a school, a class or one person, on their way to them.
+
+    The file holds codes, so that it is deleted after a week; this row stays.
+    """
+
+    class Format(models.TextChoices):
+        PDF = "pdf", "Login cards to print (PDF)"
+        CSV = "csv", "A list for mail merge (CSV)"
+
+    administration = models.ForeignKey(
+        Administration, on_delete=models.CASCADE, related_name="card_sets"
+    )
+    # Whose; with neither, everybody's in the state.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    grade = models.CharField(max_length=16, blank=True)
+    classroom = models.CharField(max_length=64, blank=True)
+    respondent = models.ForeignKey(
+        Respondent, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+    format = models.CharField(max_length=8, choices=Format, default=Format.PDF)
+    # Beside the survey's first one; empty: each person's own.
+    language = models.CharField(max_length=16, blank=True)
+    # The ID on each card, where two of a class have one name.
+    with_ids = models.BooleanField(default=False)
+    # A mark at the beginning of a CSV file, by which Excel knows UTF-8.
+    marked = models.BooleanField(default=False)
+    # Everybody is given a new code first; when that was done.
+    reissue = models.BooleanField(default=False)
+    reissued_at = models.DateTimeField(null=True)
+    # A private file's name, chosen before it is made.
+    file = models.CharField(max_length=100)
+    people = models.IntegerField(null=True)
+    made_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+    # Codes in it were replaced since.
+    outdated_at = models.DateTimeField(null=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    # The newest that made it, or tries to.
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(school__isnull=False)
+                | Q(
+                    format="csv",
+                    grade="",
+                    classroom="",
+                    respondent=None,
+                    reissue=False,
+                ),
+                name="cards_and_new_codes_are_of_one_school",
+            ),
+            models.CheckConstraint(
+                condition=Q(reissued_at=None) | Q(reissue=True),
+                name="new_codes_only_where_they_were_asked_for",
+            ),
+        )
+        indexes = (
+            # What is left to delete.
+            models.Index(
+                fields=("created_at",),
+                condition=Q(deleted_at=None),
+                name="card_sets_with_a_file",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.get_format_display()}: {self.whose}"
+
+    @property
+    def whose(self) -> str:
+        """Without anybody's name: it is written into the audit."""
+        if self.respondent_id:
+            return f"one person of {self.school}"
+        parts = [str(self.school or self.district or "all schools")]
+        if self.grade:
+            parts.append(f"grade {self.grade}")
+        if self.classroom:
+            parts.append(f"class {self.classroom}")
+        return ", ".join(parts)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.made_at is not None and self.deleted_at is None

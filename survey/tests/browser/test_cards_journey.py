@@ -1,0 +1,160 @@
+"""A coordinator's day with codes: a lost card, a class's cards; no barriers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+
+from accounts.models import User
+from accounts.staff_door import PREFIX
+from accounts.tests.logging_in import log_in
+from survey.models import Respondent
+from survey.rosters.codes import code_of, shown
+from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.test_accessible import scrolls_sideways, violations
+from survey.tests.card_readers import read_pages
+from survey.tests.people import invite
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def maya(server, administration, staff) -> Respondent:
+    invite(
+        administration,
+        staff.lincoln,
+        "40312",
+        "ليلى الخطيب",
+        grade="07",
+        classroom="7B",
+        language="ar",
+    )
+    invite(administration, staff.lincoln, "40311", "Ben Adams", classroom="10A")
+    return invite(
+        administration,
+        staff.lincoln,
+        "40313",
+        "Maya López",
+        grade="07",
+        classroom="7B",
+        language="es",
+    )
+
+
+def at_work(context: BrowserContext, user: User, url: str) -> Page:
+    """Logged in to the console, with the second factor."""
+    cookie = log_in(Client(), user).cookies[PREFIX + settings.SESSION_COOKIE_NAME]
+    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": url}])
+    return context.new_page()
+
+
+def enter(page: Page, code: str) -> None:
+    page.goto("/")
+    page.fill("#code", code)
+    page.click("button[type=submit]")
+
+
+def test_a_lost_card_and_the_cards_of_a_class(
+    device: Callable, server, staff, administration, maya, tmp_path: Path
+):
+    old = code_of(maya)
+    page = at_work(device(viewport=DESK), staff.chen, server.url)
+    page.goto(f"/console/administrations/{administration.pk}/people/")
+    page.get_by_label("Name, ID or e-mail").fill("maya")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.get_by_role("link", name="López, Maya").click()
+    page.get_by_role("button", name="Give a new code").click()
+    maya.refresh_from_db()
+    expect(page.locator(".code")).to_have_text(shown(code_of(maya)))
+
+    child = device().new_page()
+    enter(child, old)
+    expect(child.locator("#code-error")).to_be_visible()
+    enter(child, page.locator(".code").inner_text())
+    child.wait_for_url("**/take/**")
+
+    page.get_by_role("link", name="Lincoln").click()
+    page.get_by_role("link", name="Login cards").click()
+    page.locator("#id_classroom").select_option("7B")
+    page.get_by_role("button", name="Make them").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    [read] = read_pages(file)
+    assert "Maya López" in read.text
+    assert "Adams" not in read.text
+    assert f"https://survey.example.org/#{shown(code_of(maya))}" in read.links
+
+
+def test_the_pages_have_no_barrier_on_any_screen(
+    device: Callable, server, staff, administration, maya, roosevelt_too
+):
+    Respondent.objects.filter(pk=maya.pk).update(started_at=timezone.now())
+    administration.coordinators_see_finished = True
+    administration.save()
+    base = f"/console/administrations/{administration.pk}"
+    school = f"?school={staff.lincoln.pk}"
+    for viewport in (DESK, PHONE):
+        page = at_work(device(viewport=viewport), staff.state, server.url)
+        sights = {
+            "schools": f"{base}/people/",
+            "people": f"{base}/people/{school}",
+            "found": f"{base}/people/?q=lin",
+            "found maya": f"{base}/people/?q=maya",
+            "nobody": f"{base}/people/{school}&q=zzz",
+            "person": f"{base}/people/{maya.pk}/",
+            "cards of schools": f"{base}/cards/",
+            "reissue": f"{base}/cards/reissue/{school}&classroom=7B",
+            "cards": f"{base}/cards/{school}",
+        }
+        for name, address in sights.items():
+            page.goto(address)
+            check(page, name)
+        page.get_by_role("button", name="Make them").click()
+        check(page, "made")
+        page.goto(sights["cards"])
+        check(page, "cards with sets")
+        page.goto(sights["reissue"])
+        page.get_by_label("Type the name").fill("wrong")
+        page.get_by_role("button", name="Give new codes").click()
+        check(page, "reissue refused")
+        page.goto(sights["person"])
+        page.get_by_role("button", name="Show the code").click()
+        check(page, "code shown")
+
+
+@pytest.fixture
+def roosevelt_too(administration, staff, maya) -> None:
+    invite(administration, staff.roosevelt, "9", "Lina Hassan")
+
+
+def check(page: Page, name: str) -> None:
+    folder = os.environ.get("SHOTS")
+    if folder:
+        width = page.viewport_size["width"]
+        page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
+    assert (name, violations(page)) == (name, [])
+    assert (name, scrolls_sideways(page)) == (name, False)
+
+
+def test_a_laptop_s_keyboard_reaches_the_new_code(
+    device: Callable, server, staff, administration, maya
+):
+    page = at_work(device(viewport=LAPTOP), staff.chen, server.url)
+    page.goto(f"/console/administrations/{administration.pk}/people/{maya.pk}/")
+    button = page.get_by_role("button", name="Give a new code")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if button.evaluate("one => one === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator(".code")).to_be_visible()

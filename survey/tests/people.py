@@ -1,0 +1,35 @@
+"""Respondents with names, for tests of the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accounts.models import School
+from survey.models import Administration, Identity, Respondent
+from survey.tests.conftest import enrol
+
+
+def invite(
+    administration: Administration,
+    school: School,
+    external_id: str,
+    name: str = "",
+    email: str = "",
+    **fields: Any,
+) -> Respondent:
+    """`name` is "given family"."""
+    # `enrol` makes a passing digest of what it is given.
+    respondent = enrol(
+        administration, school, attributes={"n": external_id + school.code}, **fields
+    )
+    given, _, family = name.partition(" ")
+    Identity.objects.create(
+        respondent=respondent,
+        administration=administration,
+        district=school.district,
+        external_id=external_id,
+        given_name=given,
+        family_name=family,
+        email=email,
+    )
+    return respondent
