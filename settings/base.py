@@ -176,6 +176,12 @@ JOBS_BY_MESSAGE = True
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
+    # One that waited for a minute is not worth doing: the next one is there.
+    "roll up response rates": {
+        "task": "reports.tasks.roll_up_rates",
+        "schedule": 60,
+        "options": {"expires": 60},
+    },
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.
