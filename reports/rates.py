@@ -505,7 +505,7 @@ def district_line(district: District, administration: Administration) -> Total:
     return Total(administration, **_named(vars(district)), district=district)
 
 
-def _named(sums: Mapping[str, Any]) -> dict[str, int]:
+def _named(sums: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name.removeprefix(SUM): value
         for name, value in sums.items()

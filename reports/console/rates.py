@@ -129,7 +129,7 @@ def rates_board_csv(request: HttpRequest) -> HttpResponse:
     chosen = _chosen_or_404(request)
     rows = district_listing(request, chosen).page.paginator.object_list
     lines = (rates.district_line(row, chosen) for row in rows)
-    record("download response rates", by=request.user, request=request, subject=chosen)
+    _recorded(request, chosen)
     return rates_files.districts_csv(lines, chosen)
 
 
@@ -153,13 +153,7 @@ def rates_school_csv(request: HttpRequest, pk: int) -> HttpResponse:
     if board.chosen is None:
         raise Http404
     panels = school_panels(_permissions(request), school, board.of_the_wave)
-    record(
-        "download response rates",
-        by=request.user,
-        request=request,
-        subject=board.chosen,
-        school=school,
-    )
+    _recorded(request, board.chosen, school=school)
     return rates_files.school_csv(school, panels, board.chosen)
 
 
@@ -167,14 +161,24 @@ def _schools_file(request: HttpRequest, district: District | None) -> HttpRespon
     chosen = _chosen_or_404(request)
     rows = school_listing(request, chosen, district).page.paginator.object_list
     lines = (rates.school_line(row, chosen) for row in rows)
+    _recorded(request, chosen, district=district)
+    return rates_files.schools_csv(lines, chosen)
+
+
+def _recorded(
+    request: HttpRequest,
+    administration: Administration,
+    school: School | None = None,
+    district: District | None = None,
+) -> None:
     record(
         "download response rates",
-        by=request.user,
+        by=request.user,  # type: ignore[arg-type]
         request=request,
-        subject=chosen,
+        subject=administration,
+        school=school,
         district=district,
     )
-    return rates_files.schools_csv(lines, chosen)
 
 
 # What a page is made of ------------------------------------------------------
@@ -277,7 +281,7 @@ def school_listing(
     rows = rates.in_state(rows, request.GET.get("state", ""))
     return Listing(
         request,
-        rows.select_related("school", "district"),
+        rows.select_related("school__district"),
         search=("school__name", "school__code", "district__name"),
         sorts=SCHOOL_SORTS,
     )

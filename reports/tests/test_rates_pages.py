@@ -11,7 +11,6 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEntry, District, Membership, School
-from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from reports.models import RollUp
 from reports.rolling import roll_up
@@ -370,7 +369,7 @@ def test_downloads_are_written_down_and_looking_is_not(client, staff, counted):
 
 @pytest.mark.parametrize("more", [0, 2])
 def test_no_page_asks_more_often_for_more_rows(
-    client, staff, students, more, django_assert_num_queries
+    client, staff, students, more, settings, django_assert_num_queries
 ):
     invite(students, staff.lincoln, 12, grade="07", finished=3)
     for n in range(more):
@@ -381,7 +380,9 @@ def test_no_page_asks_more_often_for_more_rows(
         invite(students, staff.lincoln, 12, grade=f"1{n}", finished=3)
     roll_up()
     log_in(client, staff.state)
-    costs = {"board": 8, "schools": 8, "district": 9, "school": 9}
+    # On the stack's servers the session comes from Redis.
+    session = settings.SESSION_ENGINE == "django.contrib.sessions.backends.db"
+    costs = {"board": 7, "schools": 7, "district": 8, "school": 8}
     for name, (address, _) in pages(staff).items():
-        with django_assert_num_queries(costs[name]):
+        with django_assert_num_queries(costs[name] + session):
             client.get(address)
