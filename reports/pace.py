@@ -36,14 +36,32 @@ class Pace:
 
     today: int
     a_day: int
+    # On a Saturday nobody is too slow.
+    is_asked_today: bool = True
 
     @property
     def is_enough(self) -> bool:
         return self.today >= self.a_day
 
     @property
+    def verdict(self) -> str:
+        if not self.is_asked_today:
+            return ""
+        return "enough" if self.is_enough else "too slow"
+
+    @property
     def words(self) -> str:
-        return f"{self.today:,} today, {self.a_day:,} a school day needed"
+        needed = f"{self.a_day:,} a school day needed"
+        return f"{self.today:,} today, {needed}" if self.is_asked_today else needed
+
+
+def pace(today: int, owed: int, first: date, last: date) -> Pace | None:
+    """See `a_day`; None when no day is left."""
+    each = a_day(owed, first, last)
+    if each is None:
+        return None
+    only_weekend = school_days(first, last) == (last - first).days + 1
+    return Pace(today, each, first.weekday() < SATURDAY or only_weekend)
 
 
 def planned(opens: date, closes: date, target: float) -> dict[date, float]:

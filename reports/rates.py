@@ -31,7 +31,7 @@ from django.utils import timezone
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from reports.models import GradeRate, RollUp, SchoolRate
-from reports.pace import Pace, a_day
+from reports.pace import Pace, pace
 from reports.suppression import (
     HIDDEN,
     LEAST_IN_A_SCHOOL,
@@ -518,15 +518,19 @@ def pace_of(administration: Administration, today: int, owed: int) -> Pace | Non
     if not is_open(administration):
         return None
     last = timezone.localdate(administration.closes_at)
-    each = a_day(owed, timezone.localdate(), last)
-    return None if each is None else Pace(today, each)
+    return pace(today, owed, timezone.localdate(), last)
 
 
 def grade_lines(
     grades: Iterable[GradeRate], *, school_is_hidden: bool, sees_everything: bool
 ) -> list[Line]:
-    """In order of the grades, with what must be hidden taken out."""
+    """In order of the grades, with what must be hidden taken out.
+
+    None where the roster has no grades: the school's line says it all.
+    """
     rows = list(grades)
+    if [row.grade for row in rows] == [""]:
+        return []
     hidden: set[int] = set()
     if school_is_hidden:
         hidden = set(range(len(rows)))

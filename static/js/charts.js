@@ -56,8 +56,17 @@ const STILL = { animation: false, responsive: true, maintainAspectRatio: false }
 function legendOf(colours) {
   return {
     position: "bottom",
-    labels: { color: colours.ink, usePointStyle: true, boxWidth: 28 },
+    labels: { color: colours.ink, usePointStyle: true, boxWidth: 28, generateLabels: labelsOf },
   };
+}
+
+// Chart.js itself shows every line whole.
+function labelsOf(chart) {
+  const labels = window.Chart.defaults.plugins.legend.labels.generateLabels(chart);
+  return labels.map((label) => ({
+    ...label,
+    lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? [],
+  }));
 }
 
 function axisOf(colours, title, more) {
@@ -137,6 +146,7 @@ function placesOf(data, colours) {
     ...lineOf("Threshold (%)", data.threshold, colours.rate, []),
     yAxisID: undefined,
     showLine: false,
+    stack: "threshold",
     pointStyle: "line",
     rotation: 90,
     pointRotation: 90,
@@ -157,7 +167,7 @@ function placesOf(data, colours) {
       indexAxis: "y",
       plugins: { legend: legendOf(colours) },
       scales: {
-        x: axisOf(colours, "Percent of who is invited", { axis: { max: 100, stacked: false } }),
+        x: axisOf(colours, "Percent of who is invited", { axis: { max: 100, stacked: true } }),
         y: axisOf(colours, "", {
           axis: { stacked: true },
           ticks: { autoSkip: false },
