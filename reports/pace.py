@@ -64,6 +64,29 @@ def pace(today: int, owed: int, first: date, last: date) -> Pace | None:
     return Pace(today, each, first.weekday() < SATURDAY or only_weekend)
 
 
+def last_school_day(today: date) -> date:
+    """Today, or on a weekend its Friday."""
+    return today - timedelta(max(today.weekday() - SATURDAY + 1, 0))
+
+
+def silence(last: date | None, today: date) -> str:
+    """For how many school days nobody has started; nothing where it is none."""
+    if last is None:
+        return "No start yet"
+    friday = last_school_day(today)
+    if last >= friday:
+        return ""
+    # The day after the last start may be a weekend, of which no day counts.
+    first = last + timedelta(1)
+    days = sum(
+        (first + timedelta(n)).weekday() < SATURDAY
+        for n in range((friday - first).days + 1)
+    )
+    if days > 1:
+        return f"No start for {days} school days"
+    return "No start today" if friday == today else "No start on Friday"
+
+
 def planned(opens: date, closes: date, target: float) -> dict[date, float]:
     """The rate, in percent, that each day of the window should end with.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import (
@@ -31,7 +31,7 @@ from django.utils import timezone
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from reports.models import GradeRate, RollUp, SchoolRate
-from reports.pace import Pace, pace
+from reports.pace import Pace, last_school_day, pace, silence
 from reports.suppression import (
     HIDDEN,
     LEAST_IN_A_SCHOOL,
@@ -190,7 +190,7 @@ def _unless_hidden(name: str, kind: Any = None) -> Case:
 STATES = {
     "below": ("Below the threshold", Q(missing_order__lt=LAST)),
     "reached": ("Threshold reached", Q(needed__lte=F("shown_finished"))),
-    "quiet": ("No start today", Q(quiet_order=0)),
+    "quiet": ("Quiet: no start today", Q(quiet_order=0)),
     "few": ("Too few for a report", Q(needed=None, eligible__gt=0)),
     "nobody": ("Nobody invited yet", Q(eligible=0)),
 }
@@ -202,7 +202,8 @@ def in_state(rows: QuerySet[SchoolRate], state: str) -> QuerySet[SchoolRate]:
         return rows
     rows = rows.filter(STATES[state][1])
     if state == "quiet":
-        midnight = timezone.localtime().replace(hour=0, minute=0, second=0)
+        day = datetime.combine(last_school_day(timezone.localdate()), time.min)
+        midnight = timezone.make_aware(day)
         rows = rows.filter(Q(shown_last=None) | Q(shown_last__lt=midnight))
     return rows
 
@@ -388,13 +389,8 @@ class SchoolLine(Line):
         one = self.administration
         if self.started is None or self.started >= self.eligible or not is_open(one):
             return ""
-        if self.last_started_at is None:
-            return "No start yet"
-        today = timezone.localdate()
-        days = (today - timezone.localdate(self.last_started_at)).days
-        if days < 1:
-            return ""
-        return "No start today" if days == 1 else f"No start for {days} days"
+        last = self.last_started_at
+        return silence(last and timezone.localdate(last), timezone.localdate())
 
 
 def school_line(rate: SchoolRate, administration: Administration) -> SchoolLine:

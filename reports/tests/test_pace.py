@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from reports.pace import Pace, a_day, pace, planned, school_days
+from reports.pace import Pace, a_day, pace, planned, school_days, silence
 
 # A Monday.
 MONDAY = date(2026, 11, 16)
@@ -75,6 +75,27 @@ def test_the_planned_curve_rises_on_school_days_to_the_target():
         day(24): 50.0,
     }
     assert planned(day(21), day(22), 50) == {day(21): 25.0, day(22): 50.0}
+
+
+@pytest.mark.parametrize(
+    ("last", "today", "words"),
+    [
+        (None, MONDAY, "No start yet"),
+        (MONDAY, MONDAY, ""),
+        (MONDAY, day(17), "No start today"),
+        (MONDAY, day(18), "No start for 2 school days"),
+        # Friday, seen on Monday; then on the weekend.
+        (day(13), MONDAY, "No start today"),
+        (day(15), MONDAY, "No start today"),
+        (day(13), day(14), ""),
+        (day(13), day(15), ""),
+        (day(12), day(14), "No start on Friday"),
+        (day(11), day(15), "No start for 2 school days"),
+        (day(6), MONDAY, "No start for 6 school days"),
+    ],
+)
+def test_a_silence_is_counted_in_school_days(last, today, words):
+    assert silence(last, today) == words
 
 
 def test_thousands_are_grouped():

@@ -192,7 +192,7 @@ def test_schools_are_searched_sorted_and_filtered(client, staff, counted, studen
 def test_quiet_schools_come_first(client, staff, students):
     now = timezone.now()
     invite(students, staff.lincoln, 20, started=3, at=now - timedelta(minutes=1))
-    invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=3))
+    invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=7))
     # Everybody has started there: nobody is left to remind.
     invite(students, staff.washington, 12, finished=12, at=now - timedelta(days=8))
     roll_up()
@@ -200,7 +200,7 @@ def test_quiet_schools_come_first(client, staff, students):
     body = client_of(client, staff.state).get("/console/rates/schools/?sort=quiet")
     names = re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body.content.decode())
     assert names == ["Roosevelt", "Lincoln", "Washington"]
-    assert "No start for 3 days" in text(body)
+    assert "No start for 5 school days" in text(body)
 
 
 def client_of(client, user):
