@@ -74,7 +74,7 @@ def invite(
     **fields: Any,
 ) -> list[Respondent]:
     """So many people, of whom some started, and some of those finished, `at`."""
-    moment = at or timezone.now() - timedelta(minutes=5)
+    moment = at or timezone.now()
     started = max(started, finished)
     return Respondent.objects.bulk_create(
         Respondent(
