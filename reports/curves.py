@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -44,7 +45,7 @@ def hours_of(
     zone = timezone.get_current_timezone()
     return [
         (datetime.fromtimestamp(hour, zone), started, finished)
-        for hour, started, finished in found or ()
+        for hour, started, finished in json.loads(found or "[]")
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -88,7 +89,7 @@ def test_who_was_withdrawn_is_in_no_number(staff, students):
     roll_up()
     assert figures(students)["Lincoln"] == (7, 7, 7)
     curve = Curve.objects.get(level="school", place_id=staff.lincoln.pk)
-    assert sum(hour[2] for hour in curve.hours) == 7
+    assert sum(hour[2] for hour in json.loads(curve.hours)) == 7
 
 
 def test_who_moved_counts_in_the_new_school_and_nowhere_else(staff, students):
@@ -122,7 +123,8 @@ def test_the_curve_has_starts_and_finishes_by_hour(staff, students):
         ("district", staff.riverside.pk),
         ("all", 0),
     ):
-        assert Curve.objects.get(level=level, place_id=place).hours == expected
+        curve = Curve.objects.get(level=level, place_id=place)
+        assert json.loads(curve.hours) == expected
 
 
 def test_hours_are_those_of_the_clock_on_the_wall(staff, students):
@@ -132,7 +134,7 @@ def test_hours_are_those_of_the_clock_on_the_wall(staff, students):
     with timezone.override(ZoneInfo("Asia/Kolkata")):
         roll_up()
 
-    [[hour, *_]] = Curve.objects.get(level="all").hours
+    [[hour, *_]] = json.loads(Curve.objects.get(level="all").hours)
     assert datetime.fromtimestamp(hour, ZoneInfo("Asia/Kolkata")).hour == 11
     assert datetime.fromtimestamp(hour, ZoneInfo("Asia/Kolkata")).minute == 0
 
@@ -332,7 +334,7 @@ def written(administration):
         },
         {
             () if one.level == "all" else (one.place_id,): {
-                hour: numbers for hour, *numbers in one.hours
+                hour: numbers for hour, *numbers in json.loads(one.hours)
             }
             for one in curves.exclude(level="district")
         },
