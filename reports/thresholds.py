@@ -112,7 +112,7 @@ def _unknown(one: Standing) -> str:
 
 
 def _nobody(one: Standing) -> str:
-    return "Nobody is invited yet: the roster is missing"
+    return "Nobody is invited yet"
 
 
 _WORDS = {
