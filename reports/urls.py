@@ -1,5 +1,26 @@
+"""The administrators' pages about what came in. Under /console/."""
+
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from reports.console import rates
+
+urlpatterns = [
+    path("rates/", rates.rates_board, name="rates_board"),
+    path("rates/districts.csv", rates.rates_board_csv, name="rates_board_csv"),
+    path("rates/schools/", rates.rates_schools, name="rates_schools"),
+    path("rates/schools.csv", rates.rates_schools_csv, name="rates_schools_csv"),
+    path("rates/districts/<int:pk>/", rates.rates_district, name="rates_district"),
+    path(
+        "rates/districts/<int:pk>/schools.csv",
+        rates.rates_district_csv,
+        name="rates_district_csv",
+    ),
+    path("rates/schools/<int:pk>/", rates.rates_school, name="rates_school"),
+    path(
+        "rates/schools/<int:pk>/school.csv",
+        rates.rates_school_csv,
+        name="rates_school_csv",
+    ),
+]

@@ -188,6 +188,12 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "survey.tasks.forget_old_rosters",
         "schedule": 6 * 60 * 60,
     },
+    # One that waited for a minute is not worth doing: the next one is there.
+    "roll up response rates": {
+        "task": "reports.tasks.roll_up_rates",
+        "schedule": 60,
+        "options": {"expires": 60},
+    },
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.

@@ -8,6 +8,13 @@ from settings.test import *  # noqa: F403
 from settings.test import DATABASES
 
 DATABASES["default"]["NAME"] = env.str("GROUNDSWELL_TEST_DATABASE", default="unused")
+# The port of the servers' replica, past pgbouncer.
+if _replica := env.str("GROUNDSWELL_TEST_REPLICA", default=""):
+    DATABASES["replica"] = {
+        **DATABASES["default"],
+        "ENGINE": "survey.replica",
+        "PORT": _replica,
+    }
 
 STORAGES = base.STORAGES
 COMPRESS_ENABLED = True

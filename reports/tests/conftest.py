@@ -1,0 +1,90 @@
+"""The known cast in their schools, and people who were invited there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import School
+from accounts.tests.conftest import staff  # noqa: F401
+from survey.models import (
+    Administration,
+    PublishedSurvey,
+    Respondent,
+    Role,
+    Survey,
+)
+from survey.tests.flushing import flush_thaws  # noqa: F401
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def published(db: None) -> PublishedSurvey:
+    survey = Survey.objects.create(name="climate", version="1")
+    definition = '{"languages": []}'
+    return PublishedSurvey.objects.create(
+        digest=hashlib.sha256(definition.encode()).hexdigest(),
+        survey=survey,
+        definition=definition,
+    )
+
+
+@pytest.fixture
+def offer(published: PublishedSurvey) -> Callable[..., Administration]:
+    """Offers a survey, from 10 days ago for 20 days; not to be answered."""
+
+    def offered(
+        name: str = "students-2027", role: str = Role.STUDENT, **fields: Any
+    ) -> Administration:
+        now = timezone.now()
+        return Administration.objects.create(
+            **{
+                "name": name,
+                "role": role,
+                "published": published,
+                "opens_at": now - timedelta(days=10),
+                "closes_at": now + timedelta(days=10),
+                **fields,
+            }
+        )
+
+    return offered
+
+
+@pytest.fixture
+def students(offer: Callable[..., Administration]) -> Administration:
+    return offer()
+
+
+def invite(
+    administration: Administration,
+    school: School,
+    people: int = 1,
+    *,
+    started: int = 0,
+    finished: int = 0,
+    at: datetime | None = None,
+    **fields: Any,
+) -> list[Respondent]:
+    """So many people, of whom some started, and some of those finished, `at`."""
+    moment = at or timezone.now()
+    started = max(started, finished)
+    return Respondent.objects.bulk_create(
+        Respondent(
+            administration=administration,
+            school=school,
+            code_digest=f"person {next(_numbers)}".encode(),
+            code_key_version=1,
+            started_at=moment if number < started else None,
+            completed_at=moment if number < finished else None,
+            **fields,
+        )
+        for number in range(people)
+    )

@@ -1,0 +1,247 @@
+"""Who has finished is nobody's business where a number would say it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.models import Membership
+from accounts.tests.logging_in import log_in
+from reports import rates
+from reports.models import SchoolRate
+from reports.rolling import roll_up
+from reports.suppression import LEAST_IN_A_GRADE, hidden_grades, hides_school
+from reports.tests.conftest import invite
+from survey.models import Role
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def told(staff, students):
+    """One in grade 4, who has finished; 30 in grade 5, 25 in grade 6."""
+    invite(students, staff.lincoln, 1, grade="04", finished=1)
+    invite(students, staff.lincoln, 30, grade="05", started=20, finished=17)
+    invite(students, staff.lincoln, 25, grade="06", started=19, finished=13)
+    roll_up()
+    return students
+
+
+FIGURES = ("eligible", "started", "finished", "rate (%)")
+
+
+def grades_on_screen(client, school):
+    body = client.get(f"/console/rates/schools/{school.pk}/").content.decode()
+    cells = re.findall(r'<th scope="row">(\d\d)</th>(.*?)</tr>', body, re.S)
+    return {
+        grade: tuple(re.findall(r'<td class="number"[^>]*>([^<]*)', row))
+        for grade, row in cells
+    }
+
+
+def grades_in_file(client, school):
+    response = client.get(f"/console/rates/schools/{school.pk}/school.csv")
+    rows = csv.DictReader(io.StringIO(response.content.decode("utf-8-sig")))
+    return {
+        row["grade"]: (
+            row["eligible"],
+            row["started"],
+            row["finished"],
+            row["rate (%)"],
+        )
+        for row in rows
+        if row["grade"] != "all"
+    }
+
+
+def test_a_coordinator_never_learns_who_in_grade_4_has_finished(client, staff, told):
+    log_in(client, staff.chen)
+    shown = {
+        "04": ("1", "*", "*", "*"),
+        "05": ("30", "20", "17", "56 %"),
+        # Without it, 31 of the school less 17 and 13 would be grade 4's 1.
+        "06": ("25", "*", "*", "*"),
+    }
+    assert grades_on_screen(client, staff.lincoln) == shown
+    in_file = {key: (*cells[:3], cells[3][:-2] or "*") for key, cells in shown.items()}
+    assert grades_in_file(client, staff.lincoln) == in_file
+    # The school itself is large enough.
+    page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/").content.decode()
+    assert "31 of 56 finished, 40 started" in page
+
+
+def test_there_was_something_to_leak(client, staff, told):
+    """Who sees every answer of the school sees its numbers."""
+    for user in (staff.state, staff.dana, staff.analyst):
+        log_in(client, user)
+        assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
+        assert grades_in_file(client, staff.lincoln)["04"] == ("1", "1", "1", "100")
+
+
+def test_where_coordinators_may_see_who_has_finished_nothing_is_hidden(
+    client, staff, told
+):
+    told.coordinators_see_finished = True
+    told.save()
+    log_in(client, staff.chen)
+    assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
+
+
+def test_with_the_protection_off_the_coordinator_would_know(
+    client, staff, told, monkeypatch
+):
+    monkeypatch.setattr(rates, "hidden_grades", lambda eligible: set())
+    log_in(client, staff.chen)
+    assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
+
+
+@pytest.mark.parametrize(("role", "least"), [("student", 10), ("teacher", 8)])
+def test_a_school_with_few_people_shows_what_nobody_did(
+    client, staff, offer, role, least
+):
+    few = offer("few", role)
+    invite(few, staff.lincoln, least - 1, grade="04", started=6, finished=5)
+    enough = offer("enough", role)
+    invite(enough, staff.lincoln, least, grade="04", started=6, finished=5)
+    roll_up()
+    address = f"/console/rates/schools/{staff.lincoln.pk}/"
+
+    log_in(client, staff.chen)
+    page = client.get(address, {"administration": few.pk}).content.decode()
+    assert "* of %s finished, * started" % (least - 1) in page
+    assert "Too few people to show who has finished" in page
+    # No curve either: its hours would say the same.
+    assert "days-data" not in page
+    page = client.get(address, {"administration": enough.pk}).content.decode()
+    assert f"5 of {least} finished, 6 started" in page
+    assert "days-data" in page
+
+    log_in(client, staff.dana)
+    page = client.get(address, {"administration": few.pk}).content.decode()
+    assert f"5 of {least - 1} finished, 6 started" in page
+
+
+@pytest.fixture
+def of_two_schools(staff, students):
+    """Ms Chen works in two schools, of which one is small."""
+    Membership.objects.create(
+        user=staff.chen, role="coordinator", school=staff.washington
+    )
+    invite(students, staff.lincoln, 30, started=22, finished=17)
+    invite(students, staff.washington, 3, started=3, finished=2)
+    roll_up()
+    return students
+
+
+def test_lists_files_and_charts_hide_a_small_school_alike(
+    client, staff, of_two_schools
+):
+    log_in(client, staff.chen)
+    response = client.get("/console/rates/", follow=True)
+    page = response.content.decode()
+    row = page[page.index(">Washington<") :]
+    cells = re.findall(r'<td class="number"[^>]*>([^<]*)', row)
+    assert cells[:4] == ["3", "*", "*", "*"]
+    # One bar alone is no comparison, and a second one would be the hidden one.
+    assert "places-data" not in page
+    # The sum of both, less the one that is shown, would be the other.
+    assert "19 of 33" not in page
+    assert "days-data" not in page
+    file = client.get("/console/rates/schools.csv").content.decode("utf-8-sig")
+    [washington] = [
+        row
+        for row in csv.DictReader(io.StringIO(file))
+        if row["school"] == "Washington"
+    ]
+    assert (washington["started"], washington["finished"]) == ("*", "*")
+    assert (washington["last start"], washington["needed"]) == ("*", "")
+
+    # There was something to leak.
+    log_in(client, staff.dana)
+    assert "19 of 33" in client.get("/console/rates/", follow=True).content.decode()
+
+
+@pytest.mark.parametrize("sort", ["started", "finished", "rate", "missing", "quiet"])
+@pytest.mark.parametrize("done", [0, 3])
+def test_order_does_not_tell_what_is_hidden(client, staff, of_two_schools, sort, done):
+    def order():
+        body = client.get(f"/console/rates/schools/?sort={sort}").content.decode()
+        return re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body)
+
+    log_in(client, staff.chen)
+    first = order()
+    SchoolRate.objects.filter(school=staff.washington).update(
+        started=done, finished=done, last_started_at=None
+    )
+    assert order() == first
+
+
+@pytest.mark.parametrize("state", list(rates.STATES))
+def test_filters_do_not_tell_what_is_hidden(client, staff, of_two_schools, state):
+    def found():
+        page = client.get(f"/console/rates/schools/?state={state}")
+        return page.content.decode().count('id="school-')
+
+    log_in(client, staff.chen)
+    first = found()
+    SchoolRate.objects.filter(school=staff.washington).update(
+        started=0, finished=0, last_started_at=None
+    )
+    assert found() == first
+
+
+def test_list_and_page_of_a_school_hide_the_same(staff, offer):
+    """The rule stands in SQL for the one and in Python for the other."""
+    from accounts.permissions import Permissions
+
+    for role in Role.values:
+        for eligible in (0, 1, 7, 8, 9, 10, 11):
+            one = offer(f"{role}-{eligible}", role)
+            invite(one, staff.lincoln, eligible, finished=eligible)
+            roll_up([one])
+            for user in (staff.chen, staff.dana):
+                permissions = Permissions(user)
+                [row] = rates.rates_for(permissions, one).filter(school=staff.lincoln)
+                [line] = rates.lines_of(permissions, staff.lincoln, [one])
+                assert rates.school_line(row, one) == line
+                hidden = user == staff.chen and hides_school(role, eligible)
+                assert line.is_hidden == hidden
+
+
+# The rule itself
+
+
+@given(st.lists(st.integers(0, 40), max_size=9))
+def test_what_is_hidden_cannot_be_had_by_subtracting(eligible):
+    hidden = hidden_grades(eligible)
+    for position, size in enumerate(eligible):
+        if 0 < size < LEAST_IN_A_GRADE:
+            assert position in hidden
+    if hidden and sum(eligible) >= LEAST_IN_A_GRADE:
+        # What the shown grades leave of the school's number.
+        rest = [eligible[position] for position in hidden]
+        assert sum(rest) >= LEAST_IN_A_GRADE
+        assert len(rest) > 1 or len([one for one in eligible if one]) == 1
+
+
+@pytest.mark.parametrize(
+    ("eligible", "hidden"),
+    [
+        ([], set()),
+        ([30, 25], set()),
+        ([10, 10], set()),
+        ([9, 30, 25], {0, 2}),
+        # Two of them are 10 together, and hide each other.
+        ([5, 5, 30], {0, 1}),
+        ([4, 5, 30, 40], {0, 1, 2}),
+        ([3, 30], {0, 1}),
+        ([0, 3, 30, 40], {1, 2}),
+    ],
+)
+def test_the_smallest_of_the_others_is_hidden_with_it(eligible, hidden):
+    assert hidden_grades(eligible) == hidden
