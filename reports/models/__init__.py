@@ -1,0 +1,3 @@
+from reports.models.exports import Export
+
+__all__ = ["Export"]
