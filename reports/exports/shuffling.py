@@ -20,12 +20,16 @@ BUNDLES = 256
 ROOM = 24 * 2**20
 
 
+def new_key() -> bytes:
+    return secrets.token_bytes(32)
+
+
 class Shuffle:
     """`folder` is there, empty, and somebody else's to delete."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._key = secrets.token_bytes(32)
+        self._key = new_key()
         self._waiting: list[list[bytes]] = [[] for _ in range(BUNDLES)]
         self._size = 0
         self._spilt = False
