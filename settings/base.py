@@ -176,6 +176,7 @@ JOBS_BY_MESSAGE = True
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
+    "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.

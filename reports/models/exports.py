@@ -131,6 +131,15 @@ class Export(models.Model):
         return bool(self.file_name)
 
     @property
+    def standing(self) -> str:
+        """Where it is, in a word: a file, no more one, or a job on its way."""
+        if self.file_name:
+            return "ready"
+        if self.deleted_at is not None:
+            return "deleted"
+        return self.job.get_state_display() if self.job else "not finished"
+
+    @property
     def ending(self) -> str:
         return ".xlsx" if self.format == self.Format.XLSX else ".csv"
 
