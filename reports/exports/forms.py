@@ -97,7 +97,10 @@ class ExportForm(forms.Form):
         administrations = self._administrations()
         self.fields["administrations"].queryset = administrations  # type: ignore[attr-defined]
         self._offer_places()
-        self.fields["language"].choices = self._languages(administrations)  # type: ignore[attr-defined]
+        languages = self._languages(administrations)
+        # Without an administration there is none.
+        self.is_empty = not languages
+        self.fields["language"].choices = languages or [("", "English")]  # type: ignore[attr-defined]
         if not permissions.places(*IDENTITIES):
             del self.fields["identities"], self.fields["reason"]
 
@@ -132,7 +135,7 @@ class ExportForm(forms.Form):
         for one in administrations:
             for language in one.published.survey.languages:
                 names.setdefault(language["code"], language["name"])
-        return list(names.items()) or [("", "English")]
+        return list(names.items())
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}

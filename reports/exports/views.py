@@ -68,23 +68,21 @@ def export_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: HttpRequest) -> HttpResponse:
     permissions, user = _who(request)
-    counting = request.headers.get("HX-Request") == "true" and request.method == "GET"
-    data = request.POST if request.method == "POST" else request.GET or None
-    form = ExportForm(data, permissions=permissions)
-    if request.method == "POST" and form.is_valid():
-        export = ask_for_export(
-            administrations=form.chosen(), by=user, request=request, **form.choices
-        )
-        return redirect("export_detail", export.pk)
+    if request.method == "POST":
+        form = ExportForm(request.POST, permissions=permissions)
+        if form.is_valid():
+            export = ask_for_export(
+                administrations=form.chosen(), by=user, request=request, **form.choices
+            )
+            return redirect("export_detail", export.pk)
+    elif request.headers.get("HX-Request") == "true":
+        # Something was chosen: how much would it be?
+        form = ExportForm(request.GET, permissions=permissions)
+        context = {"form": form, "size": form.size(), "part": True}
+        return render(request, "reports/_export_size.html", context)
+    else:
+        form = ExportForm(permissions=permissions)
     size = form.size() if form.is_bound else None
-    if counting:
-        return render(
-            request,
-            "reports/_export_size.html",
-            {"form": form, "size": size, "part": True},
-        )
-    if request.method != "POST":
-        form = ExportForm(permissions=permissions, initial=request.GET.dict())
     return render(request, "reports/export_new.html", {"form": form, "size": size})
 
 

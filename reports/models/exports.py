@@ -137,7 +137,7 @@ class Export(models.Model):
             return "ready"
         if self.deleted_at is not None:
             return "deleted"
-        return self.job.get_state_display() if self.job else "not finished"
+        return self.job.get_state_display().lower() if self.job else "not finished"
 
     @property
     def ending(self) -> str:
