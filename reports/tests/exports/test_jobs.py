@@ -19,13 +19,13 @@ from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
 from reports.exports import keeping, making, reading, rows
 from reports.models import Export
-from reports.tests.conftest import answer, identify, made, ordered
-from reports.tests.test_exports import content, rows_of
+from reports.tests.exports.conftest import answer, identify, made, ordered
+from reports.tests.exports.test_formats import content, rows_of
 from survey import jobs
 from survey.files import path_of
 from survey.models import Job, Respondent, Response
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

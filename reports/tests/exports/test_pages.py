@@ -15,7 +15,7 @@ from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
 from reports.exports import forms
 from reports.models import Export
-from reports.tests.conftest import answer, made, opened, ordered
+from reports.tests.exports.conftest import answer, made, opened, ordered
 from survey.files import path_of
 from survey.models import Respondent, Role
 from survey.publishing import publish_survey

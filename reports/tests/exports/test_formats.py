@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from reports.exports import masking, shuffling
 from reports.exports.cells import defused
 from reports.models import Export
-from reports.tests import reference
-from reports.tests.conftest import HIDE, SKIP, answer, made
+from reports.tests.exports import reference
+from reports.tests.exports.conftest import HIDE, SKIP, answer, made
 from survey.files import path_of
 from survey.models import Respondent, Response
 
