@@ -82,7 +82,7 @@ class ExportForm(forms.Form):
         " person answered. It is written down that you asked, and why.",
     )
     reason = forms.CharField(
-        label="Why the names are needed",
+        label="Why they are needed",
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),

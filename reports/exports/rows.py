@@ -436,10 +436,31 @@ class WideRows(Rows):
         )
 
 
+class Days(dict[int, Any]):
+    """Quarters of an hour since 1970 -> the piece that is their date."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        self.make = make
+
+    def __missing__(self, quarter: int) -> Any:
+        known = self[quarter] = self.make(str(quarter * QUARTER))
+        return known
+
+
 class LongRows(Rows):
     """A row for each answer that is stored."""
 
     HEADERS = ("research_id", "item", "value", "label", "state", "saved")
+
+    def __init__(self, plan: Plan, writer: Writer) -> None:
+        super().__init__(plan, writer)
+        self._days = Days(self.moments)
+
+    def _saved(self, saved: str) -> list[Any]:
+        if self.plan.identities:
+            return [self.moments(str(key)) for key in keys(saved)]
+        days = self._days
+        return [days[key // QUARTER] for key in keys(saved)]
 
     @classmethod
     def headers_of(cls, plan: Plan) -> list[str]:
@@ -475,7 +496,7 @@ class LongRows(Rows):
                 strict=False,
             ):
                 # Rows are what is stored: what the rules added comes after it.
-                saved = map(self.moments, map(str, keys(people[index].saved)))
+                saved = self._saved(people[index].saved)
                 of_person[index] = list(
                     zip(repeat(heads[index]), pieces, saved, strict=False)
                 )

@@ -53,7 +53,11 @@ def export_list(request: HttpRequest) -> HttpResponse:
         request,
         _with_names(seen if everybody else seen.filter(by=user)),
         search=("pk", "administrations__name", "by__email"),
-        sorts={"asked": ("-created_at",), "rows": ("rows",)},
+        sorts={
+            "newest": ("-created_at", "-pk"),
+            "asked": ("created_at",),
+            "rows": ("rows",),
+        },
     )
     return listing.render(
         "reports/export_list.html",

@@ -222,7 +222,7 @@ def test_cancelling_leaves_nothing(staff, fall, people, monkeypatch):
 @pytest.mark.django_db
 def test_many_respondents_go_through_bundles_on_disk(staff, fall, people, monkeypatch):
     monkeypatch.setattr("reports.exports.shuffling.ROOM", 300)
-    monkeypatch.setattr(making, "AT_ONCE", 5)
+    monkeypatch.setattr(making, "AT_ONCE", 400)
     before = left()
     found = rows_of(made(staff.state, fall))
     assert len(found) == 12

@@ -127,7 +127,7 @@ def test_no_page_has_a_barrier_or_scrolls_sideways(
     look("no export yet")
     page.goto("/console/exports/new/")
     look("the form")
-    page.get_by_label("With names").check()
+    page.get_by_role("checkbox", name="With names").check()
     page.get_by_role("button", name="Make the file").click()
     look("the form, with errors")
     ask(page, answered[0])
