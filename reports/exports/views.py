@@ -51,7 +51,8 @@ def export_list(request: HttpRequest) -> HttpResponse:
     everybody = sees_all and request.GET.get("whose") == "all"
     listing = Listing(
         request,
-        _with_names(seen if everybody else seen.filter(by=user)),
+        # An export of two administrations that are both found is one.
+        _with_names(seen if everybody else seen.filter(by=user)).distinct(),
         search=("pk", "administrations__name", "by__email"),
         sorts={
             "newest": ("-created_at", "-pk"),

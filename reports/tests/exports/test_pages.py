@@ -283,6 +283,14 @@ def test_the_list_has_ones_own_and_the_states_everybodys(staff, fall, client):
     assert f"Export {mine.pk}<" in page
 
 
+def test_an_export_of_two_that_are_found_is_found_once(staff, fall, spring, client):
+    ordered(staff.dana, fall, spring)
+    log_in(client, staff.dana)
+    for words in ("l", "fall spr", "dana", "1"):
+        page = client.get(reverse("export_list"), {"q": words}).content.decode()
+        assert "1–1 of 1 exports" in page
+
+
 def test_a_list_of_three_costs_as_much_as_one_of_one(
     staff, fall, spring, client, django_assert_num_queries
 ):
