@@ -124,6 +124,28 @@ def test_skipped_not_reached_and_not_applicable_are_told_apart(
     assert masked["comment"] == "'=1+1"
 
 
+def test_a_page_that_nobody_had_to_see_is_not_one_that_was_not_reached(
+    staff, fall, enrol
+):
+    young = {"safe": "1", "age": "9", "pets": SKIP}
+    finished = enrol(fall, staff.lincoln, completed_at=datetime.now(UTC))
+    answer(finished, {**young, "last": "bye"})
+    # Stopped on the first page: nobody knows what the second would have been.
+    answer(enrol(fall, staff.washington), young)
+    # Passed the third page by, and left on the fourth.
+    answer(enrol(fall, staff.roosevelt), {**young, "last": SKIP})
+    rows = {row["school_code"]: row for row in rows_of(made(staff.state, fall))}
+    found = {
+        name: (row["teen"], row["wake"], row["born"], row["score"])
+        for name, row in rows.items()
+    }
+    assert found == {
+        "lincoln": ("-97", "-97", "-99", "10"),
+        "washington": ("-99", "-99", "-99", "-99"),
+        "roosevelt": ("-97", "-97", "-99", "10"),
+    }
+
+
 def test_without_the_rules_a_hidden_answer_would_leak(
     staff, fall, maya, others, monkeypatch
 ):
