@@ -80,10 +80,23 @@ class Permissions:
             current = Membership.objects.current().filter(user=user)
             self.memberships = tuple(current.select_related("district", "school"))
 
-    def places(self, capability: Capability) -> Places:
+    def places(self, *capabilities: Capability) -> Places:
+        """Where one role has all of these: two that have one each are not enough."""
+        needed = frozenset(capabilities)
         return _places(
-            one for one in self.memberships if capability in CAPABILITIES[one.role]
+            one for one in self.memberships if needed <= CAPABILITIES[one.role]
         )
+
+    def cover(self, places: Places, *capabilities: Capability) -> bool:
+        """Whether these are held in all of `places`. 1 statement for schools."""
+        own = self.places(*capabilities)
+        if own.state or not places:
+            return own.state
+        if places.state or not places.districts <= own.districts:
+            return False
+        return (
+            School.objects.filter(pk__in=places.schools).filter(_inside(own)).count()
+        ) == len(places.schools)
 
     def has(self, capability: Capability) -> bool:
         """Anywhere at all."""
@@ -93,16 +106,15 @@ class Permissions:
     def needs_second_factor(self) -> bool:
         return any(self.has(capability) for capability in SECOND_FACTOR)
 
-    def schools(self, capability: Capability) -> QuerySet[School]:
-        places = self.places(capability)
+    def schools(self, *capabilities: Capability) -> QuerySet[School]:
+        places = self.places(*capabilities)
         if places.state:
             return School.objects.all()
-        inside = Q(district_id__in=places.districts) | Q(pk__in=places.schools)
-        return School.objects.filter(inside)
+        return School.objects.filter(_inside(places))
 
-    def districts(self, capability: Capability) -> QuerySet[District]:
+    def districts(self, *capabilities: Capability) -> QuerySet[District]:
         """Whole ones: who works in a school does not see its district."""
-        places = self.places(capability)
+        places = self.places(*capabilities)
         if places.state:
             return District.objects.all()
         return District.objects.filter(pk__in=places.districts)
@@ -119,6 +131,10 @@ class Permissions:
         if district is not None:
             return places.has_district(district.pk)
         return places.state
+
+
+def _inside(places: Places) -> Q:
+    return Q(district_id__in=places.districts) | Q(pk__in=places.schools)
 
 
 def _places(memberships: Iterable[Membership]) -> Places:

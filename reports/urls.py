@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from reports.console import rates
+from reports.exports import views as exports
 
 urlpatterns = [
     path("rates/", rates.rates_board, name="rates_board"),
@@ -23,4 +24,10 @@ urlpatterns = [
         rates.rates_school_csv,
         name="rates_school_csv",
     ),
+    path("exports/", exports.export_list, name="export_list"),
+    path("exports/new/", exports.export_new, name="export_new"),
+    path("exports/<int:pk>/", exports.export_detail, name="export_detail"),
+    path("exports/<int:pk>/file/", exports.export_download, name="export_download"),
+    path("exports/<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),
+    path("exports/<int:pk>/delete/", exports.export_delete, name="export_delete"),
 ]

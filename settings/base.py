@@ -194,6 +194,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 60,
         "options": {"expires": 60},
     },
+    "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.

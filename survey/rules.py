@@ -172,6 +172,24 @@ def page_state(
     return _settled(state, names or names_on(definition, number), answers)
 
 
+def values_of(
+    definition: Definition,
+    answers: Mapping[str, str],
+    *,
+    names: Collection[str],
+    today: str,
+    now: str,
+    language: str,
+) -> State:
+    """What is relevant and which value it has; nothing is judged.
+
+    `names` are in the definition's order, with all that they wait for.
+    """
+    state = State(definition, Clock(today, now), language)
+    _values(state, names, answers)
+    return state
+
+
 def names_on(definition: Definition, number: int) -> list[str]:
     """The items of a page, each after those that its rules wait for."""
     items = definition["items"]
@@ -179,16 +197,20 @@ def names_on(definition: Definition, number: int) -> list[str]:
 
 
 def _settled(state: State, names: Collection[str], answers: Mapping[str, str]) -> State:
-    for name in names:
-        item = state.item(name)
-        state.relevant[name] = state.holds(item, "relevant", True)
-        known = state.relevant[name]
-        state.values[name] = _value(state, name, item, answers) if known else ""
+    _values(state, names, answers)
     for name in names:
         problem = _problem(state, name) if state.relevant[name] else None
         if problem:
             state.problems[name] = problem
     return state
+
+
+def _values(state: State, names: Iterable[str], answers: Mapping[str, str]) -> None:
+    for name in names:
+        item = state.item(name)
+        state.relevant[name] = state.holds(item, "relevant", True)
+        known = state.relevant[name]
+        state.values[name] = _value(state, name, item, answers) if known else ""
 
 
 def _value(state: State, name: str, item: Item, answers: Mapping[str, str]) -> str:
@@ -325,7 +347,7 @@ def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
     readers: dict[str, list[str]] = {name: [] for name in page_items}
     lost = []
     for name, item in page_items.items():
-        for expr in _deciding_rules(item):
+        for expr in deciding_rules(item):
             if not _reads_only(expr, page_items):
                 lost.append(name)
             for other in references(expr) & page_items.keys():
@@ -333,7 +355,8 @@ def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
     return set(page_items) - _with_readers(lost, readers)
 
 
-def _deciding_rules(item: Item) -> Iterable[Expr]:
+def deciding_rules(item: Item) -> Iterable[Expr]:
+    """On which it depends whether the item has a value, and which."""
     if "relevant" in item:
         yield item["relevant"]
     if is_computed(item) and "calculation" in item:

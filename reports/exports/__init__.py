@@ -1,0 +1,1 @@
+"""Responses out: one module for each format, over one stream of rows."""

@@ -1,0 +1,151 @@
+"""A file of responses: what was asked for, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts.models import District, School
+from accounts.permissions import Capability, Permissions, Places
+from survey.models import Role
+
+KEPT = timedelta(days=7)
+# What somebody needs for an export, and for one with names: both by one role,
+# so that two roles together never put an answer beside a name.
+RESPONSES = (Capability.SEE_RESPONSES,)
+IDENTITIES = (Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES)
+
+
+class Export(models.Model):
+    """The file is deleted after seven days; this row stays."""
+
+    class Format(models.TextChoices):
+        WIDE = "wide", "CSV, one row for each respondent"
+        LONG = "long", "CSV, one row for each answer"
+        XLSX = "xlsx", "Excel, one row for each respondent"
+
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="exports"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    job = models.OneToOneField(
+        "survey.Job", on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+
+    format = models.CharField(max_length=16, choices=Format)
+    administrations = models.ManyToManyField(
+        "survey.Administration", related_name="exports"
+    )
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    role = models.CharField(max_length=16, choices=Role, blank=True)
+    finished_only = models.BooleanField(default=False)
+    # Of labels: in the file where it has them, and first in the codebook.
+    language = models.CharField(max_length=16, blank=True)
+    labels = models.BooleanField(default=False)
+    bom = models.BooleanField(default=False)
+    identities = models.BooleanField(default=False)
+    reason = models.CharField(max_length=500, blank=True)
+    # Whose responses are in it: {"state": false, "districts": [], "schools": []}.
+    places = models.JSONField(default=dict)
+
+    made_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+    # In the private files; empty before it is made and after it is deleted.
+    file_name = models.CharField(max_length=100, blank=True)
+    codebook_name = models.CharField(max_length=100, blank=True)
+    size = models.BigIntegerField(null=True)
+    rows = models.BigIntegerField(null=True)
+    respondents = models.BigIntegerField(null=True)
+    responses = models.BigIntegerField(null=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(identities=False) | ~Q(reason=""),
+                name="names_are_exported_for_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=Q(file_name="")
+                | Q(made_at__isnull=False, expires_at__isnull=False)
+                & ~Q(sha256="")
+                & Q(deleted_at=None),
+                name="an_exports_file_has_a_checksum_and_an_end",
+            ),
+        )
+        indexes = (
+            # The list of one person's exports, the newest first.
+            models.Index(fields=("by", "-created_at"), name="exports_of_a_person"),
+            # What is to be deleted: the few whose file is still there.
+            models.Index(
+                fields=("expires_at",),
+                condition=~Q(file_name=""),
+                name="exports_with_a_file",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"export {self.pk}"
+
+    @property
+    def needs(self) -> tuple[Capability, ...]:
+        return IDENTITIES if self.identities else RESPONSES
+
+    def is_for(self, permissions: Permissions) -> bool:
+        """Whether somebody may have what is in it, as things stand now."""
+        return permissions.cover(self.covered, *self.needs)
+
+    @property
+    def covered(self) -> Places:
+        return Places(
+            state=bool(self.places.get("state")),
+            districts=frozenset(self.places.get("districts", ())),
+            schools=frozenset(self.places.get("schools", ())),
+        )
+
+    def place_for_audit(self) -> dict[str, Any]:
+        """Whose administrators may read what became of it: of one place only."""
+        places = self.covered
+        if len(places.schools) == 1 and not places.districts:
+            return {"school": School.objects.filter(pk__in=places.schools).first()}
+        if len(places.districts) == 1 and not places.schools:
+            return {
+                "district": District.objects.filter(pk__in=places.districts).first()
+            }
+        return {}
+
+    @property
+    def has_file(self) -> bool:
+        return bool(self.file_name)
+
+    @property
+    def standing(self) -> str:
+        """Where it is, in a word: a file, no more one, or a job on its way."""
+        if self.file_name:
+            return "ready"
+        if self.deleted_at is not None:
+            return "deleted"
+        return self.job.get_state_display().lower() if self.job else "not finished"
+
+    @property
+    def ending(self) -> str:
+        return ".xlsx" if self.format == self.Format.XLSX else ".csv"
+
+
+def exports_seen_by(permissions: Permissions, user_id: int) -> QuerySet[Export]:
+    """One's own, and to administrators of the state everybody's record."""
+    if permissions.places(Capability.SEE_AUDIT).state:
+        return Export.objects.all()
+    return Export.objects.filter(by_id=user_id)

@@ -1,0 +1,36 @@
+"""A member of staff at a screen, on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Page
+
+from accounts.models import User
+from accounts.staff_door import PREFIX
+from accounts.tests.logging_in import log_in
+from survey.tests.browser.conftest import (  # noqa: F401
+    LAPTOP,
+    device,
+    server,
+    static_root,
+)
+from survey.tests.conftest import chromium  # noqa: F401
+
+NAME = PREFIX + settings.SESSION_COOKIE_NAME
+
+
+@pytest.fixture
+def at_screen(device: Callable, server) -> Callable[..., Page]:  # noqa: F811
+    """Opens a tab in which somebody is logged in."""
+
+    def opened(user: User, **options: object) -> Page:
+        context = device(**{"viewport": LAPTOP, **options})
+        value = log_in(Client(), user).cookies[NAME].value
+        context.add_cookies([{"name": NAME, "value": value, "url": server.url}])
+        return context.new_page()
+
+    return opened

@@ -1,0 +1,193 @@
+"""The known cast, and a survey with every kind of item in two versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+import reports.tasks  # noqa: F401
+from accounts.models import School
+from accounts.tests.conftest import staff  # noqa: F401
+from reports.models import Export
+from survey import jobs
+from survey.administrations import open_administration
+from survey.models import (
+    Administration,
+    Identity,
+    Job,
+    PublishedSurvey,
+    Respondent,
+    Response,
+    Role,
+)
+from survey.publishing import publish_survey
+from survey.tests.conftest import nothing_remembered  # noqa: F401
+from survey.tests.flushing import flush_thaws  # noqa: F401
+from survey.tests.workbooks import form, read
+from survey.xlsform import import_survey
+
+HEADER = ["type", "name", "label::English (en)", "label::Español (es)"]
+HEADER += ["relevant", "calculation", "parameters", "appearance"]
+CHOICES = [
+    ["list_name", "name", "label::English (en)", "label::Español (es)"],
+    ["agree", 1, "Disagree", "En desacuerdo"],
+    ["agree", 2, "Agree", "De acuerdo"],
+    ["agree", -1, "Rather not say", "Prefiero no decir"],
+    ["pets", "cat", "Cat", "Gato"],
+    ["pets", "dog", "+Dog", "Perro"],
+]
+
+
+def group(name: str, english: str, spanish: str) -> list[str | None]:
+    return ["begin group", name, english, spanish, None, None, None, "field-list"]
+
+
+FIRST = [
+    HEADER,
+    group("p1", "School", "Escuela"),
+    ["select_one agree", "safe", "I am safe.", "Estoy a salvo."],
+    ["select_multiple pets", "pets", "Your pets?", "¿Mascotas?"],
+    ["integer", "age", "How old?", "¿Edad?"],
+    ["decimal", "far", "How far?", "¿Distancia?"],
+    ["text", "comment", "Anything else?", "¿Algo más?"],
+    ["end group"],
+    group("p2", "Home", "Casa"),
+    ["note", "hello", "Hello", "Hola"],
+    ["date", "born", "Born?", "¿Nacimiento?"],
+    ["range", "bus", "On the bus?", "¿En el bus?", None, None, "start=0 end=60 step=5"],
+    ["acknowledge", "promise", "I promise.", "Prometo."],
+    ["end group"],
+    group("p3", "Later", "Después"),
+    ["select_one agree", "teen", "Teens?", "¿Jóvenes?", "${age} >= 13"],
+    ["time", "wake", "Up at?", "¿Hora?", "selected(${pets}, 'cat')"],
+    ["end group"],
+    ["calculate", "score", None, None, None, "${safe} * 10"],
+    group("p4", "End", "Fin"),
+    ["text", "last", "Last?", "¿Último?"],
+    ["end group"],
+]
+SECOND = [
+    *FIRST[:5],
+    ["text", "lunch", "How is lunch?", "¿El almuerzo?"],
+    ["text", "far", "How far, in words?", "¿Qué tan lejos?"],
+    *FIRST[6:],
+]
+
+
+def settings_of(version: str) -> list[list[str]]:
+    return [
+        ["form_title", "form_id", "version", "default_language"],
+        ["Our school", "climate", version, "English (en)"],
+    ]
+
+
+def published(rows: list[list[Any]], version: str) -> PublishedSurvey:
+    settings = settings_of(version)
+    reading = read(rows, CHOICES, settings)
+    assert reading.draft, [str(problem) for problem in reading.problems]
+    content = form(rows, CHOICES, settings)
+    return publish_survey(
+        survey=import_survey(draft=reading.draft, source_name="x", source=content)
+    )
+
+
+def opened(survey: PublishedSurvey, name: str, role: str = Role.STUDENT):
+    now = timezone.now()
+    return open_administration(
+        name=name,
+        published=survey,
+        role=role,
+        opens_at=now - timedelta(days=3),
+        closes_at=now + timedelta(days=3),
+    )
+
+
+@pytest.fixture
+def fall(db: None) -> Administration:
+    return opened(published(FIRST, "1"), "fall")
+
+
+@pytest.fixture
+def spring(db: None) -> Administration:
+    return opened(published(SECOND, "2"), "spring")
+
+
+@pytest.fixture
+def enrol(db: None) -> Callable[..., Respondent]:
+    count = 0
+
+    def enrolled(
+        administration: Administration, school: School, **fields: Any
+    ) -> Respondent:
+        nonlocal count
+        count += 1
+        fields.setdefault("started_at", datetime(2027, 3, 1, 14, 5, 6, 789, UTC))
+        fields.setdefault("grade", "07")
+        return Respondent.objects.create(
+            administration=administration,
+            school=school,
+            code_digest=f"code {count}".encode(),
+            code_key_version=1,
+            **fields,
+        )
+
+    return enrolled
+
+
+SKIP, HIDE = object(), object()
+
+
+def answer(respondent: Respondent, answers: Mapping[str, Any]) -> None:
+    """As they would be stored: SKIP, HIDE, or a text."""
+    items = item_ids(respondent.administration)
+    Response.objects.bulk_create(
+        Response(
+            administration_id=respondent.administration_id,
+            respondent_id=respondent.pk,
+            item_id=items[name],
+            state={SKIP: "s", HIDE: "h"}.get(value, "a"),
+            value=None if value in (SKIP, HIDE) else value,
+            revision=1,
+            saved_at=datetime(2027, 3, 1, 14, 7, 8, 9, UTC),
+        )
+        for name, value in answers.items()
+    )
+
+
+def item_ids(administration: Administration) -> dict[str, int]:
+    survey = administration.published.survey
+    return dict(survey.items.values_list("name", "pk"))
+
+
+def identify(respondent: Respondent, **fields: str) -> Identity:
+    return Identity.objects.create(
+        respondent=respondent,
+        administration_id=respondent.administration_id,
+        district=respondent.school.district,
+        **{"external_id": f"S{respondent.pk}", **fields},
+    )
+
+
+def ordered(by: Any, *administrations: Administration, **choices: Any) -> Export:
+    """Asked for, and not yet begun."""
+    choices.setdefault("format", Export.Format.WIDE)
+    choices.setdefault("language", "en")
+    choices.setdefault("places", {"state": True})
+    export = Export.objects.create(by=by, **choices)
+    export.administrations.set(administrations)
+    export.job = Job.objects.create(kind="export.make", subject_id=export.pk, by=by)
+    export.save(update_fields=["job"])
+    return export
+
+
+def made(by: Any, *administrations: Administration, **choices: Any) -> Export:
+    """As a worker leaves it."""
+    export = ordered(by, *administrations, **choices)
+    jobs.run(export.job_id)
+    export.refresh_from_db()
+    export.job.refresh_from_db()
+    return export

@@ -1,0 +1,182 @@
+"""The same files, made slowly: by the models, one answer after the other."""
+
+from __future__ import annotations
+
+import csv
+import hmac
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from reports.exports.cells import defused
+from reports.models import Export
+from survey.models import Administration, Respondent, Response
+from survey.rules import State, state_of
+
+KEY = b"k" * 32
+RESPONDENT = "research_id administration survey_version district_code district_name"
+RESPONDENT += " school_code school_name role grade language"
+MOMENTS = ["started", "finished", "withdrawn"]
+CODES = {"h": "-97", "s": "-98", None: "-99"}
+NUMERIC = ("integer", "decimal", "range", "calculate")
+
+
+def research_id(respondent: Respondent) -> str:
+    return "r" + hmac.digest(KEY, str(respondent.pk).encode(), "sha256")[:10].hex()
+
+
+def people_of(export: Export) -> list[Respondent]:
+    found = Respondent.objects.filter(
+        administration__in=export.administrations.all(), started_at__isnull=False
+    ).select_related("school__district", "administration__published")
+    return sorted(found, key=research_id)
+
+
+def definition_of(administration: Administration) -> Mapping[str, Any]:
+    return json.loads(administration.published.definition)
+
+
+def exported(respondent: Respondent) -> dict[str, tuple[str | None, str | None]]:
+    """Name -> state and value, by all rules of the survey."""
+    definition = definition_of(respondent.administration)
+    items = definition["items"]
+    name_of = {item["id"]: name for name, item in items.items()}
+    rows = {
+        name_of[row.item_id]: row
+        for row in Response.objects.filter(respondent_id=respondent.pk)
+    }
+    ruled = ruled_by(respondent, definition, rows)
+    last = max((items[name]["page"] for name in rows), default=0)
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for name, item in items.items():
+        row = rows.get(name)
+        computed = item["kind"] == "calculate"
+        seen = row or respondent.completed_at or item["page"] <= last
+        masked = "relevant" in item and "relevant" not in item.get("local", ())
+        if (masked or computed) and not ruled.relevant[name]:
+            found[name] = ("h" if seen else None, None)
+            continue
+        if computed:
+            value = ruled.values[name]
+            found[name] = (("a" if value else "s") if seen else None, value)
+        else:
+            found[name] = (row.state, row.value) if row else (None, None)
+    return found
+
+
+def ruled_by(
+    respondent: Respondent, definition: Mapping[str, Any], rows: Mapping[str, Response]
+) -> State:
+    moment = timezone.localtime(respondent.completed_at or respondent.started_at)
+    return state_of(
+        definition,
+        {name: row.value for name, row in rows.items() if row.value},
+        today=moment.date().isoformat(),
+        now=moment.isoformat(),
+        language=respondent.language or "en",
+    )
+
+
+def label_of(
+    definition: Mapping[str, Any], item: Any, value: str, language: str
+) -> str:
+    for option in definition["option_sets"][item["option_set"]]:
+        if option["value"] == value:
+            return option["label"][language]
+    return value
+
+
+def cell(kind: str, value: str) -> str:
+    number = kind in NUMERIC or kind == "select_one" and value.lstrip("-").isdigit()
+    return value if number and value else defused(value)
+
+
+def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str]]:
+    """`columns` are items, with the option of a multiple choice."""
+    attributes = sorted({key for one in people_of(export) for key in one.attributes})
+    header = [*RESPONDENT.split(), *attributes, *MOMENTS]
+    header += [f"{name}_{option}" if option else name for name, option in columns]
+    rows = [[defused(name) for name in header]]
+    for one in people_of(export):
+        definition = definition_of(one.administration)
+        answers = exported(one)
+        row = [defused(text) for text in about(one, definition)]
+        row += [defused(one.attributes.get(key, "")) for key in attributes]
+        row += [
+            moment and timezone.localtime(moment).date().isoformat() or ""
+            for moment in (one.started_at, one.completed_at, one.withdrawn_at)
+        ]
+        for name, option in columns:
+            row.append(item_cell(export, definition, answers, name, option))
+        rows.append(row)
+    return rows
+
+
+def about(one: Respondent, definition: Mapping[str, Any]) -> list[str]:
+    return [
+        research_id(one),
+        one.administration.name,
+        definition["version"],
+        one.school.district.code,
+        one.school.district.name,
+        one.school.code,
+        one.school.name,
+        one.administration.role,
+        one.grade,
+        one.language,
+    ]
+
+
+def item_cell(export, definition, answers, name: str, option: str | None) -> str:
+    item = definition["items"].get(name)
+    if item is None:
+        return ""
+    state, value = answers[name]
+    if state != "a":
+        return CODES[state]
+    if option is not None:
+        return "1" if option in value.split(" ") else "0"
+    if export.labels and item["kind"] == "select_one":
+        return defused(label_of(definition, item, value, export.language))
+    return cell(item["kind"], value)
+
+
+def long(export: Export) -> list[list[str]]:
+    rows = [["research_id", "item", "value", "label", "state", "saved"]]
+    words = {"a": "answered", "s": "skipped", "h": "not applicable"}
+    for one in people_of(export):
+        definition = definition_of(one.administration)
+        answers = exported(one)
+        name_of = {item["id"]: name for name, item in definition["items"].items()}
+        stored = Response.objects.filter(respondent_id=one.pk).order_by("item_id")
+        for row in stored:
+            name = name_of[row.item_id]
+            item = definition["items"][name]
+            state, value = answers[name]
+            labels = []
+            if state == "a" and item["kind"].startswith("select"):
+                labels = [
+                    label_of(definition, item, part, export.language)
+                    for part in value.split(" ")
+                ]
+            day = timezone.localtime(row.saved_at).date().isoformat()
+            rows.append(
+                [
+                    research_id(one),
+                    name,
+                    cell(item["kind"], value) if state == "a" else "",
+                    defused("; ".join(labels)),
+                    words[state],
+                    day,
+                ]
+            )
+    return rows
+
+
+def as_csv(rows: list[list[str]], *, bom: bool = False) -> bytes:
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
+    return file.getvalue().encode("utf-8-sig" if bom else "utf-8")

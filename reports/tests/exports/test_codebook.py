@@ -1,0 +1,93 @@
+"""The codebook explains the very file that it comes with."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from reports.tests.exports.conftest import HIDE, SKIP, answer, made
+from survey.files import path_of
+
+pytestmark = pytest.mark.django_db
+
+
+def codebook_of(export) -> str:
+    return path_of(export.codebook_name).read_text()
+
+
+def section(text: str, name: str) -> str:
+    """What is said of one item, without the tags."""
+    [found] = [
+        part
+        for part in text.split('<section class="item"')[1:]
+        if f"<code>{name}</code></h3>" in part
+    ]
+    plain = re.sub(r"<[^>]*>", " ", found.split("</section>")[0])
+    return re.sub(r"\s+", " ", html.unescape(plain))
+
+
+@pytest.fixture
+def answered(staff, fall, spring, enrol):
+    answer(enrol(fall, staff.lincoln), {"safe": "2", "pets": "cat dog", "age": SKIP})
+    answer(enrol(fall, staff.lincoln), {"safe": "2", "pets": "dog", "age": "14"})
+    answer(
+        enrol(spring, staff.lincoln, attributes={"track": "b"}),
+        {"safe": HIDE, "pets": SKIP, "age": "-99", "far": "far"},
+    )
+    return fall, spring
+
+
+def test_each_item_with_its_labels_values_and_counts(staff, answered):
+    text = codebook_of(made(staff.state, *answered))
+
+    safe = section(text, "safe")
+    assert "English: I am safe." in safe
+    assert "Español: Estoy a salvo." in safe
+    assert "One choice. Page 1, School. Versions 2, 1." in safe
+    assert "Answered 2, skipped 0, not applicable 1, not reached 0." in safe
+    assert "2 Agree De acuerdo 2" in safe
+    pets = section(text, "pets")
+    assert "cat pets_cat Cat Gato 1" in pets
+    assert "dog pets_dog +Dog Perro 2" in pets
+    assert "Answered 2, skipped 1" in pets
+    assert "not reached 3." in section(text, "last")
+
+
+def test_what_differs_between_versions_is_told(staff, answered):
+    text = codebook_of(made(staff.state, *answered))
+    far = section(text, "far")
+    assert "not the same in all versions" in far
+    assert "How far?" in far
+    assert "How far, in words?" in far
+    assert "not the same" not in section(text, "comment")
+
+
+def test_codes_and_columns_are_those_of_the_file(staff, answered):
+    export = made(staff.state, *answered)
+    text = codebook_of(export)
+    header = path_of(export.file_name).read_text().splitlines()[0].split(",")
+    for name in header:
+        assert f"<code>{name}</code>" in text
+    # Somebody answered -99.
+    for code in ("-997", "-998", "-999"):
+        assert f"<code>{code}</code>" in text
+    assert "<code>-99</code>" not in text
+
+
+def test_it_stands_for_itself(staff, answered):
+    text = codebook_of(made(staff.state, *answered))
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "<script" not in text
+
+
+def test_the_language_that_was_asked_for_comes_first(staff, answered):
+    text = codebook_of(made(staff.state, *answered, language="es"))
+    assert text.index("Estoy a salvo.") < text.index("I am safe.")
+    assert "<h1>Codebook: Our school</h1>" in text
+
+
+def test_a_label_is_no_markup(staff, fall, answered, enrol):
+    answer(enrol(fall, staff.lincoln, attributes={"<b>x</b>": "1"}), {"age": "9"})
+    assert "<b>x</b>" not in codebook_of(made(staff.state, fall))

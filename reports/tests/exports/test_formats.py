@@ -1,0 +1,316 @@
+"""Every format says what the database says, cell by cell."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import string
+from datetime import UTC, datetime, timedelta
+
+import openpyxl
+import polars
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reports.exports import masking, shuffling
+from reports.exports.cells import defused
+from reports.models import Export
+from reports.tests.exports import reference
+from reports.tests.exports.conftest import HIDE, SKIP, answer, made
+from survey.files import path_of
+from survey.models import Respondent, Response
+
+pytestmark = pytest.mark.django_db
+
+COLUMNS = [
+    ("safe", None),
+    ("pets", "cat"),
+    ("pets", "dog"),
+    ("age", None),
+    ("far", None),
+    ("comment", None),
+    ("born", None),
+    ("bus", None),
+    ("promise", None),
+    ("teen", None),
+    ("wake", None),
+    ("score", None),
+    ("last", None),
+]
+
+
+@pytest.fixture(autouse=True)
+def known_key(monkeypatch):
+    """So that the slow writer finds the same research ids."""
+    monkeypatch.setattr(shuffling, "new_key", lambda: reference.KEY)
+
+
+def content(export: Export) -> bytes:
+    assert export.file_name, export.job.message
+    return path_of(export.file_name).read_bytes()
+
+
+def rows_of(export: Export) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content(export).decode("utf-8-sig"))))
+
+
+FULL = {
+    "safe": "2",
+    "pets": "cat dog",
+    "age": "12",
+    "far": "-1.50",
+    "comment": 'fine, "really"\nso 🙂',
+    "born": "2014-02-28",
+    "bus": "15",
+    "promise": "OK",
+    "wake": "07:30",
+    "last": "bye",
+}
+
+
+@pytest.fixture
+def maya(staff, fall, enrol) -> Respondent:
+    respondent = enrol(
+        fall,
+        staff.lincoln,
+        language="es",
+        completed_at=datetime(2027, 3, 2, 5, 30, tzinfo=UTC),
+        attributes={"sex": "f", "=grade": "@x"},
+    )
+    answer(respondent, {**FULL, "teen": HIDE})
+    return respondent
+
+
+@pytest.fixture
+def others(staff, fall, enrol) -> list[Respondent]:
+    halfway = enrol(fall, staff.washington, grade="-08")
+    answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
+    answer(halfway, {"comment": "-5"})
+    gone = enrol(fall, staff.roosevelt, withdrawn_at=datetime(2027, 3, 4, tzinfo=UTC))
+    # Masked: the age was mended after `teen` had been answered.
+    answer(gone, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
+    return [halfway, gone, enrol(fall, staff.lincoln)]
+
+
+def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
+    export = made(staff.state, fall)
+
+    assert content(export) == reference.as_csv(reference.wide(export, COLUMNS))
+    mine = next(row for row in rows_of(export) if row["language"] == "es")
+    assert mine["comment"] == FULL["comment"]
+    assert (mine["safe"], mine["pets_cat"], mine["far"]) == ("2", "1", "-1.50")
+    assert (mine["teen"], mine["score"], mine["wake"]) == ("-97", "20", "07:30")
+    # Finished at half past five in Greenwich: the day before, in Chicago.
+    assert (mine["started"], mine["finished"]) == ("2027-03-01", "2027-03-01")
+    assert (export.rows, export.respondents) == (4, 4)
+    assert export.responses == Response.objects.count()
+    assert export.sha256 == hashlib.sha256(content(export)).hexdigest()
+    assert export.expires_at - export.made_at == timedelta(days=7)
+
+
+def test_skipped_not_reached_and_not_applicable_are_told_apart(
+    staff, fall, maya, others
+):
+    rows = rows_of(made(staff.state, fall))
+    halfway = next(row for row in rows if row["school_code"] == "washington")
+    assert halfway["safe"] == halfway["pets_cat"] == "-98"
+    assert halfway["last"] == halfway["born"] == "-99"
+    # A negative number stays one; a text that looks like one stays text.
+    assert (halfway["age"], halfway["comment"]) == ("-5", "'-5")
+    masked = next(row for row in rows if row["withdrawn"])
+    assert (masked["teen"], masked["safe"]) == ("-97", "-1")
+    assert masked["comment"] == "'=1+1"
+
+
+def test_a_page_that_nobody_had_to_see_is_not_one_that_was_not_reached(
+    staff, fall, enrol
+):
+    young = {"safe": "1", "age": "9", "pets": SKIP}
+    finished = enrol(fall, staff.lincoln, completed_at=datetime.now(UTC))
+    answer(finished, {**young, "last": "bye"})
+    # Stopped on the first page: nobody knows what the second would have been.
+    answer(enrol(fall, staff.washington), young)
+    # Passed the third page by, and left on the fourth.
+    answer(enrol(fall, staff.roosevelt), {**young, "last": SKIP})
+    rows = {row["school_code"]: row for row in rows_of(made(staff.state, fall))}
+    found = {
+        name: (row["teen"], row["wake"], row["born"], row["score"])
+        for name, row in rows.items()
+    }
+    assert found == {
+        "lincoln": ("-97", "-97", "-99", "10"),
+        "washington": ("-99", "-99", "-99", "-99"),
+        "roosevelt": ("-97", "-97", "-99", "10"),
+    }
+
+
+def test_without_the_rules_a_hidden_answer_would_leak(
+    staff, fall, maya, others, monkeypatch
+):
+    monkeypatch.setattr(masking.Rules, "_is_needed", lambda self, name: False)
+    rows = rows_of(made(staff.state, fall))
+    assert next(row for row in rows if row["withdrawn"])["teen"] == "2"
+
+
+def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, others):
+    export = made(staff.state, fall, format="long", language="es")
+
+    assert content(export) == reference.as_csv(reference.long(export))
+    assert export.rows == Response.objects.count()
+    safe = next(row for row in rows_of(export) if row["item"] == "safe")
+    assert safe["label"] in ("De acuerdo", "Prefiero no decir", "")
+
+
+def test_a_sheet_has_numbers_as_numbers_and_text_as_text(staff, fall, maya, others):
+    export = made(staff.state, fall, format="xlsx")
+    rows = reference.wide(export, COLUMNS)
+
+    sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
+    found = [list(row) for row in sheet.iter_rows(values_only=True)]
+    assert found[0] == rows[0]
+    for cells, expected in zip(found[1:], rows[1:], strict=True):
+        assert ["" if cell is None else str(cell) for cell in cells] == [
+            str(float(text)) if text == "-1.50" else text for text in expected
+        ]
+    names = rows[0]
+    ages = {row[names.index("age")] for row in found[1:]}
+    assert {type(age) for age in ages} == {int}
+    assert all(
+        cell.data_type in ("s", "inlineStr", "n") for row in sheet for cell in row
+    )
+
+
+def test_another_library_reads_the_same(staff, fall, maya, others):
+    export = made(staff.state, fall)
+    frame = polars.read_csv(io.BytesIO(content(export)), infer_schema_length=None)
+    assert frame.shape == (4, len(reference.wide(export, COLUMNS)[0]))
+    assert frame["age"].dtype == polars.Int64
+    assert sorted(frame["age"].to_list()) == [-99, -5, 9, 12]
+
+
+def test_labels_take_the_place_of_codes(staff, fall, maya, others):
+    export = made(staff.state, fall, labels=True, language="es", bom=True)
+    assert content(export).startswith(b"\xef\xbb\xbf")
+    expected = reference.as_csv(reference.wide(export, COLUMNS), bom=True)
+    assert content(export) == expected
+
+
+def test_versions_line_up_by_name(staff, fall, spring, maya, enrol):
+    later = enrol(spring, staff.lincoln)
+    answer(later, {"safe": "1", "lunch": "good", "far": "very", "comment": SKIP})
+    export = made(staff.state, fall, spring)
+    columns = [*COLUMNS[:4], ("lunch", None), *COLUMNS[4:]]
+    assert content(export) == reference.as_csv(reference.wide(export, columns))
+    rows = {row["survey_version"]: row for row in rows_of(export)}
+    assert (rows["1"]["lunch"], rows["2"]["lunch"]) == ("", "good")
+    assert (rows["1"]["far"], rows["2"]["far"]) == ("-1.50", "very")
+
+
+def test_codes_for_what_is_missing_are_nobodys_answer(staff, fall, maya, enrol):
+    answer(enrol(fall, staff.lincoln), {"age": "-98", "far": "-997.0"})
+    rows = rows_of(made(staff.state, fall))
+    late = next(row for row in rows if row["age"] == "-98")
+    assert (late["safe"], late["far"]) == ("-9999", "-997.0")
+
+
+def test_an_item_keeps_its_name_and_the_rosters_column_gives_way(
+    staff, fall, maya, enrol, db
+):
+    answer(enrol(fall, staff.lincoln, attributes={"age": "old"}), {"age": "9"})
+    rows = rows_of(made(staff.state, fall))
+    assert {(row["age"], row["roster_age"]) for row in rows} == {
+        ("9", "old"),
+        ("12", ""),
+    }
+
+
+def test_only_those_who_finished(staff, fall, maya, others):
+    export = made(staff.state, fall, finished_only=True)
+    assert [row["research_id"] for row in rows_of(export)] == [
+        reference.research_id(maya)
+    ]
+
+
+def test_the_scope_is_held_by_the_database(staff, fall, maya, others):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    assert {row["school_code"] for row in rows_of(export)} == {"lincoln", "washington"}
+    export = made(staff.dana, fall, places={"schools": [staff.lincoln.pk]})
+    assert {row["school_code"] for row in rows_of(export)} == {"lincoln"}
+
+
+# What somebody may have typed, and worse.
+texts = st.text(
+    st.sampled_from(string.printable + "\x02\x1f\x1b;=+-@＝'\"\\é🙂\u2028\ufeff\ufffe")
+    | st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+    min_size=1,
+    max_size=40,
+) | st.sampled_from(["=cmd|' /C calc'!A0", "-5", "-97", "x" * 5000, "\\.", '"', "\\N"])
+numbers = st.integers(-(10**15) + 1, 10**15 - 1).map(str)
+decimals = st.decimals(
+    -(10**6), 10**6, places=3, allow_nan=False, allow_infinity=False
+).map(lambda one: f"{one:f}")
+blank = st.sampled_from([SKIP, HIDE])
+values = {
+    "safe": st.sampled_from(["1", "2", "-1"]) | blank,
+    "pets": st.sampled_from(["cat", "dog", "cat dog"]) | blank,
+    "age": numbers | blank,
+    "far": decimals | blank,
+    "comment": texts | blank,
+    "born": st.dates().map(str) | blank,
+    "bus": st.sampled_from(["0", "15", "60"]) | blank,
+    "promise": st.just("OK") | blank,
+    "teen": st.sampled_from(["1", "2", "-1"]) | blank,
+    "wake": st.times().map(lambda one: f"{one:%H:%M}") | blank,
+    "last": texts | blank,
+}
+answers = st.fixed_dictionaries({}, optional=values)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(people=st.lists(answers, min_size=4, max_size=4), labels=st.booleans())
+def test_the_fast_writer_and_the_slow_one_agree(
+    staff, fall, maya, others, people, labels
+):
+    Response.objects.all().delete()
+    for respondent, given_answers in zip([maya, *others], people, strict=True):
+        answer(respondent, given_answers)
+    wide = made(staff.state, fall, labels=labels)
+    taken = reference.CODES.values()
+    if not any(given.get("age") in taken for given in people):
+        assert content(wide) == reference.as_csv(reference.wide(wide, COLUMNS))
+    long = made(staff.state, fall, format="long")
+    assert content(long) == reference.as_csv(reference.long(long))
+    sheet = made(staff.state, fall, format="xlsx")
+    book = openpyxl.load_workbook(path_of(sheet.file_name))
+    column = [cell.value for cell in book["Responses"][1]].index("last")
+    found = [row[column] for row in book["Responses"].iter_rows(2, values_only=True)]
+    expected = [
+        defused(text) if isinstance(text, str) else None
+        for text in (
+            dict(zip([maya.pk, *(one.pk for one in others)], people, strict=True))[
+                one.pk
+            ].get("last")
+            for one in reference.people_of(sheet)
+        )
+    ]
+    for text, cell in zip(expected, found, strict=True):
+        if text is not None:
+            assert unescaped(cell) == text.replace("\r\n", "\n").replace("\r", "\n")
+    for export in (wide, long, sheet):
+        Export.objects.filter(pk=export.pk).update(file_name="")
+        path_of(export.file_name).unlink()
+        path_of(export.codebook_name).unlink()
+
+
+def unescaped(cell: object) -> str:
+    return (
+        openpyxl.utils.escape.unescape(str(cell))
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )

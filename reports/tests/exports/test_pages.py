@@ -1,0 +1,378 @@
+"""From asking to the download, as somebody in the console does it."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry, Membership, School
+from accounts.staff import dismiss
+from accounts.tests.logging_in import log_in
+from reports.exports import forms
+from reports.models import Export
+from reports.tests.exports.conftest import answer, made, opened, ordered
+from survey.files import path_of
+from survey.models import Respondent, Role
+from survey.publishing import publish_survey
+from survey.tests.workbooks import form, read
+from survey.xlsform import import_survey
+
+pytestmark = pytest.mark.django_db
+
+WHY = "Consent has to be checked, by order of the board."
+
+
+@pytest.fixture
+def people(staff, fall, enrol) -> list[Respondent]:
+    found = [
+        enrol(fall, school, completed_at=timezone.now() if n else None)
+        for school in (staff.lincoln, staff.washington, staff.roosevelt)
+        for n in range(2)
+    ]
+    for respondent in found:
+        answer(respondent, {"safe": "1", "comment": "fine"})
+    return found
+
+
+@pytest.fixture
+def asked(client, django_capture_on_commit_callbacks):
+    """Sends the form; the worker works at once."""
+
+    def ask(user, *administrations, **choices):
+        log_in(client, user)
+        given = {"format": "wide", "language": "en", **choices}
+        given["administrations"] = [one.pk for one in administrations]
+        with django_capture_on_commit_callbacks(execute=True):
+            return client.post(reverse("export_new"), given)
+
+    return ask
+
+
+def download(client: Client, export: Export, route: str = "export_download"):
+    response = client.get(reverse(route, args=[export.pk]))
+    body = b"".join(response.streaming_content) if response.streaming else b""
+    return response, body
+
+
+def test_asked_for_made_and_downloaded(staff, fall, people, asked, client):
+    response = asked(staff.analyst, fall)
+
+    export = Export.objects.get()
+    assert response["Location"] == reverse("export_detail", args=[export.pk])
+    page = client.get(response["Location"]).content.decode()
+    assert "Download the file" in page
+    assert export.sha256 in page
+    response, body = download(client, export)
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert f'filename="fall-wide-{export.pk}.csv"' in response["Content-Disposition"]
+    assert hashlib.sha256(body).hexdigest() == export.sha256
+    # Of Riverside's four, and of nobody at Roosevelt.
+    assert body.count(b"\r\n") == 5
+    assert b"roosevelt" not in body
+    done = AuditEntry.objects.filter(kind="reports.export").order_by("pk")
+    assert [entry.action for entry in done] == [
+        "ask for export",
+        "make export",
+        "download export",
+    ]
+    assert {entry.district_id for entry in done} == {staff.riverside.pk}
+    codebook = download(client, export, "export_codebook")[1].decode()
+    assert "I am safe." in codebook
+    assert "Estoy a salvo." in codebook
+
+
+@pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
+def test_each_format_can_be_asked_for(staff, fall, people, asked, kind):
+    asked(staff.dana, fall, format=kind, labels="1", language="es", bom="on")
+    export = Export.objects.get()
+    assert (export.file_name[-4:], export.bom) == (
+        {"xlsx": "xlsx"}.get(kind, ".csv"),
+        kind != "xlsx",
+    )
+    assert export.labels
+
+
+def test_filters_reach_the_file(staff, fall, people, asked):
+    asked(staff.state, fall, district=staff.riverside.pk, finished_only="1")
+    asked(
+        staff.state,
+        fall,
+        district=staff.riverside.pk,
+        school=staff.lincoln.pk,
+        role="student",
+    )
+    one, two = Export.objects.order_by("pk")
+    assert (one.rows, two.rows) == (2, 2)
+    assert one.places == {
+        "state": False,
+        "districts": [staff.riverside.pk],
+        "schools": [],
+    }
+    assert two.places["schools"] == [staff.lincoln.pk]
+
+
+def test_a_name_in_the_place_of_an_id_is_for_who_sees_identities(
+    staff, fall, people, asked, client
+):
+    response = asked(staff.dana, fall, identities="on", reason="hm")
+    assert "Say in a sentence why" in response.content.decode()
+    assert not Export.objects.exists()
+
+    asked(staff.dana, fall, identities="on", reason=WHY)
+    export = Export.objects.get()
+    assert (export.identities, export.reason) == (True, WHY)
+    entry = AuditEntry.objects.get(action="ask for export with names")
+    assert entry.after["reason"] == WHY
+
+
+def test_an_analyst_is_not_even_offered_names(staff, fall, people, asked, client):
+    log_in(client, staff.analyst)
+    assert "identities" not in client.get(reverse("export_new")).content.decode()
+    asked(staff.analyst, fall, identities="on", reason=WHY)
+    assert not Export.objects.get().identities
+
+
+def test_names_of_a_part_are_not_names_of_all(staff, fall, people, asked):
+    """Administrator of one district, analyst of another."""
+    Membership.objects.create(
+        user=staff.dana, role=Membership.Role.ANALYST, district=staff.lakeside
+    )
+    response = asked(staff.dana, fall, identities="on", reason=WHY)
+    assert "You may not see the names of everybody" in response.content.decode()
+    response = asked(
+        staff.dana, fall, identities="on", reason=WHY, district=staff.lakeside.pk
+    )
+    assert response.status_code == 200
+    asked(staff.dana, fall, identities="on", reason=WHY, district=staff.riverside.pk)
+    assert Export.objects.get().rows == 4
+
+
+def test_another_districts_school_is_no_choice(staff, fall, people, asked):
+    for place in ({"school": staff.roosevelt.pk}, {"district": staff.lakeside.pk}):
+        asked(staff.dana, fall, **place)
+    for export in Export.objects.all():
+        assert export.rows == 4
+        assert export.places["districts"] == [staff.riverside.pk]
+    response = asked(staff.state, fall, school=staff.roosevelt.pk)
+    assert "Select a valid choice" in response.content.decode()
+
+
+def test_different_surveys_are_no_one_file(staff, fall, people, asked):
+    settings = [["form_id", "version", "default_language"], ["other", "1", "en"]]
+    rows = [["type", "name", "label"], ["text", "safe", "Something else?"]]
+    content = form(rows, [], settings)
+    other = publish_survey(
+        survey=import_survey(
+            draft=read(rows, [], settings).draft, source_name="x", source=content
+        )
+    )
+    response = asked(staff.state, fall, opened(other, "other"))
+    assert "These are different surveys" in response.content.decode()
+    assert not Export.objects.exists()
+
+
+def test_a_form_that_is_wrong_keeps_what_was_typed(staff, fall, people, asked):
+    page = asked(staff.dana, reason=WHY, format="nonsense").content.decode()
+    assert "Choose at least one administration." in page
+    assert WHY in page
+    page = asked(staff.dana, fall, role="teacher").content.decode()
+    assert "None of the chosen administrations is for them." in page
+
+
+def test_a_sheet_that_would_overflow_is_refused_at_once(
+    staff, fall, people, asked, monkeypatch
+):
+    monkeypatch.setattr(forms, "MOST_ROWS", 4)
+    page = asked(staff.dana, fall, format="xlsx").content.decode()
+    assert "Choose CSV" in page
+    assert not Export.objects.exists()
+
+
+def test_how_much_it_will_be_is_told_before(staff, fall, people, client):
+    log_in(client, staff.state)
+    response = client.get(
+        reverse("export_new"),
+        {"administrations": fall.pk, "district": staff.riverside.pk},
+        headers={"HX-Request": "true"},
+    )
+    page = response.content.decode()
+    assert "4 respondents" in page
+    assert "at most 44 responses" in page
+    # The schools of the district that was chosen come along.
+    assert "Washington" in page
+    assert "Roosevelt" not in page
+    nothing = client.get(
+        reverse("export_new"), {"format": "x"}, headers={"HX-Request": "true"}
+    )
+    assert "Choose an administration" in nothing.content.decode()
+
+
+def test_rights_are_asked_at_each_download(staff, fall, people, client):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    log_in(client, staff.dana)
+    assert download(client, export)[0].status_code == 200
+    Membership.objects.create(
+        user=staff.dana, role=Membership.Role.ANALYST, district=staff.lakeside
+    )
+    dismiss(
+        membership=staff.dana.memberships.get(district=staff.riverside), by=staff.state
+    )
+    for route in ("export_download", "export_codebook"):
+        assert download(client, export, route)[0].status_code == 404
+    page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
+    assert "you can no longer download it" in page
+    assert "Download the file" not in page
+
+
+def test_an_analyst_of_both_kinds_loses_the_names_first(staff, fall, people, client):
+    export = made(
+        staff.dana,
+        fall,
+        places={"districts": [staff.riverside.pk]},
+        identities=True,
+        reason=WHY,
+    )
+    log_in(client, staff.dana)
+    assert download(client, export)[0].status_code == 200
+    staff.dana.memberships.update(role=Membership.Role.ANALYST)
+    assert download(client, export)[0].status_code == 404
+
+
+def test_nobody_else_downloads_it(staff, fall, people, client):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    assert export.file_name
+    routes = ["export_detail", "export_download", "export_codebook"]
+    for user in (staff.analyst, staff.chen, staff.sam):
+        log_in(client, user)
+        for route in routes:
+            assert client.get(reverse(route, args=[export.pk])).status_code == 404
+        response = client.post(reverse("export_delete", args=[export.pk]))
+        assert response.status_code == 404
+    assert path_of(export.file_name).exists()
+    # The state reads the record, and has no file.
+    log_in(client, staff.state)
+    page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
+    assert "Only dana@example.org can download the file" in page
+    for route in routes[1:]:
+        assert client.get(reverse(route, args=[export.pk])).status_code == 404
+
+
+def test_who_sees_no_responses_finds_no_exports(staff, fall, people, client):
+    log_in(client, staff.chen)
+    for route in ("export_list", "export_new"):
+        assert client.get(reverse(route)).status_code == 404
+    assert client.post(reverse("export_new"), {}).status_code == 404
+
+
+def test_the_list_has_ones_own_and_the_states_everybodys(staff, fall, client):
+    mine = ordered(staff.dana, fall)
+    others = ordered(staff.state, fall, format="xlsx")
+    log_in(client, staff.dana)
+    page = client.get(reverse("export_list"), {"whose": "all"}).content.decode()
+    assert f"Export {mine.pk}<" in page
+    assert f"Export {others.pk}<" not in page
+    log_in(client, staff.state)
+    page = client.get(reverse("export_list")).content.decode()
+    assert f"Export {mine.pk}<" not in page
+    page = client.get(reverse("export_list"), {"whose": "all"}).content.decode()
+    assert f"Export {mine.pk}<" in page
+
+
+def test_an_export_of_two_that_are_found_is_found_once(staff, fall, spring, client):
+    ordered(staff.dana, fall, spring)
+    log_in(client, staff.dana)
+    for words in ("l", "fall spr", "dana", "1"):
+        page = client.get(reverse("export_list"), {"q": words}).content.decode()
+        assert "1–1 of 1 exports" in page
+
+
+def test_a_list_of_three_costs_as_much_as_one_of_one(
+    staff, fall, spring, client, django_assert_num_queries
+):
+    log_in(client, staff.dana)
+    for count in (1, 3):
+        while Export.objects.count() < count:
+            ordered(staff.dana, fall, spring)
+        with django_assert_num_queries(6):
+            page = client.get(reverse("export_list")).content.decode()
+        assert page.count("fall, spring") + page.count("spring, fall") == count
+        assert "waiting" in page
+
+
+def test_the_form_costs_as_much_for_three_administrations_as_for_one(
+    staff, fall, client, django_assert_num_queries
+):
+    log_in(client, staff.dana)
+    for names in ([], ["two", "three"]):
+        for name in names:
+            opened(fall.published, name)
+        with django_assert_num_queries(7):
+            client.get(reverse("export_new"))
+
+
+def test_the_record_costs_a_fixed_number(
+    staff, fall, spring, people, client, django_assert_num_queries
+):
+    export = made(staff.dana, fall, spring, places={"districts": [staff.riverside.pk]})
+    log_in(client, staff.dana)
+    with django_assert_num_queries(5):
+        client.get(reverse("export_detail", args=[export.pk]))
+
+
+def test_empty_lists_say_what_to_do(staff, client):
+    log_in(client, staff.dana)
+    assert (
+        "You have asked for no export yet."
+        in client.get(reverse("export_list")).content.decode()
+    )
+    assert (
+        "There is nothing to export yet."
+        in client.get(reverse("export_new")).content.decode()
+    )
+    page = client.get(reverse("export_list"), {"q": "'\x00\"%"}).content.decode()
+    assert "No export is like that." in page
+
+
+def test_the_file_can_be_deleted_before_its_time(staff, fall, people, client):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    log_in(client, staff.dana)
+    assert client.get(reverse("export_delete", args=[export.pk])).status_code == 405
+    response = client.post(reverse("export_delete", args=[export.pk]), follow=True)
+    assert "The file is deleted." in response.content.decode()
+    assert not path_of(export.file_name).exists()
+    assert download(client, export)[0].status_code == 404
+    assert AuditEntry.objects.filter(action="delete export", by="dana@example.org")
+
+
+def test_a_file_whose_days_are_over_is_not_sent(staff, fall, people, client):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    log_in(client, staff.dana)
+    past = timezone.now() - timedelta(seconds=1)
+    Export.objects.filter(pk=export.pk).update(expires_at=past)
+    assert download(client, export)[0].status_code == 404
+
+
+def test_a_teachers_survey_and_a_students_line_up(staff, fall, people, asked, enrol):
+    teachers = opened(fall.published, "teachers", Role.TEACHER)
+    answer(enrol(teachers, staff.lincoln), {"safe": "2"})
+    asked(staff.dana, fall, teachers)
+    asked(staff.dana, fall, teachers, role="teacher")
+    both, alone = Export.objects.order_by("pk")
+    assert (both.rows, alone.rows) == (5, 1)
+
+
+def test_an_attribute_named_like_a_formula_is_defused_in_the_header(
+    staff, fall, people, asked, client
+):
+    Respondent.objects.filter(pk=people[0].pk).update(attributes={"=1+1": "+x"})
+    School.objects.filter(pk=staff.lincoln.pk).update(name="@Lincoln")
+    asked(staff.dana, fall)
+    _, body = download(client, Export.objects.get())
+    assert b",'=1+1," in body.split(b"\r\n")[0]
+    assert b",'+x," in body
+    assert b",'@Lincoln," in body
