@@ -9,10 +9,10 @@ from typing import TextIO
 from django.db import transaction
 from django.db.models import QuerySet
 
+from accounts.formulas import defused
 from accounts.models import School
 from survey.models import Administration, Respondent
 from survey.rosters import codes
-from survey.rosters.report import defused
 
 HEADER = ("school", "grade", "ID", "given name", "family name", "code")
 
