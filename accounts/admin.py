@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern
 
+from accounts import audit
 from accounts.models import AuditEntry, District, Membership, School, User
 
+
+def _console_login(request: HttpRequest, **context: object) -> HttpResponse:
+    # Whoever comes this far is logged in: the rule has seen to it.
+    return redirect("admin:index")
+
+
+def _console_password(request: HttpRequest, **context: object) -> HttpResponse:
+    return redirect("account_change_password")
+
+
+# Instead of the admin's own forms: one door, with its delay and second factor.
+admin.site.login = _console_login  # type: ignore[assignment]
+admin.site.password_change = _console_password  # type: ignore[assignment]
 admin.site.unregister(Group)
+# allauth's own: a second address would be a second way in, and secrets and
+# sessions are nobody's to look at.
+for _theirs in (EmailAddress, Authenticator, UserSession):
+    admin.site.unregister(_theirs)
 admin.site.site_header = admin.site.site_title = "Groundswell for engineers"
 
 
@@ -19,13 +44,33 @@ class StaffAdmin(UserAdmin):
     list_display = ("email", "first_name", "last_name", "is_staff", "is_active")
     search_fields = ("email", "first_name", "last_name")
     fieldsets = (
-        (None, {"fields": ("email", "password")}),
+        (None, {"fields": ("email",)}),
         ("Person", {"fields": ("first_name", "last_name")}),
         ("Rights", {"fields": ("is_active", "is_staff", "is_superuser")}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "password1", "password2")}),)
     filter_horizontal = ()
+
+    def get_urls(self) -> list[URLPattern]:
+        # Nobody sets another's password: there is a link by mail for that.
+        return [
+            one for one in super().get_urls() if one.name != "auth_user_password_change"
+        ]
+
+    def save_model(
+        self, request: HttpRequest, obj: User, form: Any, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        changed = [one for one in form.changed_data if not one.startswith("password")]
+        audit.record(
+            "change user" if change else "add user",
+            by=request.user,  # type: ignore[arg-type]
+            request=request,
+            subject=obj,
+            before={name: str(form.initial.get(name, "")) for name in changed},
+            after={name: str(form.cleaned_data[name]) for name in changed},
+        )
 
 
 @admin.register(District)

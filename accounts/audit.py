@@ -6,12 +6,22 @@ In the transaction of what it is about: either both are there, or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability, Permissions
+
+# Wrong passwords and codes in a row that are worth an entry: not the first
+# slip of a finger.
+FAILURES_RECORDED = 3
+
+
+class Place(TypedDict):
+    school: School | None
+    district: District | None
 
 
 def record(
@@ -46,6 +56,24 @@ def record(
         before=dict(before or {}),
         after=dict(after or {}),
     )
+
+
+def place_of(user: User) -> Place:
+    """Whose administrators may read what happens to somebody's account.
+
+    The one district or school where they work; the state's, where they work in
+    several districts or in none.
+    """
+    current = list(user.memberships.current().select_related("school", "district"))
+    schools = {one.school for one in current if one.school}
+    districts = {one.district for one in current if one.district}
+    everywhere = any(not one.school_id and not one.district_id for one in current)
+    over = {one.pk for one in districts} | {one.district_id for one in schools}
+    if everywhere or len(over) != 1:
+        return {"school": None, "district": None}
+    if len(schools) == 1 and not districts:
+        return {"school": schools.pop(), "district": None}
+    return {"school": None, "district": District.objects.get(pk=over.pop())}
 
 
 def address_of(request: HttpRequest) -> str:

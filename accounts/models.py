@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser, BaseUserManager
@@ -9,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Lower
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 
 class District(models.Model):
@@ -45,6 +47,14 @@ class School(models.Model):
 class UserManager(BaseUserManager["User"]):
     use_in_migrations = True
 
+    @classmethod
+    def normalize_email(cls, email: str | None) -> str:
+        """In lower case throughout: `a_user_logs_in_by_a_lower_case_email`."""
+        return (email or "").strip().lower()
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=self.normalize_email(username))
+
     def create_user(
         self, email: str, password: str | None = None, **fields: object
     ) -> User:
@@ -65,7 +75,10 @@ class User(AbstractUser):
     """A member of staff, who logs in by e-mail address."""
 
     username = None  # type: ignore[assignment]
+    # In lower case; an address is typed in any.
     email = models.EmailField(unique=True)
+    # Part of what each session proves: one more, and all of them are over.
+    session_series = models.PositiveIntegerField(default=0, db_default=0)
 
     objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
 
@@ -77,10 +90,27 @@ class User(AbstractUser):
             models.UniqueConstraint(
                 Lower("email"), name="one_user_per_email_in_any_case"
             ),
+            models.CheckConstraint(
+                condition=Q(email=Lower("email")),
+                name="a_user_logs_in_by_a_lower_case_email",
+            ),
         )
 
     def __str__(self) -> str:
         return self.email
+
+    @property
+    def name(self) -> str:
+        return self.get_full_name() or self.email
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        # Django's own, which a new password ends, and the series besides.
+        return salted_hmac(
+            "accounts.User.session",
+            f"{self.session_series}:{self.password}",
+            secret=secret,
+            algorithm="sha256",
+        ).hexdigest()
 
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
@@ -153,6 +183,75 @@ class Membership(models.Model):
         return str(self.school or self.district or "the state")
 
 
+class Invitation(models.Model):
+    """A link on its way to somebody who has no password yet.
+
+    Once a password is set, it is over; one that was withdrawn is deleted.
+    """
+
+    LASTS = timedelta(days=7)
+
+    user = models.OneToOneField(
+        User, on_delete=models.CASCADE, related_name="invitation"
+    )
+    # Stands in the link: only the one that was sent last is good.
+    number = models.PositiveIntegerField(default=1)
+    sent_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"invitation of {self.user}"
+
+    @property
+    def is_over(self) -> bool:
+        return timezone.now() >= self.sent_at + self.LASTS
+
+
+class FailedTries(models.Model):
+    """How often in a row somebody failed to log in, under an address as typed.
+
+    There is a row whether or not there is such a user; see `accounts.delays`.
+    """
+
+    # A keyed hash: addresses that nobody has are not kept in clear.
+    key = models.CharField(max_length=64, primary_key=True)
+    failures = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "failed tries"
+        indexes = (
+            # Which to forget: the oldest.
+            models.Index(fields=("last_at",), name="failed_tries_oldest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.failures} failures, the last {self.last_at:%Y-%m-%d %H:%M}"
+
+
+class Letter(models.Model):
+    """A mail to be written and sent; see `accounts.letters`. Gone once it is.
+
+    No link stands in it: what it proves is made when it is sent.
+    """
+
+    kind = models.CharField(max_length=64)
+    to = models.EmailField()
+    facts = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+    # Whoever sends it pushes this ahead first, so that it goes out once.
+    due_at = models.DateTimeField(default=timezone.now)
+    attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        indexes = (
+            # What a worker looks for.
+            models.Index(fields=("due_at",), name="letters_due"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.to}"
+
+
 class AuditEntry(models.Model):
     """Who did or looked at what: written once, and never changed by anybody.
 
@@ -187,7 +286,16 @@ class AuditEntry(models.Model):
             models.Index(fields=("school_id", "-at"), name="audit_of_a_school"),
             # What became of one thing.
             models.Index(fields=("kind", "subject_id", "-at"), name="audit_of_a_thing"),
+            # What one person did, and all of one kind.
+            models.Index(fields=("by", "-at"), name="audit_by_a_person"),
+            models.Index(fields=("action", "-at"), name="audit_of_an_action"),
         )
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.by}: {self.action} {self.subject}"
+
+    @property
+    def changes(self) -> list[tuple[str, object, object]]:
+        """What, before, after; None where it was or is not there."""
+        names = dict.fromkeys([*self.before, *self.after])
+        return [(name, self.before.get(name), self.after.get(name)) for name in names]

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import audit
+from accounts import audit, sessions
 from accounts.models import District, Membership, School, User
-from accounts.permissions import Permissions
+from accounts.permissions import Capability, Permissions
 
 
 def appoint(
@@ -30,7 +42,14 @@ def appoint(
     membership = Membership(user=user, role=role, district=district, school=school)
     membership.full_clean()
     with transaction.atomic():
-        membership.save()
+        try:
+            with transaction.atomic():
+                membership.save()
+        except IntegrityError as error:
+            # Somebody else did the same since it was looked at.
+            raise ValidationError(
+                f"{user} has this role there already.", code="appointed_already"
+            ) from error
         _record("appoint", membership, by=by, request=request)
     return membership
 
@@ -38,7 +57,7 @@ def appoint(
 def dismiss(
     *, membership: Membership, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """End a membership; a second time changes nothing.
+    """End a membership, and the user's sessions; a second time changes nothing.
 
     Raises PermissionDenied, and ValidationError for the last administrator of
     the state, after whom nobody could appoint another.
@@ -52,7 +71,45 @@ def dismiss(
             ended_at=timezone.now()
         )
         if ended:
+            sessions.end_all(membership.user)
             _record("dismiss", membership, by=by, request=request)
+
+
+def members_for(permissions: Permissions) -> QuerySet[Membership]:
+    """Who works now in the places where somebody manages staff.
+
+    With `is_pending` (no password yet) and `has_app` (a second factor).
+    """
+    places = permissions.places(Capability.MANAGE_STAFF)
+    current = Membership.objects.current().select_related(
+        "user", "district", "school__district"
+    )
+    if not places.state:
+        current = current.filter(
+            Q(district_id__in=places.districts)
+            | Q(school__district_id__in=places.districts)
+            | Q(school_id__in=places.schools)
+        )
+    apps = Authenticator.objects.filter(
+        user=OuterRef("user"), type=Authenticator.Type.TOTP
+    )
+    return current.annotate(
+        has_app=Exists(apps),
+        is_pending=Case(
+            When(user__password__startswith=UNUSABLE_PASSWORD_PREFIX, then=Value(True)),
+            default=Value(False),
+            output_field=BooleanField(),
+        ),
+    )
+
+
+def may_appoint_all(by: User, user: User) -> bool:
+    """Whether all that somebody is, is in the places of `by`."""
+    permissions = Permissions(by)
+    return all(
+        permissions.may_appoint(one.role, district=one.district, school=one.school)
+        for one in user.memberships.current().select_related("district", "school")
+    )
 
 
 def _check_may_appoint(

@@ -39,6 +39,7 @@ OWN_FILES = (
     "groundswell.sqlite3-shm",
     "secrets.json",
     "staff.txt",
+    "mail",
     "collected",
     "collected.stamp",
 )
@@ -46,6 +47,8 @@ OWN_FILES = (
 
 def main() -> int:
     options = _arguments()
+    # What links in mails begin with.
+    os.environ.setdefault("GROUNDSWELL_URL", f"http://127.0.0.1:{options.port}")
     data = Path(os.environ.get("GROUNDSWELL_DATA") or ROOT / ".demo").absolute()
     with _held(data) as lock:
         _listen(options.port).close()

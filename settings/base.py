@@ -80,13 +80,40 @@ AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS: list[str] = [
     "allauth.account.auth_backends.AuthenticationBackend"
 ]
+ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+# Nobody signs up: staff are invited, and their address is proved by the link.
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_FORMS = {
+    "login": "accounts.console.forms.LoginForm",
+    "reset_password": "accounts.console.forms.ForgottenPasswordForm",
+    "change_password": "accounts.console.forms.ChangePasswordForm",
+    "set_password": "accounts.console.forms.SetPasswordForm",
+    "reauthenticate": "accounts.console.forms.PasswordAgainForm",
+}
+# Its own limits count by address, where a whole district office sits behind
+# one, and in the cache, which may be away. See accounts.delays instead.
+ACCOUNT_RATE_LIMITS = False
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+# What changes how somebody logs in asks again after this many seconds.
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60
+MFA_ADAPTER = "accounts.adapter.SecondFactorAdapter"
+MFA_FORMS = {
+    "authenticate": "accounts.console.forms.CodeForm",
+    "reauthenticate": "accounts.console.forms.CodeAgainForm",
+}
+MFA_TOTP_ISSUER = "Groundswell"
+# Telephones whose clock is half a minute off.
+MFA_TOTP_TOLERANCE = 1
+# What authenticator apps share with the server is encrypted; the first key
+# writes, all of them read. Without any, one is derived from the secret key.
+SECOND_FACTOR_KEYS = env.list("GROUNDSWELL_SECOND_FACTOR_KEYS", default=[])
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "console_home"
-SECOND_FACTOR_URL = "mfa_activate_totp"
+SECOND_FACTOR_URL = "second_factor_set_up"
 # Their cookies are not a respondent's.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -134,6 +161,14 @@ USE_TZ = True
 PUBLIC_ADDRESS = env.str(
     "GROUNDSWELL_URL", default=f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
 ).rstrip("/")
+
+# smtp+tls://user:password@host:587, or a folder of files: filemail:////path
+vars().update(env.email_url("GROUNDSWELL_EMAIL_URL", default="smtp://localhost:25"))
+# A mail server that hangs holds up a worker for so many seconds, and no more.
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str(
+    "GROUNDSWELL_EMAIL_FROM", default="Groundswell <groundswell@localhost>"
+)
 
 STATIC_URL = "/static/"
 STATIC_ROOT = env.str("GROUNDSWELL_STATIC_ROOT", default=str(BASE_DIR / "collected"))
@@ -195,6 +230,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "options": {"expires": 60},
     },
     "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
+    "send letters": {"task": "accounts.tasks.send_letters", "schedule": 5},
+    "forget failed tries": {
+        "task": "accounts.tasks.forget_failed_tries",
+        "schedule": 60 * 60,
+    },
 }
 
 # Who answers for the monitoring, and what with; see settings.monitoring.

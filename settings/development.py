@@ -17,6 +17,7 @@ else:
 
 DEBUG = True
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+PUBLIC_ADDRESS = env.str("GROUNDSWELL_URL", default="http://127.0.0.1:8000").rstrip("/")
 
 # runserver speaks no TLS, and a browser remembers HSTS for a year.
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False

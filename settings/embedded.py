@@ -40,6 +40,12 @@ CELERY_TASK_ALWAYS_EAGER = True
 # Beside the data, so that one checkout can serve several users.
 STATIC_ROOT = env.str("GROUNDSWELL_STATIC_ROOT", default=str(DATA_DIR / "collected"))
 
+# Mails are files to read, one each, unless a mail server is named.
+if not env.str("GROUNDSWELL_EMAIL_URL", default=""):
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = str(DATA_DIR / "mail")
+PUBLIC_ADDRESS = env.str("GROUNDSWELL_URL", default="http://127.0.0.1:8000").rstrip("/")
+
 # The demo is served without TLS, on loopback.
 SESSION_COOKIE_SECURE = False
 CSRF_COOKIE_SECURE = False

@@ -6,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from settings import servers
 from settings.base import *  # noqa: F403
-from settings.base import ACCESS_CODE_KEYS, SECRET_KEY, env
+from settings.base import ACCESS_CODE_KEYS, ALLOWED_HOSTS, SECRET_KEY, env
 from settings.monitoring.logs import LOGGING as LOGGING
 
 for _name, _value in (
@@ -61,6 +61,10 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # Off for rehearsals on a machine's own loopback only.
 _tls = env.bool("GROUNDSWELL_TLS", default=True)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _tls
+PUBLIC_ADDRESS = env.str(
+    "GROUNDSWELL_URL",
+    default=f"{'https' if _tls else 'http'}://{ALLOWED_HOSTS[0].lstrip('.')}",
+).rstrip("/")
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _tls else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = _tls
 # Only the owner of a whole domain, a state, may ask browsers to preload it.

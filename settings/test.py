@@ -17,6 +17,7 @@ SECRET_KEY = "only-for-tests-" + "x" * 50
 ACCESS_CODE_KEYS = {1: "first-key-for-tests", 2: "second-key-for-tests"}
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 PUBLIC_ADDRESS = "https://survey.example.org"
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Static files come from where they were written, not from a collected copy.
 COMPRESS_OFFLINE = False

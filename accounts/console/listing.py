@@ -18,6 +18,7 @@ template begins with `{% extends layout %}` and has its table in the block
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
@@ -31,6 +32,28 @@ LONGEST_SEARCH = 200
 M = TypeVar("M", bound=Model)
 
 
+class BoundedPaginator(Paginator):
+    """Counts no further than `most`: of millions, nobody reads the last page."""
+
+    def __init__(self, rows: QuerySet[Any], per_page: int, most: int) -> None:
+        super().__init__(rows, per_page)
+        self.rows = rows
+        self.most = most
+
+    @cached_property
+    def _counted(self) -> int:
+        # Without its order, which a count needs not: an index may do.
+        return self.rows.order_by()[: self.most + 1].count()
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._counted, self.most)
+
+    @property
+    def is_cut(self) -> bool:
+        return self._counted > self.most
+
+
 class Listing(Generic[M]):
     """2 statements: the number of rows, and those of one page."""
 
@@ -42,9 +65,11 @@ class Listing(Generic[M]):
         search: Sequence[str] = (),
         sorts: Mapping[str, Sequence[str]] | None = None,
         per_page: int = PER_PAGE,
+        most: int | None = None,
     ) -> None:
         """`search` are look-ups that may hold each word; the first of `sorts`
-        is the order that nobody asked for."""
+        is the order that nobody asked for. `most` is how many rows are counted
+        and can be paged through, where there may be millions."""
         self.request = request
         self.sorts = dict(sorts or {})
         self.searched = bool(search)
@@ -53,7 +78,12 @@ class Listing(Generic[M]):
         rows = _found(rows, search, self.query)
         if self.sorts:
             rows = rows.order_by(*self._order())
-        self.page: Page[M] = Paginator(rows, per_page).get_page(request.GET.get("page"))
+        pages: Paginator = (
+            Paginator(rows, per_page)
+            if most is None
+            else BoundedPaginator(rows, per_page, most)
+        )
+        self.page: Page[M] = pages.get_page(request.GET.get("page"))
 
     def render(self, template: str, context: Mapping[str, Any]) -> HttpResponse:
         """The page, or for htmx its list alone: `layout` is what it extends."""

@@ -1,4 +1,4 @@
-"""The first page of the console, and how far a job is."""
+"""The first page of the console."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from accounts.access import signed_in, staff
+from accounts.access import staff
 from accounts.console.navigation import entries_for
 
 
@@ -22,9 +22,3 @@ def console_home(request: HttpRequest) -> HttpResponse:
             "memberships": permissions.memberships,
         },
     )
-
-
-@signed_in
-@require_safe
-def my_account(request: HttpRequest) -> HttpResponse:
-    return render(request, "accounts/my_account.html")

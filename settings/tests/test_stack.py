@@ -70,6 +70,25 @@ def test_addresses_come_from_the_environment():
     assert elsewhere == ["10.0.0.5", ["10.0.0.6:11211", "10.0.0.7:11211"]]
 
 
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({"GROUNDSWELL_URL": "https://s.example.org/"}, "https://s.example.org"),
+        ({"GROUNDSWELL_HOSTS": ".s.example.org,x"}, "https://s.example.org"),
+        ({"GROUNDSWELL_HOSTS": "here", "GROUNDSWELL_TLS": "off"}, "http://here"),
+    ],
+)
+def test_links_in_mails_begin_with_what_is_configured(given, address):
+    assert value_of("stack.PUBLIC_ADDRESS", **given) == address
+
+
+def test_mails_go_where_the_environment_says():
+    expression = "[stack.EMAIL_HOST, stack.EMAIL_PORT, stack.EMAIL_USE_TLS]"
+    url = "smtp+tls://somebody:secret@mail.example.org:587"
+    found = value_of(expression, GROUNDSWELL_EMAIL_URL=url)
+    assert found == ["mail.example.org", 587, True]
+
+
 def test_tasks_are_acknowledged_late_and_leave_no_result():
     program = (
         "import json; from settings import celery_app as app;"

@@ -1,0 +1,183 @@
+"""The forms by which staff log in and look after their account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account import forms as account
+from allauth.core import context
+from allauth.mfa.base import forms as mfa
+from django import forms
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+
+from accounts import delays, passwords, second_factor
+from accounts.adapter import check_own_password
+from accounts.models import User
+
+HOW_TO_CHOOSE = (
+    "At least 8 characters, and nothing that is easy to guess. Three or four words"
+    " that have nothing to do with each other are good."
+)
+
+
+def password_field(label: str, autocomplete: str, **options: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        strip=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+        **options,
+    )
+
+
+def code_field(help_text: str) -> forms.CharField:
+    return forms.CharField(
+        label="Code",
+        help_text=help_text,
+        max_length=40,
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "one-time-code",
+                "inputmode": "numeric",
+                "spellcheck": "false",
+            }
+        ),
+    )
+
+
+def email_field() -> forms.EmailField:
+    return forms.EmailField(
+        label="E-mail address",
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "username"}),
+    )
+
+
+class LoginForm(account.LoginForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"] = email_field()
+        self.fields["password"] = password_field("Password", "current-password")
+
+    def clean_login(self) -> str:
+        return self.cleaned_data["login"].strip().lower()
+
+
+class ForgottenPasswordForm(account.ResetPasswordForm):
+    email = email_field()
+
+    def clean_email(self) -> str:
+        return self.cleaned_data["email"].strip().lower()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if "email" in cleaned:
+            asked = passwords.ask_for_link(cleaned["email"])
+            if asked.wait:
+                raise ValidationError(
+                    "A link for this address was asked for just now. Look into the"
+                    f" mailbox, or wait {delays.in_words(asked.wait)} and ask again."
+                )
+        return cleaned
+
+    def save(self, request: Any, **kwargs: Any) -> str:
+        email: str = self.cleaned_data["email"]
+        passwords.send_link(email)
+        return email
+
+
+class NewPasswordForm(forms.Form):
+    """Twice the same; `save` is whoever shows it."""
+
+    password1 = password_field("New password", "new-password", help_text=HOW_TO_CHOOSE)
+    password2 = password_field("The same once more", "new-password")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        self.user = user
+        super().__init__(*args, **kwargs)
+
+    def clean_password1(self) -> str:
+        validate_password(self.cleaned_data["password1"], self.user)
+        return self.cleaned_data["password1"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        first, second = cleaned.get("password1"), cleaned.get("password2")
+        if first and second and first != second:
+            self.add_error("password2", "This is not the same as above.")
+        return cleaned
+
+
+class SetPasswordForm(NewPasswordForm):
+    def save(self) -> None:
+        passwords.set_password(
+            self.user,
+            self.cleaned_data["password1"],
+            how="set password",
+            request=context.request,
+        )
+
+
+class ChangePasswordForm(NewPasswordForm):
+    oldpassword = password_field("Your password until now", "current-password")
+    field_order = ("oldpassword", "password1", "password2")
+
+    def clean_oldpassword(self) -> str:
+        typed = self.cleaned_data["oldpassword"]
+        check_own_password(context.request, self.user, typed)
+        return typed
+
+    def save(self) -> None:
+        passwords.set_password(
+            self.user,
+            self.cleaned_data["password1"],
+            how="change password",
+            request=context.request,
+        )
+
+
+class PasswordAgainForm(account.ReauthenticateForm):
+    password = password_field("Password", "current-password")
+
+
+class CodeForm(mfa.AuthenticateForm):
+    code = code_field(
+        "The six digits that your authenticator app shows now, or one of your"
+        " recovery codes."
+    )
+
+    def clean_code(self) -> str:
+        code = self.cleaned_data["code"]
+        self.authenticator = second_factor.check_code(context.request, self.user, code)
+        return code
+
+
+class CodeAgainForm(mfa.ReauthenticateForm):
+    code = code_field(
+        "The six digits that your authenticator app shows now, or one of your"
+        " recovery codes."
+    )
+    clean_code = CodeForm.clean_code
+
+
+class SetUpForm(forms.Form):
+    """The QR code's secret goes along, signed: nothing is stored before."""
+
+    key = forms.CharField(widget=forms.HiddenInput, max_length=500)
+    code = code_field("The six digits that the app shows once it has the key.")
+
+    def __init__(self, *args: Any, draft: second_factor.Draft, **kwargs: Any) -> None:
+        self.draft = draft
+        kwargs["initial"] = {"key": draft.key}
+        super().__init__(*args, **kwargs)
+
+    def clean_code(self) -> str:
+        code = self.cleaned_data["code"]
+        if second_factor.counter_of(self.draft.secret, code) is None:
+            raise ValidationError(
+                "This is not the code of the key on this page. Enter the one that the"
+                " app shows now; if it still does not match, look whether the"
+                " telephone's clock is right."
+            )
+        return code

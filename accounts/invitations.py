@@ -1,0 +1,176 @@
+"""Inviting staff: a user without a password, a role, and a link by mail."""
+
+from __future__ import annotations
+
+from django.contrib.auth.hashers import make_password
+from django.core import signing
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts import audit, letters, passwords
+from accounts.models import District, Invitation, Letter, Membership, School, User
+from accounts.permissions import Permissions
+from accounts.staff import appoint, dismiss
+
+SALT = "accounts.invitations"
+
+
+def invite(
+    *,
+    email: str,
+    role: str,
+    district: District | None = None,
+    school: School | None = None,
+    first_name: str = "",
+    last_name: str = "",
+    by: User,
+    request: HttpRequest | None = None,
+) -> Membership:
+    """Give a role to an address. Who has no password yet gets a link to set one;
+    who has, is told.
+
+    Raises PermissionDenied, and ValidationError as `appoint` does.
+    """
+    with transaction.atomic():
+        user, _ = User.objects.get_or_create(
+            email=User.objects.normalize_email(email),
+            defaults={
+                "password": make_password(None),
+                "first_name": first_name,
+                "last_name": last_name,
+            },
+        )
+        if not user.is_active:
+            raise ValidationError(
+                f"{user} may not log in any more. An engineer can change that.",
+                code="inactive",
+            )
+        membership = appoint(
+            user=user,
+            role=role,
+            district=district,
+            school=school,
+            by=by,
+            request=request,
+        )
+        if user.has_usable_password():
+            letters.post("role added", to=user.email, by=by.name, **_role(membership))
+        else:
+            _send(membership, by=by)
+    return membership
+
+
+def is_pending(user: User) -> bool:
+    return not user.has_usable_password()
+
+
+def resend(
+    *, membership: Membership, by: User, request: HttpRequest | None = None
+) -> None:
+    """A new link, and the old one is no good any more."""
+    _check(membership, by)
+    with transaction.atomic():
+        _send(membership, by=by)
+        _record("resend invitation", membership, by=by, request=request)
+
+
+def withdraw(
+    *, membership: Membership, by: User, request: HttpRequest | None = None
+) -> None:
+    """End the role, and with the last one the link."""
+    _check(membership, by)
+    with transaction.atomic():
+        dismiss(membership=membership, by=by, request=request)
+        if not membership.user.memberships.current().exists():
+            Invitation.objects.filter(user=membership.user).delete()
+        _record("withdraw invitation", membership, by=by, request=request)
+
+
+def invited_by_key(key: str) -> Invitation | None:
+    """The invitation of a link that is good: the last one sent, not used yet."""
+    try:
+        pk, number = signing.loads(key, salt=SALT, max_age=Invitation.LASTS)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    invitation = (
+        Invitation.objects.filter(user_id=pk, number=number, user__is_active=True)
+        .select_related("user")
+        .first()
+    )
+    return invitation if invitation and is_pending(invitation.user) else None
+
+
+def accept(invitation: Invitation, password: str, *, request: HttpRequest) -> bool:
+    """Whether the invitation was still there to be accepted."""
+    with transaction.atomic():
+        # Two who open the link at once: one sets the password.
+        user = User.objects.select_for_update().get(pk=invitation.user_id)
+        if not is_pending(user):
+            return False
+        passwords.set_password(user, password, how="accept invitation", request=request)
+        invitation.user = user
+    return True
+
+
+def key_of(invitation: Invitation) -> str:
+    return signing.dumps([invitation.user_id, invitation.number], salt=SALT)
+
+
+@letters.writes("invitation")
+def _letter(letter: Letter) -> letters.Facts | None:
+    invitation = Invitation.objects.filter(
+        user__email=letter.to, number=letter.facts["number"]
+    ).first()
+    # Withdrawn, sent anew or accepted in the meantime.
+    if invitation is None:
+        return None
+    return {"link": letters.link("invitation", key=key_of(invitation))}
+
+
+def _send(membership: Membership, *, by: User) -> None:
+    user = membership.user
+    invitation, is_new = Invitation.objects.get_or_create(user=user)
+    if not is_new:
+        Invitation.objects.filter(pk=invitation.pk).update(
+            number=F("number") + 1, sent_at=timezone.now()
+        )
+        invitation.refresh_from_db()
+    letters.post(
+        "invitation",
+        to=user.email,
+        number=invitation.number,
+        by=by.name,
+        days=Invitation.LASTS.days,
+        **_role(membership),
+    )
+
+
+def _role(membership: Membership) -> dict[str, str]:
+    return {"role": membership.get_role_display(), "place": membership.place}
+
+
+def _check(membership: Membership, by: User) -> None:
+    if not Permissions(by).may_appoint(
+        membership.role, district=membership.district, school=membership.school
+    ):
+        raise PermissionDenied
+    if not is_pending(membership.user):
+        raise ValidationError(
+            f"{membership.user} has accepted the invitation already.", code="accepted"
+        )
+
+
+def _record(
+    action: str, membership: Membership, *, by: User, request: HttpRequest | None
+) -> None:
+    audit.record(
+        action,
+        by=by,
+        request=request,
+        subject=membership.user,
+        school=membership.school,
+        district=membership.district,
+    )

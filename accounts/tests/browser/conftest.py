@@ -1,0 +1,11 @@
+"""The respondents' browser and server, for staff."""
+
+from __future__ import annotations
+
+from accounts.tests.conftest import staff  # noqa: F401
+from survey.tests.browser.conftest import (  # noqa: F401
+    device,
+    server,
+    static_root,
+)
+from survey.tests.conftest import chromium  # noqa: F401

@@ -1,0 +1,222 @@
+"""How staff come in, as they see it; and no page with a barrier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from accounts import audit, invitations, passwords
+from accounts.models import Invitation, Membership, User
+from accounts.tests.logging_in import PASSWORD, code_of, give_app
+from survey.tests.browser.conftest import LAPTOP
+
+# What a page looks like does not depend on the database.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+SMALL = {"width": 390, "height": 800}
+
+
+def violations(page: Page) -> list[str]:
+    page.wait_for_timeout(200)
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [
+        f"{page.url} {rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def scrolls_sideways(page: Page) -> bool:
+    return page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+
+
+def clean(page: Page) -> None:
+    assert violations(page) == []
+    assert not scrolls_sideways(page), page.url
+
+
+def log_in(page: Page, email: str) -> None:
+    page.goto("/console/")
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+
+def set_up(page: Page) -> str:
+    """With the page as with an app; returns the secret."""
+    secret = page.locator("code.key").inner_text().replace(" ", "")
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Set it up").click()
+    expect(page.locator(".codes li")).to_have_count(10)
+    return secret
+
+
+def test_a_first_log_in_sets_up_the_second_factor(device: Callable, staff):
+    page = device(viewport=LAPTOP).new_page()
+    page.goto("/console/")
+    clean(page)
+    page.get_by_label("E-mail address").fill("dana@example.org")
+    page.get_by_label("Password").fill("not this one")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("is not right. Wait 1 second")).to_be_visible()
+    clean(page)
+    page.wait_for_timeout(1000)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "Set up your second factor"
+    )
+    assert page.locator(".qr svg").bounding_box()["width"] > 150
+    clean(page)
+    page.get_by_role("textbox", name="Code").fill("12")
+    page.get_by_role("button", name="Set it up").click()
+    expect(page.get_by_text("This is not the code of the key")).to_be_visible()
+    clean(page)
+    secret = set_up(page)
+    clean(page)
+    page.get_by_role("link", name="I have kept them").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Welcome")
+
+    page.locator(".console-me summary").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_text("You are logged out.")).to_be_visible()
+    log_in(page, "dana@example.org")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your second factor")
+    clean(page)
+    page.get_by_role("textbox", name="Code").fill(code_of(secret, later=1))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    expect(page).to_have_url(re.compile("/console/$"))
+
+
+def test_a_district_invites_a_coordinator_who_comes_in(device: Callable, staff):
+    secret = give_app(staff.dana)
+    page = device(viewport=LAPTOP).new_page()
+    log_in(page, "dana@example.org")
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("link", name="Staff").first.click()
+    clean(page)
+    page.get_by_role("link", name="Invite somebody").click()
+    clean(page)
+    page.get_by_label("E-mail address").fill("noor@example.org")
+    page.get_by_label("First name").fill("Noor")
+    page.get_by_label("school coordinator").check()
+    page.get_by_label("School", exact=False).last.select_option(label="Washington")
+    page.get_by_role("button", name="Send the invitation").click()
+    expect(page.get_by_text("A mail is on its way to noor@example.org")).to_be_visible()
+    page.get_by_role("link", name="Noor").click()
+    expect(page.get_by_text("not accepted yet")).to_be_visible()
+    clean(page)
+
+    theirs = device(viewport=SMALL).new_page()
+    key = invitations.key_of(Invitation.objects.get())
+    theirs.goto(f"/console/invitation/?key={key}")
+    clean(theirs)
+    theirs.get_by_label("New password").fill("long-quiet-river")
+    theirs.get_by_label("The same once more").fill("long-quiet-river")
+    theirs.get_by_role("button", name="Set the password").click()
+    clean(theirs)
+    set_up(theirs)
+    theirs.get_by_role("link", name="I have kept them").click()
+    expect(theirs.get_by_text("as school coordinator, Washington")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Dismiss Noor")).to_be_visible()
+    clean(page)
+
+
+def test_the_state_chooses_a_district_and_then_its_school(device: Callable, staff):
+    secret = give_app(staff.state)
+    page = device(viewport=SMALL).new_page()
+    log_in(page, "state@example.org")
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    expect(page).to_have_url(re.compile("/console/$"))
+    page.goto("/console/staff/invite/")
+    clean(page)
+    page.get_by_label("District").last.select_option(label="Lakeside")
+    school = page.locator("#id_school")
+    expect(school.locator("option")).to_have_count(2)
+    school.select_option(label="Roosevelt")
+    page.get_by_label("E-mail address").fill("ira@example.org")
+    page.get_by_label("school coordinator").check()
+    page.get_by_role("button", name="Send the invitation").click()
+    expect(page.get_by_text("on its way to ira@example.org")).to_be_visible()
+    assert Membership.objects.get(user__email="ira@example.org").school == (
+        staff.roosevelt
+    )
+
+
+def test_no_other_page_has_a_barrier(device: Callable, staff):
+    secret = give_app(staff.state)
+    audit.record(
+        "rename school",
+        by=staff.dana,
+        subject=staff.lincoln,
+        school=staff.lincoln,
+        before={"name": "Lincoln"},
+        after={"name": "Lincoln High"},
+    )
+    new = User.objects.create_user("new@example.org", PASSWORD)
+    outside = device(viewport=SMALL, color_scheme="dark").new_page()
+    key = passwords.reset_key(new)
+    for path in (
+        "account/login/",
+        "account/password/reset/",
+        "account/password/reset/done/",
+        f"account/password/reset/new/?key={key}",
+        "account/password/reset/new/?key=x",
+        "invitation/?key=x",
+    ):
+        outside.goto(f"/console/{path}")
+        clean(outside)
+    for viewport, scheme in ((SMALL, "light"), (LAPTOP, "dark")):
+        page = device(viewport=viewport, color_scheme=scheme).new_page()
+        log_in(page, "state@example.org")
+        later = 0 if scheme == "light" else 1
+        page.get_by_role("textbox", name="Code").fill(code_of(secret, later=later))
+        page.get_by_role("button", name="Log in", exact=True).click()
+        expect(page).to_have_url(re.compile("/console/$"))
+        for path in (
+            "me/",
+            "account/password/change/",
+            "account/again/code/",
+            "second-factor/set-up/",
+            "second-factor/recovery-codes/",
+            "account/logout/",
+            "staff/",
+            "staff/?q=zzz",
+            f"staff/{staff.chen.memberships.get().pk}/",
+            "staff/invite/",
+            "audit/",
+            "audit/?q=zzz",
+            "audit/?since=nonsense",
+        ):
+            page.goto(f"/console/{path}")
+            clean(page)
+
+
+def test_the_audit_is_filtered_without_a_new_page(device: Callable, staff):
+    secret = give_app(staff.state)
+    audit.record("open wave", by=staff.state)
+    page = device(viewport=LAPTOP).new_page()
+    log_in(page, "state@example.org")
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("link", name="Audit").first.click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Action").select_option("open wave")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile("action=open"))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download these as CSV").click()
+    assert "open wave" in download.value.path().read_text("utf-8-sig")
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)

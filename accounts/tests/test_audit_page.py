@@ -1,0 +1,179 @@
+"""Reading the audit, and taking it along."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from accounts import audit
+from accounts.console import audit as pages
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+
+pytestmark = pytest.mark.django_db
+
+AUDIT, CSV = "/console/audit/", "/console/audit/entries.csv"
+
+
+@pytest.fixture
+def entries(staff) -> None:
+    audit.record(
+        "rename school",
+        by=staff.dana,
+        subject=staff.lincoln,
+        school=staff.lincoln,
+        before={"name": "Lincoln", "open": True},
+        after={"name": "=Lincoln()", "grade": 4},
+    )
+    audit.record("import roster", by=staff.chen, school=staff.washington)
+    audit.record("import roster", by=staff.sam, school=staff.roosevelt)
+    audit.record("open wave", by=staff.state)
+
+
+def table(response) -> list[dict[str, str]]:
+    text = b"".join(response.streaming_content).decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def found(client: Client, **query: object) -> list[str]:
+    response = client.get(AUDIT, query)
+    assert response.status_code == 200
+    return [one.action for one in response.context["rows"]]
+
+
+def test_a_district_reads_its_entries_and_takes_them_along(staff, client, entries):
+    log_in(client, staff.dana)
+    page = client.get(AUDIT).content.decode()
+    assert found(client) == ["import roster", "rename school"]
+    assert "<del>Lincoln</del> <ins>=Lincoln()</ins>" in page
+    assert "open: <del>True</del>" in page
+    assert "grade: <ins>4</ins>" in page
+    assert "Washington" in page
+    assert "sam@example.org" not in page
+
+    rows = table(client.get(CSV))
+
+    assert [row["action"] for row in rows] == ["import roster", "rename school"]
+    assert rows[1]["subject"] == "Lincoln"
+    assert (rows[1]["district"], rows[1]["school"]) == ("Riverside", "Lincoln")
+    assert '"name": "=Lincoln()"' in rows[1]["after"]
+    entry = AuditEntry.objects.get(action="download audit")
+    assert (entry.by, entry.after) == ("dana@example.org", {"entries": 2})
+    assert entry.district_id == staff.riverside.pk
+    assert found(client)[0] == "download audit"
+
+
+@pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
+@pytest.mark.parametrize("path", [AUDIT, CSV])
+def test_others_have_no_such_page(staff, client, who, path):
+    assert log_in(client, getattr(staff, who)).get(path).status_code == 404
+    assert not AuditEntry.objects.exists()
+
+
+def test_it_is_filtered_by_who_what_and_when(staff, client, entries):
+    today = timezone.localdate()
+    old = timezone.now() - timedelta(days=200)
+    AuditEntry.objects.create(at=old, by="import_roster", action="old", subject="Long")
+    log_in(client, staff.state)
+    assert len(found(client)) == 5
+    assert found(client, by="Chen@example.org ") == ["import roster"]
+    assert found(client, action="open wave") == ["open wave"]
+    assert found(client, q="linc") == ["rename school"]
+    assert len(found(client, since=today)) == 4
+    assert found(client, until=today - timedelta(days=1)) == ["old"]
+    assert found(client, until=today, since=today, action="old") == []
+    assert found(client, q="long") == ["old"]
+    assert found(client, q="ong") == []
+    assert [row["action"] for row in table(client.get(CSV, {"by": "import_roster"}))]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"since": "yesterday"},
+        {"since": "2026-02-02", "until": "2026-02-01"},
+        {"action": "nonsense"},
+        {"by": "x" * 300},
+    ],
+)
+def test_nonsense_in_a_filter_is_said_and_nothing_is_shown(
+    staff, client, entries, query
+):
+    log_in(client, staff.state)
+    response = client.get(AUDIT, query)
+    assert 'role="alert"' in response.content.decode()
+    assert found(client, **query) == []
+    away = client.get(CSV, query)
+    assert away["Location"].startswith(AUDIT)
+    assert not AuditEntry.objects.filter(action="download audit").exists()
+
+
+@pytest.mark.parametrize("query", [{"q": "\x00"}, {"page": "-1"}, {"page": "x"}])
+def test_nonsense_elsewhere_changes_nothing(staff, client, entries, query):
+    log_in(client, staff.state)
+    assert len(found(client, **query)) == 4
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_one_and_three_rows_cost_the_same(
+    staff, client, more, django_assert_num_queries
+):
+    for _ in range(1 + more):
+        audit.record("import roster", by=staff.chen, school=staff.lincoln)
+    log_in(client, staff.dana)
+    # Session (where it is not in Redis), user, memberships; the actions, the
+    # number, the rows, and the names of their districts and schools.
+    with django_assert_num_queries(8 - bool(settings.SERVERS)):
+        assert client.get(AUDIT).content.decode().count("<tr>") == 2 + more
+
+
+def test_millions_are_not_counted(staff, client, monkeypatch):
+    monkeypatch.setattr(pages, "MOST_COUNTED", 100)
+    AuditEntry.objects.bulk_create(
+        AuditEntry(by="x", action="look") for _ in range(120)
+    )
+    log_in(client, staff.state)
+    page = client.get(AUDIT).content.decode()
+    assert "1–50 of more than 100 entries" in page
+    assert "Page 2" in page
+    assert "Page 3" not in page
+
+
+def test_a_download_that_is_too_long_is_refused_with_advice(
+    staff, client, entries, monkeypatch
+):
+    monkeypatch.setattr(pages, "MOST_DOWNLOADED", 3)
+    log_in(client, staff.state)
+    response = client.get(CSV, follow=True)
+    assert "Choose fewer days" in response.content.decode()
+    assert not AuditEntry.objects.filter(action="download audit").exists()
+
+
+def test_a_download_comes_in_pieces_and_whole(staff, client, monkeypatch):
+    monkeypatch.setattr(pages, "AT_ONCE", 3)
+    now = timezone.now() - timedelta(hours=1)
+    AuditEntry.objects.bulk_create(
+        # Two and two at the same moment.
+        AuditEntry(
+            by="x", action=f"look {n}", at=now + timedelta(seconds=n // 2), subject="+1"
+        )
+        for n in range(10)
+    )
+    log_in(client, staff.state)
+    rows = table(client.get(CSV))
+    assert [row["action"] for row in rows] == [f"look {n}" for n in range(9, -1, -1)]
+    assert {row["subject"] for row in rows} == {"'+1"}
+
+
+def test_a_cell_that_is_not_defused_would_run(staff, client, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr(pages, "defused", str)
+    AuditEntry.objects.create(by="x", action="look", subject="=1+1")
+    log_in(client, staff.state)
+    assert table(client.get(CSV))[0]["subject"] == "=1+1"

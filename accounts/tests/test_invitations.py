@@ -1,0 +1,262 @@
+"""From a mail to the console; once, and for seven days."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from django.core import mail, signing
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.test import Client
+from django.utils import timezone
+
+from accounts import invitations, letters
+from accounts.models import AuditEntry, Invitation, Letter, Membership, User
+from accounts.tests.logging_in import is_inside, log_in, type_password
+from accounts.tests.test_second_factor import set_up
+
+pytestmark = pytest.mark.django_db
+
+INVITE = "/console/staff/invite/"
+OPEN = "/console/invitation/"
+NEW = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
+Role = Membership.Role
+
+
+@pytest.fixture
+def dana(staff, client) -> Client:
+    return log_in(client, staff.dana)
+
+
+def key_in(message) -> str:
+    link = urlsplit(re.findall(r"https://\S+", message.body)[0])
+    assert (link.netloc, link.path) == ("survey.example.org", OPEN)
+    return link.query.removeprefix("key=").replace("%3A", ":")
+
+
+def invited(staff, email: str = "new@example.org") -> Membership:
+    return invitations.invite(
+        email=email, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+    )
+
+
+def test_somebody_is_invited_and_comes_in(
+    staff, dana, django_capture_on_commit_callbacks
+):
+    form = {
+        "email": "New@Example.org",
+        "first_name": "Noor",
+        "last_name": "Haddad",
+        "role": "coordinator",
+        "district": staff.riverside.pk,
+        "school": staff.washington.pk,
+    }
+    with django_capture_on_commit_callbacks(execute=True):
+        response = dana.post(INVITE, form, headers={"host": "localhost"})
+    assert response["Location"] == "/console/staff/"
+    [message] = mail.outbox
+    assert message.to == ["new@example.org"]
+    assert "dana@example.org invites you" in message.body
+    assert "school coordinator, Washington" in message.body
+    assert not Letter.objects.exists()
+
+    browser, key = Client(), key_in(message)
+    page = browser.get(OPEN, {"key": key}).content.decode()
+    assert "school coordinator, Washington" in page
+    assert browser.post(OPEN, {"key": key, **NEW})["Location"] == "/console/"
+    assert browser.get("/console/")["Location"] == "/console/second-factor/set-up/"
+    set_up(browser)
+    assert browser.get("/console/").status_code == 200
+
+    noor = User.objects.get(email="new@example.org")
+    assert noor.get_full_name() == "Noor Haddad"
+    assert noor.check_password("long-quiet-river")
+    assert not Invitation.objects.exists()
+    # Once.
+    assert Client().get(OPEN, {"key": key}).status_code == 410
+    assert Client().post(OPEN, {"key": key, **NEW}).status_code == 410
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert [*actions] == [
+        "appoint coordinator",
+        "accept invitation",
+        "log in",
+        "set up second factor",
+    ]
+
+
+def test_who_is_staff_already_gets_the_role_and_is_told(
+    staff, dana, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        invitations.invite(
+            email="CHEN@example.org",
+            role=Role.COORDINATOR,
+            school=staff.washington,
+            by=staff.dana,
+        )
+    [message] = mail.outbox
+    assert message.subject == "You have a new role in Groundswell"
+    assert staff.chen.memberships.count() == 2
+    assert User.objects.filter(email__iexact="chen@example.org").count() == 1
+    assert not Invitation.objects.exists()
+
+
+def test_the_same_role_twice_is_a_sentence(staff, dana):
+    form = {
+        "email": "chen@example.org",
+        "role": "coordinator",
+        "district": staff.riverside.pk,
+        "school": staff.lincoln.pk,
+    }
+    page = dana.post(INVITE, form).content.decode()
+    assert "This person has this role there already." in page
+    assert 'value="chen@example.org"' in page
+    assert not Letter.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "place", "said"),
+    [
+        ("coordinator", {}, "Choose the district, then the school"),
+        ("district", {}, "Choose the district that they administer"),
+        ("coordinator", {"district": "lakeside"}, "Select a valid choice"),
+        ("coordinator", {"school": "roosevelt"}, "Select a valid choice"),
+        ("district", {"district": "riverside", "school": "lincoln"}, "leave it out"),
+        ("analyst", {}, "Choose one of your districts"),
+        ("state", {}, "Select a valid choice"),
+        ("director", {"district": "riverside"}, "Select a valid choice"),
+        ("", {"district": "riverside"}, "required"),
+    ],
+)
+def test_nonsense_and_other_places_are_refused(staff, dana, role, place, said):
+    form = {"email": "new@example.org", "role": role}
+    form |= {name: getattr(staff, value).pk for name, value in place.items()}
+    page = dana.post(INVITE, form).content.decode()
+    assert said in page
+    assert not User.objects.filter(email="new@example.org").exists()
+    assert not Letter.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["", "x", "a@b", "a@b.c\nBcc: d@e.f", "\x00@x.org"]
+)
+def test_an_address_that_is_none_is_refused(staff, dana, nonsense):
+    form = {"email": nonsense, "role": "district", "district": staff.riverside.pk}
+    assert dana.post(INVITE, form).context["form"].errors["email"]
+
+
+@pytest.mark.parametrize("district", ["", "x", "9" * 30, "-1", "٣"])
+def test_choosing_a_district_shows_its_schools(staff, dana, district):
+    part = {"headers": {"HX-Request": "true"}}
+    shown = dana.get(INVITE, {"district": staff.riverside.pk}, **part).content.decode()
+    assert "Lincoln" in shown
+    assert "Washington" in shown
+    assert "<html" not in shown
+    other = dana.get(INVITE, {"district": staff.lakeside.pk}, **part).content.decode()
+    assert "Roosevelt" not in other
+    assert dana.get(INVITE, {"district": district}, **part).status_code == 200
+
+
+def test_the_state_may_make_an_analyst_of_the_whole_state(staff, client):
+    log_in(client, staff.state)
+    client.post(INVITE, {"email": "new@example.org", "role": "analyst"})
+    [membership] = Membership.objects.filter(user__email="new@example.org")
+    assert membership.place == "the state"
+
+
+def test_a_link_is_good_for_seven_days(staff, monkeypatch):
+    invited(staff)
+    key = invitations.key_of(Invitation.objects.get())
+    now = signing.time.time()
+    monkeypatch.setattr(signing.time, "time", lambda: now + 7 * 86400 - 60)
+    assert invitations.invited_by_key(key)
+    monkeypatch.setattr(signing.time, "time", lambda: now + 7 * 86400 + 60)
+    assert invitations.invited_by_key(key) is None
+
+
+@pytest.mark.parametrize("key", ["", "x", "a:b:c", "\x00"])
+def test_a_link_that_was_made_up_opens_nothing(staff, client, key):
+    invited(staff)
+    assert client.get(OPEN, {"key": key}).status_code == 410
+    assert client.post(OPEN, {"key": key, **NEW}).status_code == 410
+    assert not User.objects.get(email="new@example.org").has_usable_password()
+
+
+def test_sending_it_again_replaces_the_link(
+    staff, dana, django_capture_on_commit_callbacks
+):
+    membership = invited(staff)
+    old = invitations.key_of(Invitation.objects.get())
+    Invitation.objects.update(sent_at=timezone.now() - timedelta(days=9))
+    assert "run out" in dana.get(f"/console/staff/{membership.pk}/").content.decode()
+    with django_capture_on_commit_callbacks(execute=True):
+        dana.post(f"/console/staff/{membership.pk}/resend/")
+    letters.send_waiting()
+    # The first letter was still waiting: it is not sent any more.
+    [message] = mail.outbox
+    assert Client().get(OPEN, {"key": old}).status_code == 410
+    assert Client().get(OPEN, {"key": key_in(message)}).status_code == 200
+
+
+def test_what_is_withdrawn_opens_nothing(staff, dana):
+    membership = invited(staff)
+    key = invitations.key_of(Invitation.objects.get())
+    response = dana.post(f"/console/staff/{membership.pk}/withdraw/")
+    assert response["Location"] == "/console/staff/"
+    assert Client().get(OPEN, {"key": key}).status_code == 410
+    membership.refresh_from_db()
+    assert membership.ended_at is not None
+    letters.send_waiting()
+    assert mail.outbox == []
+
+
+def test_what_is_accepted_is_not_withdrawn_but_dismissed(staff, dana):
+    [membership] = staff.chen.memberships.all()
+    dana.post(f"/console/staff/{membership.pk}/withdraw/")
+    membership.refresh_from_db()
+    assert membership.ended_at is None
+    with pytest.raises(ValidationError, match="accepted"):
+        invitations.resend(membership=membership, by=staff.dana)
+
+
+def test_nobody_sends_or_withdraws_elsewhere(staff, dana):
+    membership = invitations.invite(
+        email="new@example.org",
+        role=Role.COORDINATOR,
+        school=staff.roosevelt,
+        by=staff.state,
+    )
+    for act in ("resend", "withdraw", "dismiss", "second-factor"):
+        assert dana.post(f"/console/staff/{membership.pk}/{act}/").status_code == 404
+    for act in (invitations.resend, invitations.withdraw):
+        with pytest.raises(PermissionDenied):
+            act(membership=membership, by=staff.dana)
+
+
+def test_who_was_made_inactive_is_not_invited_back(staff, dana):
+    User.objects.filter(pk=staff.sam.pk).update(is_active=False)
+    form = {"email": "sam@example.org", "role": "district"}
+    page = dana.post(INVITE, {**form, "district": staff.riverside.pk})
+    assert "may not log in any more" in page.content.decode()
+
+
+def test_somebody_elses_session_in_this_browser_ends(staff, client):
+    """A link that is opened on a shared computer."""
+    invited(staff)
+    type_password(client, "analyst@example.org")
+    key = invitations.key_of(Invitation.objects.get())
+    client.post(OPEN, {"key": key, **NEW})
+    assert is_inside(client)
+    assert "new@example.org" in client.get("/console/me/").content.decode()
+
+
+def test_an_invitation_that_is_undone_sends_nothing(staff):
+    from django.db import transaction
+
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        invited(staff)
+        raise ZeroDivisionError
+    assert not User.objects.filter(email="new@example.org").exists()
+    assert not Letter.objects.exists()

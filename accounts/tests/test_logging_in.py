@@ -1,0 +1,467 @@
+"""Password and second factor, and how long whoever guesses has to wait."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from threading import Barrier, Thread
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth import hashers
+from django.core import mail
+from django.core.management import call_command
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+
+from accounts import delays, passwords
+from accounts.delays import What
+from accounts.models import AuditEntry, FailedTries, Letter, User
+from accounts.tests.logging_in import (
+    PASSWORD,
+    code_of,
+    give_app,
+    is_inside,
+    log_in,
+    type_code,
+    type_password,
+)
+
+pytestmark = pytest.mark.django_db
+
+RESET = "/console/account/password/reset/"
+CHOOSE = "/console/account/password/reset/new/"
+NOBODY = "nobody@example.org"
+
+
+def words(response) -> str:
+    """What is wrong, as the page says it."""
+    errors = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
+    return " ".join(errors)
+
+
+def later(seconds: float) -> None:
+    """As if so much time had passed."""
+    for row in FailedTries.objects.all():
+        row.last_at -= timedelta(seconds=seconds)
+        row.save()
+
+
+def actions() -> list[str]:
+    return [*AuditEntry.objects.order_by("pk").values_list("action", flat=True)]
+
+
+def test_staff_come_in_by_password_and_code(staff, client):
+    secret = give_app(staff.dana)
+
+    first = type_password(client, "Dana@Example.ORG", next="/console/me/")
+    assert first["Location"] == "/console/account/login/code/"
+    assert not is_inside(client)
+    assert client.get(first["Location"]).status_code == 200
+
+    second = type_code(client, code_of(secret))
+
+    assert second["Location"] == "/console/me/"
+    assert client.get("/console/").status_code == 200
+    assert actions() == ["log in"]
+    [entry] = AuditEntry.objects.all()
+    assert (entry.by, entry.district_id) == ("dana@example.org", staff.riverside.pk)
+
+
+def test_without_an_app_one_is_set_up_first(staff, client):
+    assert type_password(client, "dana@example.org")["Location"] == "/console/"
+    assert client.get("/console/")["Location"] == "/console/second-factor/set-up/"
+
+
+def test_there_is_nothing_to_sign_up_with(client):
+    for path in ("account/signup/", "account/email/", "second-factor/"):
+        assert client.get(f"/console/{path}").status_code == 404, path
+
+
+def test_who_has_no_role_lands_where_they_can_read_why(client):
+    User.objects.create_user("new@example.org", PASSWORD)
+    response = type_password(client, "new@example.org")
+    assert response["Location"] == "/console/me/"
+    assert "no role at present" in client.get("/console/me/").content.decode()
+
+
+def test_a_log_in_leads_nowhere_else(staff, client):
+    response = type_password(client, "chen@example.org", next="https://evil.example/")
+    assert response["Location"] == "/console/"
+
+
+def test_logging_out_ends_it(staff, client):
+    type_password(client, "chen@example.org")
+    assert is_inside(client)
+    client.get("/console/account/logout/")
+    assert is_inside(client)
+    assert client.post("/console/account/logout/")["Location"] == (
+        "/console/account/login/"
+    )
+    assert not is_inside(client)
+
+
+# The same answer in the same time
+
+
+@pytest.mark.parametrize("email", ["dana@example.org", NOBODY, "invited@x.org"])
+def test_an_address_that_nobody_has_is_answered_alike(
+    staff, client, monkeypatch, email, django_assert_num_queries
+):
+    User.objects.create_user("invited@x.org")
+    hashed = []
+    encode = hashers.MD5PasswordHasher.encode
+    monkeypatch.setattr(
+        hashers.MD5PasswordHasher,
+        "encode",
+        lambda *given: hashed.append(1) or encode(*given),
+    )
+    # A SAVEPOINT and its release; three for the delay; one user and allauth's
+    # table of further addresses.
+    with django_assert_num_queries(7):
+        response = type_password(client, email, "wrong")
+
+    assert response.status_code == 200
+    assert words(response) == (
+        "The e-mail address or the password is not right. Wait 1 second before you"
+        " try again."
+    )
+    assert len(hashed) == 1
+
+
+def test_who_may_not_log_in_any_more_is_nobody(staff, client):
+    User.objects.filter(pk=staff.dana.pk).update(is_active=False)
+    assert "is not right" in words(type_password(client, "dana@example.org"))
+
+
+@pytest.mark.parametrize("email", ["dana@example.org", NOBODY])
+def test_asking_for_a_new_password_tells_nothing(
+    staff, client, email, django_assert_num_queries
+):
+    """One row is written, whoever it is; the worker finds out the rest."""
+    with django_assert_num_queries(6):
+        response = client.post(RESET, {"email": email})
+    assert response["Location"] == RESET + "done/"
+    [letter] = Letter.objects.all()
+    assert (letter.kind, letter.to) == ("password reset", email)
+    again = client.post(RESET, {"email": email})
+    assert "asked for just now" in words(again)
+    assert Letter.objects.count() == 1
+
+
+# The delay
+
+
+@pytest.mark.parametrize("email", ["dana@example.org", NOBODY])
+def test_each_failure_makes_the_next_try_wait_longer(staff, client, email):
+    for wait in ("1 second", "2 seconds", "4 seconds", "8 seconds"):
+        assert f"Wait {wait} before" in words(type_password(client, email, "wrong"))
+        assert f"Wait {wait}, then try" in words(type_password(client, email))
+        later(1000)
+    FailedTries.objects.update(failures=40)
+    assert "Wait 15 minutes before" in words(type_password(client, email, "wrong"))
+    assert not is_inside(client)
+
+
+def test_the_right_password_is_not_looked_at_while_it_waits(staff, client):
+    type_password(client, "dana@example.org", "wrong")
+    refused = type_password(client, "dana@example.org")
+    assert "was not looked at" in words(refused)
+    assert not is_inside(client)
+
+    later(1)
+    assert type_password(client, "dana@example.org").status_code == 302
+    assert not FailedTries.objects.exists()
+
+
+def test_without_the_delay_guessing_goes_on(staff, client, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr(delays, "wait_after", lambda failures: timedelta(0))
+    for guess in ("wrong", "wronger", "wrongest"):
+        assert "is not right" in words(type_password(client, "dana@example.org", guess))
+    assert type_password(client, "dana@example.org").status_code == 302
+
+
+def test_nobody_waits_for_somebody_else_at_the_same_address(staff, client):
+    for _ in range(3):
+        type_password(client, "dana@example.org", "wrong")
+    assert type_password(client, "chen@example.org").status_code == 302
+
+
+def test_a_quiet_day_is_forgiven(staff, client):
+    FailedTries.objects.all()
+    type_password(client, "dana@example.org", "wrong")
+    FailedTries.objects.update(failures=12)
+    later(25 * 3600)
+    assert "Wait 1 second" in words(type_password(client, "dana@example.org", "wrong"))
+    later(25 * 3600)
+    delays.forget_old()
+    assert not FailedTries.objects.exists()
+
+
+def test_they_are_bounded_in_number(monkeypatch):
+    monkeypatch.setattr(delays, "MOST_KEPT", 2)
+    now = timezone.now()
+    for number in range(5):
+        FailedTries.objects.create(
+            key=str(number),
+            last_at=now - timedelta(minutes=number),
+            failures=9 if number == 4 else 1,
+        )
+    delays.forget_old()
+    assert {one.key for one in FailedTries.objects.all()} == {"0", "4"}
+
+
+def test_addresses_are_not_kept_in_clear(client):
+    type_password(client, NOBODY, "wrong")
+    [row] = FailedTries.objects.all()
+    assert "nobody" not in row.key
+    assert len(row.key) == 64
+
+
+def test_wrong_codes_wait_as_well_and_a_right_password_frees_nobody(staff, client):
+    secret = give_app(staff.dana)
+    for wait in ("1 second", "2 seconds"):
+        type_password(client, "dana@example.org")
+        assert f"Wait {wait}," in words(type_code(client, "000000"))
+        later(1 if wait == "1 second" else 0)
+    assert "was not looked at" in words(type_code(client, code_of(secret)))
+    assert not is_inside(client)
+    later(2)
+    assert type_code(client, code_of(secret)).status_code == 302
+    assert is_inside(client)
+
+
+def test_failures_in_a_row_are_written_down(staff, client):
+    for email in ("dana@example.org", NOBODY):
+        for _ in range(3):
+            type_password(client, email, "wrong")
+            later(1000)
+    [entry] = AuditEntry.objects.all()
+    assert (entry.action, entry.by) == ("refuse password", "nobody")
+    assert (entry.subject, entry.after) == ("dana@example.org", {"in a row": 3})
+    assert entry.district_id == staff.riverside.pk
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_many_guesses_in_one_moment_one_is_made():
+        start, made = Barrier(8), []
+
+        def guess():
+            start.wait()
+            try:
+                made.append(not delays.take(What.PASSWORD, NOBODY).wait)
+            finally:
+                connections.close_all()
+
+        threads = [Thread(target=guess) for _ in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert sum(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds"), [(0, 0), (1, 1), (5, 16), (10, 512), (11, 900), (99, 900)]
+)
+def test_it_doubles_up_to_a_quarter_of_an_hour(failures, seconds):
+    assert delays.wait_after(failures).total_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "1 second"), (1.1, "2 seconds"), (90, "90 seconds"), (91, "2 minutes")],
+)
+def test_a_wait_is_told_in_words(seconds, said):
+    assert delays.in_words(timedelta(seconds=seconds)) == said
+
+
+# A forgotten password
+
+
+def link_in(message) -> str:
+    [found] = re.findall(r"https?://\S+", message.body.split("Open this link")[1])
+    return found
+
+
+def test_a_link_by_mail_sets_a_new_password_and_lets_in_at_once(
+    staff, client, django_capture_on_commit_callbacks
+):
+    """With a forged Host, which has no say in where the link leads."""
+    elsewhere = log_in(Client(), staff.dana)
+    for _ in range(5):
+        type_password(client, "dana@example.org", "wrong")
+        later(100)
+    type_password(client, "dana@example.org", "wrong")
+
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(
+            RESET,
+            {"email": "Dana@example.org"},
+            headers={"host": "testserver", "x-forwarded-host": "evil.example"},
+        )
+    [message] = mail.outbox
+    assert message.to == ["dana@example.org"]
+    assert not Letter.objects.exists()
+    link = urlsplit(link_in(message))
+    assert link[:3] == ("https", "survey.example.org", CHOOSE)
+    asked = f"{CHOOSE}?{link.query}"
+    assert client.get(asked).status_code == 200
+
+    new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
+    response = client.post(CHOOSE, {"key": link.query.removeprefix("key="), **new})
+
+    assert response["Location"] == "/console/"
+    assert is_inside(client)
+    assert not is_inside(elsewhere)
+    assert actions()[-2:] == ["reset password", "log in"]
+    # It was good once.
+    assert client.get(asked).status_code == 410
+    client.logout()
+    assert type_password(client, "dana@example.org", "long-quiet-river")["Location"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:443"])
+def test_a_forged_host_is_refused_before_anything(staff, client, host):
+    response = client.post(RESET, {"email": "dana@example.org"}, headers={"host": host})
+    assert response.status_code == 400
+    assert not Letter.objects.exists()
+
+
+def test_where_every_host_is_welcome_the_link_stays_at_home(
+    staff, client, settings, django_capture_on_commit_callbacks
+):
+    settings.ALLOWED_HOSTS = ["*"]
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(
+            RESET, {"email": "dana@example.org"}, headers={"host": "evil.example"}
+        )
+    [message] = mail.outbox
+    assert "evil" not in message.body
+    assert link_in(message).startswith("https://survey.example.org/console/")
+
+
+def test_nobody_is_written_to_who_is_not_staff(
+    staff, client, django_capture_on_commit_callbacks
+):
+    User.objects.filter(pk=staff.sam.pk).update(is_active=False)
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(RESET, {"email": NOBODY})
+        client.post(RESET, {"email": "sam@example.org"})
+    assert mail.outbox == []
+    assert not Letter.objects.exists()
+
+
+def test_a_second_factor_is_asked_for_after_a_reset_too(staff, client):
+    give_app(staff.dana)
+    key = passwords.reset_key(staff.dana)
+    new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
+    response = client.post(CHOOSE, {"key": key, **new})
+    assert response["Location"] == "/console/account/login/code/"
+    assert not is_inside(client)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "1", "1-", "x-y", "99999999999999999999-a", "1-\x00", "٣-abc"]
+)
+def test_a_link_that_was_made_up_opens_nothing(staff, client, key):
+    assert client.get(CHOOSE, {"key": key}).status_code == 410
+    new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
+    assert client.post(CHOOSE, {"key": key, **new}).status_code == 410
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("short", "short", "too short"),
+        ("password123", "password123", "too common"),
+        ("dana@example.org", "dana@example.org", "too similar"),
+        ("long-quiet-river", "long-quiet-rider", "not the same"),
+    ],
+)
+def test_a_weak_password_is_refused_with_the_reason(staff, client, first, second, said):
+    key = passwords.reset_key(staff.dana)
+    response = client.post(
+        CHOOSE, {"key": key, "password1": first, "password2": second}
+    )
+    assert said in words(response)
+    staff.dana.refresh_from_db()
+    assert staff.dana.check_password(PASSWORD)
+
+
+# Changing it
+
+
+def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client):
+    other = log_in(Client(), staff.dana)
+    log_in(client, staff.dana)
+    new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
+    path = "/console/account/password/change/"
+
+    wrong = client.post(path, {"oldpassword": "guess", **new})
+    assert "This is not your password" in words(wrong)
+    waits = client.post(path, {"oldpassword": PASSWORD, **new})
+    assert "was not looked at" in words(waits)
+    later(1)
+    right = client.post(path, {"oldpassword": PASSWORD, **new})
+
+    assert right["Location"] == "/console/me/"
+    assert is_inside(client)
+    assert not is_inside(other)
+    assert actions() == ["change password"]
+    [letter] = Letter.objects.all()
+    assert (letter.kind, letter.to) == ("password changed", "dana@example.org")
+
+
+# Engineers
+
+
+@pytest.mark.parametrize("page", ["login", "password_change"])
+def test_the_admins_own_password_forms_are_no_way_around(staff, client, page):
+    engineer = User.objects.create_superuser("e@example.org", PASSWORD)
+    typed = {"username": "dana@example.org", "password": PASSWORD}
+    outside = client.post(f"/engineers/{page}/", typed)
+    assert outside["Location"].startswith("/console/account/login/")
+    assert not is_inside(client)
+    inside = log_in(Client(), engineer)
+    away = {"login": "/engineers/", "password_change": "/console/account/password/"}
+    assert inside.post(f"/engineers/{page}/", typed)["Location"].startswith(away[page])
+    assert str(engineer) in inside.get("/console/me/").content.decode()
+    other = f"/engineers/accounts/user/{staff.dana.pk}/password/"
+    assert log_in(Client(), engineer).get(other).status_code in (302, 404)
+    staff.dana.refresh_from_db()
+    assert staff.dana.check_password(PASSWORD)
+
+
+def test_an_engineer_who_is_made_by_the_command_logs_in(client, monkeypatch):
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", "--noinput", "--email=Eng@Example.org")
+    engineer = User.objects.get(email="eng@example.org")
+    secret = give_app(engineer)
+    type_password(client, "Eng@Example.org", next="/engineers/")
+    assert type_code(client, code_of(secret))["Location"] == "/engineers/"
+    assert client.get("/engineers/").status_code == 200
+
+
+def test_what_an_engineer_changes_of_a_user_is_written_down(staff, client):
+    log_in(client, User.objects.create_superuser("e@example.org", PASSWORD))
+    page = f"/engineers/accounts/user/{staff.dana.pk}/change/"
+    shown = client.get(page).context["adminform"].form.initial
+    form = {
+        "email": "dana@example.org",
+        "first_name": "Dana",
+        "last_name": "",
+        "last_login_0": "",
+        "last_login_1": "",
+        "date_joined_0": shown["date_joined"].date().isoformat(),
+        "date_joined_1": "00:00:00",
+    }
+    assert client.post(page, form).status_code == 302
+    entry = AuditEntry.objects.get(action="change user")
+    assert entry.before["is_active"] == "True"
+    assert entry.after["is_active"] == "False"
+    assert type_password(Client(), "dana@example.org").status_code == 200

@@ -1,0 +1,301 @@
+"""Setting it up, keeping it, losing it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+
+from accounts import second_factor
+from accounts.adapter import _cipher
+from accounts.models import AuditEntry, FailedTries, Letter, Membership, User
+from accounts.tests.conftest import member
+from accounts.tests.logging_in import (
+    PASSWORD,
+    code_of,
+    give_app,
+    is_inside,
+    log_in,
+    type_code,
+    type_password,
+)
+
+pytestmark = pytest.mark.django_db
+
+SET_UP = "/console/second-factor/set-up/"
+NEW_CODES = "/console/second-factor/recovery-codes/"
+AGAIN = "/console/account/again/code/"
+
+
+def shown_secret(page: str) -> str:
+    [secret] = re.findall(r'<code class="key">([A-Z2-7 ]+)</code>', page)
+    return secret.replace(" ", "")
+
+
+def shown_codes(response) -> list[str]:
+    page = response.content.decode()
+    return re.findall(r"<li><code>(\d{4} \d{4})</code></li>", page)
+
+
+def set_up(client: Client) -> tuple[str, list[str]]:
+    """By the page; returns the secret and the recovery codes."""
+    page = client.get(SET_UP)
+    key = page.context["form"].draft.key
+    secret = shown_secret(page.content.decode())
+    done = client.post(SET_UP, {"key": key, "code": code_of(secret)})
+    assert done.status_code == 200
+    return secret, shown_codes(done)
+
+
+def test_who_sets_it_up_is_inside_and_is_asked_for_it_the_next_time(staff, client):
+    type_password(client, "dana@example.org")
+    assert client.get("/console/")["Location"] == SET_UP
+
+    secret, codes = set_up(client)
+
+    assert len(set(codes)) == 10
+    assert client.get("/console/").status_code == 200
+    assert AuditEntry.objects.filter(action="set up second factor").count() == 1
+    assert Letter.objects.get().kind == "second factor changed"
+    other = Client()
+    type_password(other, "dana@example.org")
+    assert not is_inside(other)
+    # Each code is good once: that of the setting up is used.
+    assert type_code(other, code_of(secret)).status_code == 200
+    FailedTries.objects.all().delete()
+    assert type_code(other, code_of(secret, later=1)).status_code == 302
+    assert other.get("/console/").status_code == 200
+
+
+def test_a_wrong_code_keeps_the_key_on_the_page(staff, client):
+    type_password(client, "dana@example.org")
+    first = client.get(SET_UP)
+    key = first.context["form"].draft.key
+    for nonsense in ("", "000000", "abc", "١٢٣٤٥٦", "x" * 40):
+        again = client.post(SET_UP, {"key": key, "code": nonsense})
+        assert again.context["form"].errors["code"]
+        assert shown_secret(again.content.decode()) == shown_secret(
+            first.content.decode()
+        )
+    assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["", "made:up:key", "\x00"])
+def test_a_key_that_was_made_up_is_replaced_by_a_new_one(staff, client, key):
+    type_password(client, "dana@example.org")
+    page = client.post(SET_UP, {"key": key, "code": "123456"})
+    assert "open for too long" in page.content.decode()
+    assert not Authenticator.objects.exists()
+
+
+def test_somebody_elses_key_is_none_of_mine(staff, client):
+    type_password(client, "dana@example.org")
+    theirs = second_factor.new_draft(staff.chen)
+    page = client.post(SET_UP, {"key": theirs.key, "code": code_of(theirs.secret)})
+    assert "open for too long" in page.content.decode()
+
+
+def test_looking_at_the_page_stores_nothing(staff, client, django_assert_num_queries):
+    log_in(client, staff.dana, second_factor=False)
+    before = dict(client.session)
+    client.get(SET_UP)
+    assert dict(client.session) == before
+    assert not Authenticator.objects.exists()
+
+
+def test_a_recovery_code_lets_in_once(staff, client):
+    type_password(client, "dana@example.org")
+    _, codes = set_up(client)
+    for status in (302, 200):
+        other = Client()
+        type_password(other, "dana@example.org")
+        assert type_code(other, codes[3]).status_code == status
+    assert "9 left" in client.get("/console/me/").content.decode()
+
+
+def test_new_recovery_codes_end_the_old_ones(staff, client):
+    type_password(client, "dana@example.org")
+    _, old = set_up(client)
+    assert client.get(NEW_CODES).status_code == 200
+    new = shown_codes(client.post(NEW_CODES))
+    assert len(set(new) - set(old)) == 10
+    type_password(other := Client(), "dana@example.org")
+    assert type_code(other, old[0]).status_code == 200
+    FailedTries.objects.all().delete()
+    assert type_code(other, new[0]).status_code == 302
+
+
+def test_without_an_app_there_are_no_recovery_codes(staff, client):
+    log_in(client, staff.dana)
+    assert client.post(NEW_CODES).status_code == 404
+
+
+# Another device
+
+
+def test_another_device_replaces_the_first(staff, client):
+    type_password(client, "dana@example.org")
+    old, _ = set_up(client)
+    new, _ = set_up(client)
+    assert Authenticator.objects.filter(type="totp").count() == 1
+    type_password(other := Client(), "dana@example.org")
+    assert type_code(other, code_of(old, later=1)).status_code == 200
+    FailedTries.objects.all().delete()
+    assert type_code(other, code_of(new, later=1)).status_code == 302
+
+
+def test_a_stolen_session_with_its_password_cannot_replace_it(staff, client):
+    secret = give_app(staff.dana)
+    log_in(client, staff.dana)
+    session = client.session
+    client.cookies["sessionid"] = client.cookies["staff_sessionid"].value
+    session = client.session
+    for record in session["account_authentication_methods"]:
+        record["at"] -= 3600
+    session.save()
+    del client.cookies["sessionid"]
+
+    asked = client.get(SET_UP)
+    assert asked["Location"].startswith(AGAIN)
+    by_password = client.get("/console/account/again/")
+    assert by_password["Location"].startswith(AGAIN)
+    assert client.post(NEW_CODES)["Location"].startswith(AGAIN)
+
+    shown = client.post(asked["Location"], {"code": code_of(secret)})
+    assert shown["Location"] == SET_UP
+    assert client.get(SET_UP).status_code == 200
+
+
+def test_a_session_that_never_showed_it_is_asked_and_not_let_in(staff, client):
+    """Logged in before the app was set up in another browser."""
+    log_in(client, staff.dana, second_factor=False)
+    secret = give_app(staff.dana)
+    first = client.get("/console/", follow=True)
+    assert first.redirect_chain[-1][0].startswith(AGAIN)
+    client.post(first.redirect_chain[-1][0], {"code": code_of(secret)})
+    assert client.get("/console/").status_code == 200
+
+
+# Lost
+
+
+def test_who_appoints_somebody_may_reset_it(
+    staff, client, django_capture_on_commit_callbacks
+):
+    secret = give_app(staff.chen)
+    hers = log_in(Client(), staff.chen)
+    log_in(client, staff.dana)
+    [membership] = staff.chen.memberships.all()
+
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(f"/console/staff/{membership.pk}/second-factor/")
+
+    assert not Authenticator.objects.exists()
+    assert not is_inside(hers)
+    entry = AuditEntry.objects.get(action="reset second factor")
+    assert (entry.by, entry.subject) == ("dana@example.org", "chen@example.org")
+    [message] = mail.outbox
+    assert message.to == ["chen@example.org"]
+    assert "dana@example.org" in message.body
+    type_password(hers, "chen@example.org")
+    assert type_code(hers, code_of(secret)).status_code == 302
+    assert hers.get("/console/")["Location"] == SET_UP
+
+
+def test_nobody_resets_it_elsewhere(staff, client):
+    give_app(staff.sam)
+    [membership] = staff.sam.memberships.all()
+    log_in(client, staff.dana)
+    path = f"/console/staff/{membership.pk}/second-factor/"
+    assert client.post(path).status_code == 404
+    assert log_in(Client(), staff.chen).post(path).status_code == 404
+    assert Authenticator.objects.exists()
+
+
+def test_who_also_works_elsewhere_is_reset_by_who_is_over_both(staff):
+    give_app(staff.chen)
+    role = Membership.Role.ANALYST
+    Membership.objects.create(user=staff.chen, role=role, school=staff.roosevelt)
+    with pytest.raises(PermissionDenied):
+        second_factor.reset(user=staff.chen, by=staff.dana)
+    second_factor.reset(user=staff.chen, by=staff.state)
+    assert not Authenticator.objects.exists()
+
+
+def test_an_engineer_is_helped_by_an_engineer(staff):
+    engineer = User.objects.create_superuser("e@example.org", PASSWORD)
+    give_app(engineer)
+    with pytest.raises(ValidationError, match="another engineer"):
+        second_factor.reset(user=engineer, by=staff.state)
+    call_command("reset_second_factor", "E@example.org")
+    assert not Authenticator.objects.exists()
+    assert AuditEntry.objects.get().by == "reset_second_factor"
+
+
+def test_the_command_says_whom_it_does_not_know():
+    with pytest.raises(CommandError, match="no user nobody@example.org"):
+        call_command("reset_second_factor", "nobody@example.org")
+
+
+# In the database
+
+
+def raw() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT data FROM mfa_authenticator")
+        return " ".join(str(row[0]) for row in cursor.fetchall())
+
+
+def test_secrets_are_not_in_the_database_in_clear(staff, client):
+    type_password(client, "dana@example.org")
+    secret, _ = set_up(client)
+    assert secret not in raw()
+    assert "gAAAA" in raw()
+
+
+def test_without_encryption_they_would_be(staff, client, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.encrypt", lambda s, t: t)
+    monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.decrypt", lambda s, t: t)
+    type_password(client, "dana@example.org")
+    secret, _ = set_up(client)
+    assert secret in raw()
+
+
+def test_a_new_key_writes_and_the_old_one_is_still_read(staff, client, settings):
+    settings.SECOND_FACTOR_KEYS = ["old"]
+    secret = give_app(staff.dana)
+    settings.SECOND_FACTOR_KEYS = ["new", "old"]
+    assert second_factor.accepts(staff.dana, code_of(secret))
+    give_app(staff.chen)
+    settings.SECOND_FACTOR_KEYS = ["old"]
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        newest = Authenticator.objects.get(user=staff.chen)
+        _cipher(("old",)).decrypt(newest.data["secret"].encode())
+
+
+def test_with_the_key_lost_nobody_comes_in_and_nothing_breaks(staff, client, settings):
+    secret = give_app(staff.dana)
+    settings.SECOND_FACTOR_KEYS = ["another"]
+    type_password(client, "dana@example.org")
+    response = type_code(client, code_of(secret))
+    assert "not right" in response.content.decode()
+    assert log_in(Client(), staff.dana).get("/console/me/").status_code == 200
+
+
+def test_every_role_and_engineers_are_held_to_it(staff):
+    for user in (
+        staff.state,
+        staff.dana,
+        staff.chen,
+        staff.analyst,
+        member("two@example.org", "analyst"),
+    ):
+        inside = log_in(Client(), user, second_factor=False)
+        assert inside.get("/console/")["Location"] == SET_UP
