@@ -9,6 +9,7 @@ from survey import jobs
 
 @shared_task
 def run_job(pk: int) -> None:
+    """In the queue that its kind names."""
     jobs.run(pk)
 
 
