@@ -74,6 +74,7 @@ class Job(models.Model):
 
     @property
     def is_stoppable(self) -> bool:
-        from survey.jobs import UNSTOPPABLE
+        from survey.jobs import KINDS
 
-        return not self.is_over and self.kind not in UNSTOPPABLE
+        kind = KINDS.get(self.kind)
+        return not self.is_over and (kind is None or kind.is_stoppable)

@@ -111,7 +111,7 @@ def make_again(card_set: CardSet, *, by: User) -> None:
     card_set.save(update_fields=["job"])
 
 
-@job("cards.make")
+@job("cards.make", long=True)
 def make_cards(job: Job, progress: Progress) -> None:
     """Give new codes where that was asked for, then draw the cards.
 

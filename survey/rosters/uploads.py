@@ -223,7 +223,7 @@ record_roster = _record
 # What a worker does --------------------------------------------------------
 
 
-@job("roster.check")
+@job("roster.check", long=True)
 def check_roster(job: Job, progress: Progress) -> None:
     """The dry run."""
     upload = _upload(job)
@@ -250,7 +250,7 @@ def _check(upload: RosterUpload, progress: Progress) -> None:
     progress.says(f"Checked {diff.report.rows:,} rows.")
 
 
-@job("roster.apply", stoppable=False)
+@job("roster.apply", long=True, stoppable=False)
 def apply_roster(job: Job, progress: Progress) -> None:
     """What was confirmed. Broken off, it goes on from where it stopped."""
     upload = _upload(job)
