@@ -14,11 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import needs
+from accounts.formulas import defused
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys import STATE, owners_of, permissions_of
 from survey.models import Survey, SurveyUpload
-from survey.rosters.report import defused
 from survey.uploads import job_of, receive
 from survey.xlsform.archive import MAX_FILE, MIB
 

@@ -306,9 +306,9 @@ def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, devic
         page.click("button[type=submit]")
         return page
 
-    context.route("**/take/pages/**", lambda route: route.abort())
     page = log_in_as_maya()
     page.locator("#item-pet .option[data-value=dog]").click()
+    context.set_offline(True)
     page.wait_for_timeout(600)
     page.click("#next")
     expect(page.locator("#status")).to_have_attribute("data-state", "waiting")
@@ -318,7 +318,7 @@ def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, devic
     draft = draft_of(rows=MENDED, version="1.1", corrects=published)
     correction = publish_correction(survey=draft, corrects=published, by="test")
     use_correction(administration=administration, published=correction, by=staff.state)
-    context.unroute("**/take/pages/**")
+    context.set_offline(False)
     page = log_in_as_maya()
     # The one page was answered: what is left is to finish.
     page.wait_for_url("**/take/complete/**")
