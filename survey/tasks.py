@@ -12,6 +12,7 @@ from survey.rosters import uploads as rosters
 
 @shared_task
 def run_job(pk: int) -> None:
+    """In the queue that its kind names."""
     jobs.run(pk)
 
 
