@@ -1,0 +1,53 @@
+"""What the database holds, and whether a request has changed it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from django.apps import apps
+from django.db import connection, transaction
+
+# What may be written while somebody only looks, and why.
+WRITTEN_BY_LOOKING: Mapping[str, str] = {
+    "django_session": "a session begins, remembers a form, or moves its end",
+    "usersessions_usersession": "when and from where a session was last seen",
+    "account_emailaddress": "allauth's copy of one's own address, where it has none",
+    "accounts_auditentry": "a look at identities is written down; nothing else is",
+}
+
+
+def digests() -> dict[str, str]:
+    """Table -> the number of its rows, and a digest of all of them."""
+    return {name: _digest(name) for name in _tables()}
+
+
+def _tables() -> list[str]:
+    models = apps.get_models(include_auto_created=True)
+    names = {model._meta.db_table for model in models if model._meta.managed}
+    return sorted(names - set(WRITTEN_BY_LOOKING))
+
+
+def _digest(table: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+        rows = sorted(repr(_plain(row)) for row in cursor.fetchall())
+    return f"{len(rows)} {hashlib.sha256(repr(rows).encode()).hexdigest()}"
+
+
+def _plain(row: tuple) -> list:
+    # PostgreSQL's bytes come as a memoryview, whose repr is an address.
+    return [bytes(one) if isinstance(one, memoryview) else one for one in row]
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    return [name for name in before if before[name] != after[name]]
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Whatever happens inside has not happened."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)

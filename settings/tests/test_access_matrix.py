@@ -1,0 +1,115 @@
+"""Every route × method × role: nobody reaches another district's anything.
+
+The routes are the resolver's, so a new one is tried as soon as it is there.
+One with a parameter needs a line in `settings/tests/matrix/things.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from settings.tests.matrix import state
+from settings.tests.matrix.judging import World, examine, examine_all
+from settings.tests.matrix.routes import routes
+
+# What is asked are permissions, the same on every database.
+pytestmark = [pytest.mark.once, pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def silence():
+    """What is refused is not news."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_every_route_shows_and_does_what_its_rule_allows(world):
+    wrong = examine_all(world)
+
+    assert not wrong, "\n".join(wrong)
+    # Everything was undone, so that each was asked in the same world.
+    assert state.changed(world.before, state.digests()) == []
+
+
+def test_the_packages_routes_are_among_them():
+    names = {route.name for route in routes()}
+    assert {"console_home", "survey_login", "account_login", "mfa_index"} <= names
+    assert {"usersessions_list", "admin:index", "admin:survey_wave_change"} <= names
+
+
+# The twin: each defect is found, and named
+
+
+@pytest.fixture
+def leaky(settings, world) -> World:
+    settings.ROOT_URLCONF = "settings.tests.matrix.leaky_urls"
+    return world
+
+
+def found_in(world: World, name: str) -> str:
+    [route] = [one for one in routes() if one.name == name]
+    return "\n".join(examine(route, world))
+
+
+DEFECTS = {
+    "leaks": "GET of markoftheirs by the coordinator of markofmine leaks markoftheirs",
+    "leaks_packed": "by the analyst of markofmine leaks markoftheirs",
+    "leaks_by_its_header": "leaks markoftheirs of markoftheirs (200)",
+    "tells_that_it_is_there": "by the analyst of markofmine is 403, not 404",
+    "lists_everything": "GET by the administrator of markofmine leaks markoftheirs",
+    "believes_its_query": "GET ?… with numbers of markoftheirs by the coordinator",
+    "believes_its_form": "POST with numbers of markoftheirs by the coordinator",
+    "writes_when_looked_at": "who only looks, changes ['accounts_school']",
+    "deletes_when_looked_at": "who only looks, changes ['survey_job']",
+    "writes_before_it_asks": "POST of markoftheirs by the analyst of markofmine,"
+    " who may not, changes ['accounts_school']",
+    "crashes": "is a server error 500: AttributeError",
+    "has_no_rule": "declares no rule: put one of accounts.access on its view",
+    "is_for_more_than_it_should": "by the coordinator of markofmine is 200, not 404",
+    "gadget": 'Add a line Thing("gadget gadget_id", lambda place, route:',
+    "is_shadowed": "another route answers /console/lists/",
+}
+
+
+def test_each_planted_defect_is_found_and_a_sound_route_has_none(leaky):
+    missed = {name for name in DEFECTS if DEFECTS[name] not in found_in(leaky, name)}
+
+    assert missed == set()
+    assert found_in(leaky, "sound") == ""
+
+
+def test_there_was_something_to_leak(leaky):
+    """The sound route does show it, to those whose it is."""
+    [route] = [one for one in routes() if one.name == "sound"]
+    seen = set()
+    for asker in leaky.askers:
+        for address in leaky.addresses(route):
+            if asker.ask("GET", address.path).holds([address.whose.mark]):
+                seen.add((str(asker), address.whose.mark))
+    assert seen == {
+        ("a state administrator", "markofmine"),
+        ("a state administrator", "markoftheirs"),
+        *(
+            (f"the {role} of {mark}", mark)
+            for role in ("administrator", "coordinator", "analyst")
+            for mark in ("markofmine", "markoftheirs")
+        ),
+    }
+
+
+def test_without_the_middleware_every_refusal_would_be_missed(leaky, settings):
+    settings.MIDDLEWARE = [
+        name for name in settings.MIDDLEWARE if "AccessMiddleware" not in name
+    ]
+    # A browser keeps the middleware that it began with.
+    for asker in leaky.askers:
+        asker.client.handler._middleware_chain = None
+    assert "not the login" in found_in(leaky, "lists_everything")
