@@ -40,6 +40,8 @@ OWN_FILES = (
     "secrets.json",
     "staff.txt",
     "mail",
+    "files",
+    "work.log",
     "collected",
     "collected.stamp",
 )
@@ -59,16 +61,19 @@ def main() -> int:
         # Between the look at the port and here, somebody may have taken it.
         with _listen(options.port) as listener:
             server = _start_server(data, listener, lock)
+        worker = Worker(data, os.dup(lock))
     try:
         with step("Starting the server"):
             _wait_for_login_page(options.port, server)
         print(_welcome(options.port, people), flush=True)
-        server.wait()
+        while server.poll() is None:
+            worker.keep_running()
+            time.sleep(0.5)
         raise Refusal("The server ended by itself")
     except Stopped:
         return 0
     finally:
-        _stop(server)
+        _stop(server, worker.process)
 
 
 def _arguments() -> argparse.Namespace:
@@ -147,6 +152,8 @@ def _environment(data: Path) -> dict[str, str]:
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "settings.embedded",
         "GROUNDSWELL_DATA": str(data),
+        # Its people are made up: nobody needs an authenticator to look around.
+        "GROUNDSWELL_SECOND_FACTOR": "off",
     }
 
 
@@ -170,6 +177,41 @@ def _start_server(data: Path, listener: socket.socket, lock: int) -> subprocess.
         start_new_session=True,
         preexec_fn=end_with_parent(signal.SIGTERM),
     )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
+
+
+class Worker:
+    """`manage.py work`, begun again when it dies, and what it says in work.log."""
+
+    # One that can't start at all is not tried all the time.
+    PAUSE = 2.0
+
+    def __init__(self, data: Path, lock: int) -> None:
+        self.data = data
+        self.lock = lock
+        self.process = self._start()
+
+    def keep_running(self) -> None:
+        if self.process.poll() is not None and time.monotonic() > self.again:
+            self.process = self._start()
+
+    def _start(self) -> subprocess.Popen:
+        self.again = time.monotonic() + self.PAUSE
+        with open(self.data / "work.log", "a", opener=_private) as log:
+            return subprocess.Popen(
+                [str(PYTHON), str(ROOT / "manage.py"), "work"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                env=_environment(self.data),
+                pass_fds=(self.lock,),
+                start_new_session=True,
+                preexec_fn=end_with_parent(signal.SIGTERM),
+            )
 
 
 def _wait_for_login_page(port: int, server: subprocess.Popen) -> None:
@@ -196,14 +238,16 @@ def _status_of_login_page(port: int) -> int | None:
         connection.close()
 
 
-def _stop(server: subprocess.Popen) -> None:
-    if server.poll() is None:
-        server.terminate()
-    try:
-        server.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+def _stop(*processes: subprocess.Popen) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _welcome(port: int, demo: dict[str, Any]) -> str:
@@ -213,12 +257,18 @@ def _welcome(port: int, demo: dict[str, Any]) -> str:
         for card in demo["cards"]
     ]
     password = demo["staff_password"] or "(the password given when it was made)"
+    logins = [f"  {one['email']:<32} {one['role']}" for one in demo["staff"]]
     lines = [
         "",
         f"Groundswell is running: {address}",
         "",
+        "Take a survey with one of these codes:",
         *cards,
-        f"  {'staff':<8} {demo['staff_email']}  {password}  {address}engineers/",
+        "",
+        f"Look around as staff at {address}console/, all with the password {password}",
+        *logins,
+        f"  {demo['staff_email']:<32} engineer, at {address}engineers/",
+        "  No second factor is asked for: this is a demonstration, of made-up people.",
         "",
         "Ctrl-C stops it; the data stay for the next time (--fresh begins again).",
     ]

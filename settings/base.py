@@ -115,6 +115,10 @@ SECOND_FACTOR_KEYS = env.list("GROUNDSWELL_SECOND_FACTOR_KEYS", default=[])
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "console_home"
 SECOND_FACTOR_URL = "second_factor_set_up"
+# Off in a demonstration only, so that nobody needs an authenticator to look
+# around: a check refuses it wherever it is not `settings.embedded`.
+SECOND_FACTOR_REQUIRED = True
+EMBEDDED = False
 # Their cookies are not a respondent's.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -179,10 +183,9 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "compressor.finders.CompressorFinder",
 ]
-# Names carry a hash of the content, and gzip and brotli copies lie beside.
 # Rosters and exports; on a fleet, a folder that web servers and workers share.
 FILES_FOLDER = env.str("GROUNDSWELL_FILES", default=str(BASE_DIR / ".files"))
-# Where nginx serves that folder to itself; empty: Django sends the files.
+# Under which nginx serves that folder to itself; empty: Django sends the files.
 FILES_ADDRESS = env.str("GROUNDSWELL_FILES_ADDRESS", default="")
 PRIVATE_FILES: dict[str, Any] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -195,6 +198,7 @@ PRIVATE_FILES: dict[str, Any] = {
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "private": PRIVATE_FILES,
+    # Names carry a hash of the content, and gzip and brotli copies lie beside.
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
@@ -216,6 +220,8 @@ CACHE_COUNT_TIMEOUT = -1
 
 # A message wakes a worker; without a broker, `manage.py work` looks itself.
 JOBS_BY_MESSAGE = True
+# Where a kind of job says nothing else; see survey.jobs.
+CELERY_TASK_DEFAULT_QUEUE = "quick"
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},

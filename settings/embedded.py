@@ -21,6 +21,10 @@ _secrets = load_secrets(DATA_DIR / "secrets.json")
 SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default=_secrets.secret_key)
 ACCESS_CODE_KEYS = _secrets.access_code_keys
 
+EMBEDDED = True
+# `provisioning/demo` turns it off, and says so.
+SECOND_FACTOR_REQUIRED = env.bool("GROUNDSWELL_SECOND_FACTOR", default=True)
+
 FILES_FOLDER = str(DATA_DIR / "files")
 STORAGES = {
     **base.STORAGES,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.core.exceptions import ImproperlyConfigured
 
 from settings import servers
 from settings.base import *  # noqa: F403
-from settings.base import ACCESS_CODE_KEYS, ALLOWED_HOSTS, SECRET_KEY, env
+from settings.base import ACCESS_CODE_KEYS, ALLOWED_HOSTS, FILES_FOLDER, SECRET_KEY, env
 from settings.monitoring.logs import LOGGING as LOGGING
 
 for _name, _value in (
@@ -39,6 +41,19 @@ if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
         "TEST": {"MIRROR": "default"},
     }
 
+# The workers': exports and roll-ups read the replica by name, in a pool and a
+# role of their own (see survey.replica.reports); the primary, where the pool
+# that is named here leads there. Cursors of the server live in a transaction
+# only, for behind pgbouncer the next one may be somebody else's.
+if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
+    DATABASES["reports"] = servers.postgresql(
+        host=_reports,
+        port=env.int("GROUNDSWELL_REPORTS_PORT", default=6432),
+        name=env.str("GROUNDSWELL_REPORTS_NAME", default="reports"),
+        user=env.str("GROUNDSWELL_REPORTS_USER", default="reports"),
+        password=env.str("GROUNDSWELL_REPORTS_PASSWORD", default=""),
+    ) | {"DISABLE_SERVER_SIDE_CURSORS": False, "TEST": {"MIRROR": "default"}}
+
 # django-balancer's: reads that may be stale are spread over the pool by weight.
 DATABASE_ROUTERS = ["survey.routers.ForcedReadRouter"]
 MASTER_DATABASE = "default"
@@ -55,6 +70,11 @@ CACHES = servers.caches(
 )
 SESSION_ENGINE = servers.SESSION_ENGINE
 SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
+
+# On the disk of the private files, so that to keep an upload is to rename it.
+_incoming = Path(FILES_FOLDER) / "incoming"
+if _incoming.is_dir():
+    FILE_UPLOAD_TEMP_DIR = str(_incoming)
 
 # nginx ends TLS, and removes this header where a browser sent it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -73,6 +93,9 @@ SILENCED_SYSTEM_CHECKS = ["security.W021"]
 CELERY_BROKER_URL = env.str(
     "GROUNDSWELL_BROKER", default="amqp://guest:guest@127.0.0.1:5672//"
 )
+# Whoever starts a job waits for a broker that says nothing; the job's row is
+# there already, and its message is sent later.
+CELERY_BROKER_CONNECTION_TIMEOUT = 2
 # A task whose worker dies is done again: all of them may be.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -13,7 +13,7 @@ from provisioning.installation.home import PATIENCE, Supervisor
 # First whoever takes requests, then whoever asks the servers, then those.
 STOPPING = (
     {"nginx"},
-    {"taking", "console", "worker", "beat"},
+    {"taking", "console", "worker", "long_worker", "beat"},
     {"primary", "replica", "pgbouncer", "memcached", "redis", "rabbitmq", "logs"},
     {"epmd"},
 )

@@ -298,6 +298,8 @@ def inventory_of(sheet: Sheet) -> dict[str, Any]:
             "taking_replica": max(4, pool // 2),
             "console": 6,
             "console_replica": 6,
+            "worker": 4,
+            "worker_replica": 2,
             "reports": 3,
             "reports_replica": 3,
             "groundswell": 4,

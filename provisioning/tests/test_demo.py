@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import http.cookiejar
 import re
 import signal
 import socket
+import stat
 import subprocess
 import time
+import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from provisioning.tests.conftest import environment, run
@@ -32,6 +36,7 @@ class Demo:
             assert line, self.output + process.stderr.read()
             self.output += line
         self.codes = CODE.findall(self.output)
+        [self.password] = re.findall("with the password (.+)", self.output)
 
     def stop(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
@@ -75,6 +80,12 @@ def test_the_demo_runs_stops_and_goes_on_with_its_data(checkout, port):
         assert len(set(first.codes)) == 3
         assert first.output.count("student") >= 2
         assert "teacher" in first.output
+        assert "state administrator, the state" in first.output
+        assert "school coordinator, Lincoln Middle School" in first.output
+        assert "No second factor is asked for" in first.output
+        for role in ("state", "district", "coordinator", "analyst"):
+            email = f"{role}@groundswell.example"
+            assert "Welcome" in console_of(port, email, first.password)
 
         with socket.create_server(("127.0.0.1", 0)) as other:
             beside = run(checkout, "demo", "--port", str(other.getsockname()[1]))
@@ -91,10 +102,82 @@ def test_the_demo_runs_stops_and_goes_on_with_its_data(checkout, port):
         assert second.codes == first.codes
         assert second.stop(signal.SIGTERM) == (0, "")
 
+    own = checkout / ".demo" / "files" / "exports" / "old.csv"
+    own.parent.mkdir(parents=True)
+    own.touch()
     (checkout / ".demo" / "notes.txt").write_text("not the demo's to delete")
     with started(checkout, port, "--fresh") as third:
         assert set(third.codes).isdisjoint(first.codes)
     assert (checkout / ".demo" / "notes.txt").exists()
+    assert not own.exists()
+
+
+def console_of(port: int, email: str, password: str) -> str:
+    """What somebody sees who has logged in, with nothing but the password."""
+    cookies = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookies))
+    login = f"http://127.0.0.1:{port}/console/account/login/"
+    form = browser.open(login).read().decode()
+    [token] = set(re.findall('name="csrfmiddlewaretoken" value="([^"]+)"', form))
+    typed = {"login": email, "password": password, "csrfmiddlewaretoken": token}
+    request = urllib.request.Request(  # noqa: S310
+        login, urllib.parse.urlencode(typed).encode(), {"Referer": login}
+    )
+    return browser.open(request).read().decode()
+
+
+def manage(checkout: Path, program: str) -> str:
+    """In the demonstration's settings, beside it."""
+    done = subprocess.run(
+        [checkout / ".venv" / "bin" / "python", "manage.py", "shell", "-c", program],
+        cwd=checkout,
+        env=environment(DJANGO_SETTINGS_MODULE="settings.embedded"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
+
+
+def workers_of(checkout: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if words[-1:] == ["work"] and str(checkout / "manage.py") in words:
+            found.append(process)
+    return found
+
+
+def until(happens: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(checkout, port):
+    ask = "from survey.models import Job; "
+    state = ask + "print(Job.objects.latest('pk').state)"
+    # A kind that nobody knows: the time table ends it, an hour late.
+    start = ask + (
+        "from django.utils import timezone as t; from datetime import timedelta as d;"
+        "Job.objects.create(kind='test.gone', created_at=t.now() - d(hours=2))"
+    )
+    with started(checkout, port) as demo:
+        until(lambda: len(workers_of(checkout)) == 1)
+        [worker] = workers_of(checkout)
+        manage(checkout, start)
+        until(lambda: manage(checkout, state) == "failed", seconds=40)
+
+        worker.kill()
+        until(
+            lambda: [one.pid for one in workers_of(checkout)] not in ([], [worker.pid])
+        )
+        # What it says is not in the way of what the command says.
+        assert demo.stop(signal.SIGINT) == (0, "")
+        assert workers_of(checkout) == []
+    assert (checkout / ".demo" / "work.log").exists()
+    assert stat.S_IMODE((checkout / ".demo" / "work.log").stat().st_mode) == 0o600
 
 
 def test_a_killed_demo_takes_its_server_along(checkout, port):
@@ -107,6 +190,7 @@ def test_a_killed_demo_takes_its_server_along(checkout, port):
                 break
             time.sleep(0.1)
         assert not is_answered(port)
+        until(lambda: not workers_of(checkout))
 
 
 def test_a_taken_port_is_named_before_the_long_work(bare_checkout):

@@ -9,22 +9,19 @@ transaction: a load that was interrupted left nothing behind.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from accounts.models import User
 from survey.administrations import open_administration
 from survey.demo.answers import Person, dice
 from survey.demo.history import began_at
+from survey.demo.staff import ENGINEER, Login, staff_logins
 from survey.demo.takes import take
 from survey.models import (
     Administration,
@@ -43,7 +40,7 @@ from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 FOLDER = Path(__file__).parent
 # Role -> file name of its survey and its roster; administrations are named alike.
 FILES = {Role.STUDENT: "students", Role.TEACHER: "teachers"}
-STAFF_EMAIL = "engineer@groundswell.example"
+STAFF_EMAIL = ENGINEER
 # By ID of their district: Maya, a student who reads Spanish, and Mr Ortiz.
 # They never answer here, so that their codes are still to be used.
 TO_TRY = ("R40313", "72019", "T-1000")
@@ -83,12 +80,14 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """`staff_password` is None where it was never written down."""
+    """`staff_password` is everybody's; None where it was never written down."""
 
     already_there: bool
     cards: list[Card]
     staff_email: str
     staff_password: str | None
+    # Beside the engineer: one of each role.
+    staff: list[Login]
 
 
 def load_demo() -> Demo:
@@ -97,11 +96,13 @@ def load_demo() -> Demo:
     if not already_there:
         with transaction.atomic():
             _load(timezone.now())
+    staff, password = staff_logins()
     return Demo(
         already_there=already_there,
         cards=_cards(),
         staff_email=STAFF_EMAIL,
-        staff_password=_staff_password(),
+        staff_password=password,
+        staff=staff,
     )
 
 
@@ -219,32 +220,3 @@ def _card(identity: Identity) -> Card:
         language=respondent.language,
         code=shown(code_of(respondent)),
     )
-
-
-def _staff_password() -> str | None:
-    """The password of the staff login, which is made where it is missing.
-
-    The embedded installation keeps it beside its database, readable by its
-    owner only. Elsewhere it is known once, from the run that made it.
-    """
-    data = getattr(settings, "DATA_DIR", None)
-    kept = Path(data) / "staff.txt" if data else None
-    user = User.objects.filter(email=STAFF_EMAIL).first()
-    if user and (kept is None or kept.exists()):
-        return kept.read_text().strip() if kept else None
-    password = secrets.token_urlsafe(12)
-    if kept:
-        _write_privately(kept, password)
-    if user:
-        user.set_password(password)
-        user.save(update_fields=["password"])
-    else:
-        User.objects.create_superuser(STAFF_EMAIL, password)
-    return password
-
-
-def _write_privately(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{text}\n")

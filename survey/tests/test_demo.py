@@ -18,7 +18,7 @@ from django.test import Client, TestCase
 from django.utils import timezone
 from openpyxl import load_workbook
 
-from accounts.models import District, School, User
+from accounts.models import AuditEntry, District, School, User
 from accounts.tests.logging_in import log_in
 from survey.demo.answers import COMMENTS
 from survey.demo.load import (
@@ -133,7 +133,7 @@ def test_a_second_run_adds_nothing_and_prints_the_same(data):
     assert (Respondent.objects.count(), Response.objects.count()) == before
     assert "already there" in second
     assert first.splitlines()[1:] == second.splitlines()[1:]
-    assert User.objects.count() == 1
+    assert User.objects.count() == 5
 
 
 def test_the_password_is_kept_for_the_owner_of_the_installation_only(nobody, data):
@@ -154,12 +154,42 @@ def test_a_lost_password_is_replaced_by_one_that_works(nobody, data):
     assert Client().login(email=STAFF_EMAIL, password=again.staff_password)
 
 
+def test_one_of_each_role_has_a_login_in_its_place(data):
+    demo = load_demo()
+
+    assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
+        "state": "state administrator, the state",
+        "district": "district administrator, Riverside",
+        "coordinator": "school coordinator, Lincoln Middle School",
+        "analyst": "analyst, Riverside",
+    }
+    for one in demo.staff:
+        assert Client().login(email=one.email, password=demo.staff_password)
+        assert f"{one.email}  {demo.staff_password}  {one.role}" in run()
+    appointed = AuditEntry.objects.filter(by="load_demo", action__startswith="appoint")
+    assert appointed.count() == 4
+
+
+def test_staff_of_an_older_demonstration_are_made_beside_its_engineer(data):
+    old = load_demo()
+    for one in old.staff:
+        user = User.objects.get(email=one.email)
+        user.memberships.all().delete()
+        user.delete()
+
+    again = load_demo()
+
+    assert again.staff == old.staff
+    assert again.staff_password == old.staff_password
+    assert Client().login(email=old.staff[0].email, password=old.staff_password)
+
+
 def test_without_a_data_folder_the_password_is_told_once(nobody, settings):
     assert not hasattr(settings, "DATA_DIR")
 
     assert load_demo().staff_password
     assert load_demo().staff_password is None
-    assert "shown once" in run()
+    assert "shown when it was made" in run()
 
 
 def test_an_interrupted_load_leaves_nothing_behind(data, monkeypatch):

@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
 def _lines(demo: Demo) -> list[str]:
     first = "already there" if demo.already_there else "loaded"
-    password = demo.staff_password or "(shown once, when it was made)"
+    password = demo.staff_password or "(its password was shown when it was made)"
     return [
         f"The demo is {first}.",
         *(
@@ -33,4 +33,5 @@ def _lines(demo: Demo) -> list[str]:
             for card in demo.cards
         ),
         f"{'staff':<8} {demo.staff_email}  {password}",
+        *(f"{'staff':<8} {one.email}  {password}  {one.role}" for one in demo.staff),
     ]
