@@ -7,6 +7,7 @@ from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
+from kombu import Exchange, Queue
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -220,7 +221,11 @@ CACHE_COUNT_TIMEOUT = -1
 
 # A message wakes a worker; without a broker, `manage.py work` looks itself.
 JOBS_BY_MESSAGE = True
-# Where a kind of job says nothing else; see survey.jobs.
+# By urgency, each with workers of its own; see survey.jobs. What names no queue
+# is quick. Named here, both are watched by /readyz.
+CELERY_TASK_QUEUES = [
+    Queue(name, Exchange(name), routing_key=name) for name in ("quick", "long")
+]
 CELERY_TASK_DEFAULT_QUEUE = "quick"
 # Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {

@@ -86,6 +86,17 @@ def test_an_engineer_needs_a_second_factor(client):
     assert both.status_code == 200
 
 
+def test_a_demonstration_lets_staff_in_by_password_alone(staff, client, settings):
+    log_in(client, staff.chen, second_factor=False)
+    settings.SECOND_FACTOR_REQUIRED = False
+    # The twin: anywhere else the switch does nothing.
+    assert client.get("/console/").status_code == 302
+
+    settings.EMBEDDED = True
+    assert client.get("/console/").status_code == 200
+    assert client.get("/engineers/").status_code == 404
+
+
 def test_a_packages_routes_are_all_under_one_rule():
     class Site:
         def page(self, request):

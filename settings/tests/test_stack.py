@@ -9,6 +9,10 @@ import sys
 
 import pytest
 from django.conf import settings
+from django.core.checks.registry import registry
+
+from accounts.checks import check_second_factor
+from survey.replica.reports import reports_database
 
 pytestmark = pytest.mark.once
 
@@ -87,6 +91,73 @@ def test_mails_go_where_the_environment_says():
     url = "smtp+tls://somebody:secret@mail.example.org:587"
     found = value_of(expression, GROUNDSWELL_EMAIL_URL=url)
     assert found == ["mail.example.org", 587, True]
+
+
+def test_both_queues_have_a_way_of_their_own():
+    program = (
+        "import json; from settings import celery_app as app;"
+        "queues = app.amqp.queues.values();"
+        "print(json.dumps([[q.name, q.exchange.name, q.routing_key] for q in queues]"
+        " + [app.conf.task_default_queue, list(app.conf.beat_schedule)]))"
+    )
+    *queues, default, schedule = json.loads(python("-c", program, **SECRETS).stdout)
+    assert queues == [["quick", "quick", "quick"], ["long", "long", "long"]]
+    assert default == "quick"
+    assert "wake forgotten jobs" in schedule
+
+
+def test_workers_read_reports_from_a_pool_of_their_own():
+    given = {
+        "GROUNDSWELL_REPORTS_HOST": "/run/pool",
+        "GROUNDSWELL_REPORTS_NAME": "reports_replica",
+    }
+    alias = (
+        "[__import__('survey.replica.reports').replica.reports.REPORTS,"
+        " list(stack.DATABASES)]"
+    )
+    assert value_of(alias, **given) == ["reports", ["default", "reports"]]
+    names = "[stack.DATABASES['reports'][name] for name in ('NAME', 'USER', 'HOST')]"
+    assert value_of(names, **given) == ["reports_replica", "reports", "/run/pool"]
+    # The twin: a page has no such pool, and asks the primary.
+    assert value_of("list(stack.DATABASES)") == ["default"]
+
+
+def test_without_a_pool_for_reports_they_read_the_one_database_there_is(
+    monkeypatch,
+):
+    assert reports_database() == "default"
+    monkeypatch.setitem(settings.DATABASES, "reports", {})
+    assert reports_database() == "reports"
+
+
+def test_an_upload_is_written_where_it_stays(tmp_path):
+    folder = "getattr(stack, 'FILE_UPLOAD_TEMP_DIR', None)"
+    assert value_of(folder, GROUNDSWELL_FILES=str(tmp_path)) is None
+    (tmp_path / "incoming").mkdir()
+    found = value_of(folder, GROUNDSWELL_FILES=str(tmp_path))
+    assert found == str(tmp_path / "incoming")
+
+
+def test_the_second_factor_can_be_turned_off_in_a_demonstration_only(tmp_path):
+    off = {"GROUNDSWELL_SECOND_FACTOR": "off", "GROUNDSWELL_DATA": str(tmp_path)}
+    asked = (
+        "from importlib import import_module; import sys;"
+        "print(import_module(f'settings.{sys.argv[1]}').SECOND_FACTOR_REQUIRED)"
+    )
+    for name, is_required in (("embedded", "False"), ("stack", "True")):
+        assert python("-c", asked, name, **SECRETS, **off).stdout.strip() == is_required
+    del off["GROUNDSWELL_SECOND_FACTOR"]
+    assert python("-c", asked, "embedded", **off).stdout.strip() == "True"
+
+
+def test_a_check_refuses_to_go_without_it_elsewhere(monkeypatch):
+    assert check_second_factor() == []
+    monkeypatch.setattr(settings, "SECOND_FACTOR_REQUIRED", False)
+    assert [one.id for one in check_second_factor()] == ["accounts.E001"]
+    monkeypatch.setattr(settings, "EMBEDDED", True)
+    assert check_second_factor() == []
+    # It is asked, before the migrations of a release too.
+    assert check_second_factor in registry.registered_checks
 
 
 def test_tasks_are_acknowledged_late_and_leave_no_result():
