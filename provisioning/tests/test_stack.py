@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -273,7 +274,15 @@ def test_a_page_is_saved_and_every_program_runs(stack):
     maya = Person(stack)
     assert maya.save() == 200
     shown = stack.command("status")
-    for program in ("primary", "replica", "rabbitmq", "taking_1", "beat", "nginx"):
+    for program in (
+        "primary",
+        "replica",
+        "rabbitmq",
+        "taking_1",
+        "beat",
+        "long_worker",
+        "nginx",
+    ):
         assert re.search(rf"^{program} +running", shown, re.MULTILINE), program
     assert "all running" in shown
 
@@ -406,6 +415,122 @@ def test_a_save_that_is_too_large_is_refused_in_json(stack):
     assert (status, json.loads(body)) == (413, {"error": "too_large"})
 
 
+def test_a_file_that_is_too_large_is_refused_in_words(stack):
+    def sent(megabytes: int, accept: str = "text/html") -> tuple[int, bytes]:
+        status, _, body = stack.ask(
+            "POST",
+            "/console/account/login/",
+            "x" * (megabytes * 1_000_000),
+            Content_Type="multipart/form-data; boundary=x",
+            Accept=accept,
+        )
+        return status, body
+
+    # Two million people are 250 MB: they get as far as the application.
+    assert sent(250)[0] == 403
+    status, body = sent(320)
+    assert status == 413
+    assert b"A file may have up to 300 MB" in body
+    assert sent(320, "application/json") == (413, b'{"error":"too_large"}')
+    assert stack.ask("POST", "/engineers/login/", "x" * 2_000_000)[0] == 413
+
+
+@pytest.fixture
+def telling(stack: Stack) -> Iterator[dict[str, str]]:
+    """An application behind nginx that answers with these headers."""
+    headers: dict[str, str] = {}
+
+    class Teller(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, text in headers.items():
+                self.send_header(name, text)
+            self.end_headers()
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Teller)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = stack.home / "etc" / "nginx" / "nginx.conf"
+    written = path.read_text()
+    tell = f"proxy_pass http://127.0.0.1:{server.server_port};"
+    place = "        location /console/ {"
+    assert place in written
+    use(stack, written.replace(place, f"location = /tell/ {{ {tell} }}\n{place}"))
+    yield headers
+    use(stack, written)
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, telling):
+    files = stack.home / "files"
+    owner = files.stat()
+    assert owner.st_mode & 0o777 == 0o700
+    folder = files / "exports"
+    folder.mkdir(mode=0o700)
+    path = folder / "unguessable.csv"
+    path.write_text("student,answer\n1,3\n")
+    # As the workers write it.
+    path.chmod(0o600)
+    for one in (folder, path):
+        os.chown(one, owner.st_uid, owner.st_gid)
+    telling |= {
+        "X-Accel-Redirect": "/private-files/exports/unguessable.csv",
+        "Content-Type": "text/csv; charset=utf-8",
+        "Content-Disposition": 'attachment; filename="answers.csv"',
+        "Cache-Control": "private, no-store",
+    }
+
+    status, headers, body = stack.ask("GET", "/tell/")
+    assert (status, body) == (200, path.read_bytes())
+    for name in ("Content-Type", "Content-Disposition", "Cache-Control"):
+        assert headers[name] == telling[name]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in headers["Content-Security-Policy"]
+    part = stack.ask("GET", "/tell/", Range="bytes=0-6")
+    assert (part[0], part[2]) == (206, b"student")
+
+    # By its own address it is not there, whoever asks.
+    for address in ("exports/unguessable.csv", "", "../secrets/secret_key"):
+        assert stack.ask("GET", f"/private-files/{address}")[0] == 404
+    telling["X-Accel-Redirect"] = "/private-files/../secrets/secret_key"
+    assert stack.ask("GET", "/tell/")[0] in (404, 500, 503)
+    # Deleted, it is gone at once.
+    telling["X-Accel-Redirect"] = "/private-files/exports/unguessable.csv"
+    path.unlink()
+    assert stack.ask("GET", "/tell/")[0] == 404
+
+
+def test_a_long_job_keeps_no_quick_one_waiting(stack):
+    """The time table, which is quick, goes on while the long worker stands still."""
+    home = Home(stack.home)
+    old = "INSERT INTO survey_job (kind, state, done, message, created_at, attempts)"
+    long_worker = psutil.Process(stack.pids()["long_worker:long_worker"])
+    at_work = [long_worker, *long_worker.children(recursive=True)]
+    for process in at_work:
+        process.suspend()
+    try:
+        job = home.ask(
+            f"{old} VALUES ('test.gone', 'waiting', 0, '', now() - interval '2 hours',"
+            " 0) RETURNING id"
+        )
+        state = f"SELECT state FROM survey_job WHERE id = {job}"
+        until(lambda: home.ask(state) == "failed", seconds=40)
+    finally:
+        for process in at_work:
+            process.resume()
+        home.close()
+    metrics = stack.watch("/metrics")[1]
+    for queue in (b"quick", b"long"):
+        assert re.search(
+            rb'^groundswell_queue_consumers{queue="%b"} 1' % queue,
+            metrics,
+            re.MULTILINE,
+        )
+
+
 def test_metrics_are_for_the_inside(stack):
     assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
     assert stack.watch("/readyz")[0] == 200
@@ -465,7 +590,12 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
         "UPDATE accounts_auditentry SET action = ''",
         "DELETE FROM accounts_auditentry",
     ):
-        assert tried("console", statement) == "InsufficientPrivilege", statement
+        for role in ("console", "worker"):
+            assert tried(role, statement) == "InsufficientPrivilege", statement
+    assert tried("worker", "DELETE FROM survey_response WHERE item_id = -1") == "done"
+    for secret in ("mfa_authenticator", "account_emailaddress", "accounts_user"):
+        statement = f"SELECT * FROM {secret}"
+        assert tried("reports", statement) == "InsufficientPrivilege", statement
     assert tried("reports", "SELECT * FROM survey_response LIMIT 1") == "done"
     assert tried("reports", "SELECT * FROM survey_identity") == "InsufficientPrivilege"
     delete = "DELETE FROM survey_response WHERE respondent_id = -1"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -48,6 +50,7 @@ def fleet() -> Iterator[Path]:
         "--forks=9",
         files_only=True,
         home=f"{folder}/{{{{ inventory_hostname }}}}",
+        files_folder=f"{folder}/shared",
         secrets=str(folder / "secrets"),
         server_user="",
         ansible_connection="local",
@@ -168,6 +171,91 @@ def test_the_rules_can_be_loaded(fleet):
             [*check, "--check", "--file", rules], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_private_files_are_in_one_folder_that_all_of_them_share(fleet):
+    shared = str(fleet / "shared")
+    for host in ("web1", "web2", "worker1"):
+        for name in ("console", "worker"):
+            written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
+            assert f"GROUNDSWELL_FILES='{shared}'" in written
+            assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
+    nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
+    assert f"alias {shared}/;" in nginx
+    for folder in (fleet / "shared", fleet / "shared/incoming"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    # On a real one it is mounted, and its files are one user's everywhere.
+    inventory = (ANSIBLE / "inventories/fleet.example/group_vars/fleet.yml").read_text()
+    assert "files_shared: true" in inventory
+    assert re.search("^server_uid: [0-9]+$", inventory, re.MULTILINE)
+
+
+def test_where_nginx_is_another_user_the_application_sends_its_files_itself(tmp_path):
+    home = tmp_path / "home"
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    done = subprocess.run(
+        playbook(
+            ANSIBLE / "site.yml",
+            f"--inventory={ANSIBLE / 'inventories' / 'here'}",
+            "--tags=files",
+            variables={
+                "home": str(home),
+                "files_only": True,
+                "server_user": "",
+                "app_user": user,
+            },
+        ),
+        env=ansible_environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FILES_ADDRESS=''" in (home / "etc/app/console.env").read_text()
+    assert "/private-files/" not in (home / "etc/nginx/nginx.conf").read_text()
+
+
+def test_workers_read_reports_by_a_role_that_only_reads(fleet):
+    worker = (fleet / "worker1/etc/app/worker.env").read_text()
+    password = (fleet / "secrets" / "postgresql_reports").read_text().strip()
+    assert "GROUNDSWELL_REPORTS_NAME=reports_replica" in worker
+    assert f"GROUNDSWELL_REPORTS_PASSWORD='{password}'" in worker
+    assert "GROUNDSWELL_DATABASE_USER=worker" in worker
+    # Whoever waits for a page has no statements of minutes.
+    assert "REPORTS" not in (fleet / "web1/etc/app/console.env").read_text()
+    pools = (fleet / "worker1/etc/pgbouncer/pgbouncer.ini").read_text()
+    assert "reports_replica = host=10.0.0.12" in pools
+    assert "worker = host=10.0.0.11" in pools
+
+
+def test_each_queue_has_workers_of_its_own(fleet):
+    written = configparser.RawConfigParser()
+    written.read(fleet / "worker1/etc/worker/supervisor.ini")
+    for name, queue in (("worker", "quick"), ("long_worker", "long")):
+        command = written[f"program:{name}"]["command"]
+        assert f"--queues {queue} --hostname {queue}@%%h" in command
+
+
+def test_a_message_is_taken_back_later_than_the_longest_job_ends(fleet):
+    queue = (fleet / "queue1/etc/rabbitmq/rabbitmq.conf").read_text()
+    [patience] = re.findall("^consumer_timeout = ([0-9]+)$", queue, re.MULTILINE)
+    roles = (fleet / "db1/etc/primary/roles.sql").read_text()
+    longest = max(
+        int(minutes)
+        for minutes in re.findall(
+            "ALTER ROLE (?:worker|reports) SET [a-z_]+ = '([0-9]+)min'", roles
+        )
+    )
+    assert longest == 30
+    assert int(patience) / 60_000 >= 2 * longest
+
+
+def test_the_page_for_too_large_a_file_names_the_bound(fleet):
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    [megabytes] = re.findall("client_max_body_size ([0-9]+)m;", nginx)
+    page = (fleet / "web1/etc/nginx/errors/413.html").read_text()
+    assert f"up to {megabytes} MB" in page
+    assert f"hasta {megabytes} MB" in page
 
 
 def test_one_host_migrates_and_one_keeps_time(fleet):
