@@ -1,16 +1,21 @@
-"""The small set of components that the console's pages are made of."""
+"""The small set of components that the console's pages are made of.
+
+Django loads the tags of every app wherever it renders anything, so also for
+respondents: the console itself is imported by whoever uses them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.console.listing import Listing
-from accounts.console.navigation import Entry, entries_for
+if TYPE_CHECKING:
+    from accounts.console.listing import Listing
+    from accounts.console.navigation import Entry
 
 register = template.Library()
 
@@ -18,6 +23,8 @@ register = template.Library()
 @register.simple_tag(takes_context=True)
 def navigation(context: dict[str, Any]) -> list[tuple[Entry, str]]:
     """Entries, and what `aria-current` says of each."""
+    from accounts.console.navigation import entries_for
+
     request: HttpRequest = context["request"]
     entries = entries_for(request.permissions)  # type: ignore[attr-defined]
     return [(entry, _current(entry.address, request.path)) for entry in entries]

@@ -526,6 +526,74 @@ def test_a_worker_can_load_it_before_anything_else():
     assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
 
 
+# Staff's side of the project, and what only it needs.
+NOT_FOR_RESPONDENTS = (
+    "allauth",
+    "accounts.access",
+    "accounts.console",
+    "accounts.second_factor",
+    "reports",
+    "survey.console",
+    "survey.jobs",
+    "survey.rosters.apply",
+    "survey.rosters.workbooks",
+    "survey.xlsform",
+    "openpyxl",
+    "pyxform",
+    "django.contrib.admin.sites",
+)
+# As a worker comes up, renders, and answers somebody without a session.
+SERVE = """
+import json, sys
+from io import BytesIO
+from importlib import import_module
+
+application = import_module(sys.argv[1]).application
+replies = []
+environ = {
+    "REQUEST_METHOD": "GET",
+    "PATH_INFO": "/take/",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "80",
+    "HTTP_HOST": "localhost",
+    "wsgi.url_scheme": "http",
+    "wsgi.input": BytesIO(),
+}
+import_module("django.template").engines["django"].from_string("")
+application(environ, lambda status, headers, *error: replies.append(status))
+print(json.dumps([replies, sorted(sys.modules)]))
+"""
+
+
+def loaded_by(entry: str, settings: str) -> tuple[str, set[str]]:
+    """What it answered, and which of those it has loaded by then."""
+    done = python(
+        *("-c", SERVE, entry),
+        **SECRETS,
+        DJANGO_SETTINGS_MODULE=settings,
+        GROUNDSWELL_TLS="off",
+    )
+    assert done.returncode == 0, done.stderr
+    [[status], modules] = json.loads(done.stdout.splitlines()[-1])
+    return status, {
+        unwanted
+        for unwanted in NOT_FOR_RESPONDENTS
+        for module in modules
+        if f"{module}.".startswith(f"{unwanted}.")
+    }
+
+
+def test_the_respondents_pool_loads_nothing_of_staffs():
+    status, loaded = loaded_by("survey.taking.wsgi", "settings.taking")
+    assert (status, loaded) == ("302 Found", set())
+
+
+def test_the_other_pool_loads_all_of_that():
+    """The twin."""
+    _, loaded = loaded_by("settings.wsgi", "settings.stack")
+    assert {"allauth", "reports", "accounts.console", "survey.console"} <= loaded
+
+
 class HungUp(BytesIO):
     def read(self, *size):
         raise ConnectionResetError

@@ -1,0 +1,94 @@
+"""Private files: under names that nobody guesses, sent to whom may have them."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import TemporaryUploadedFile
+
+from survey.files import download, new_name, path_of, private_files
+
+
+@pytest.fixture
+def files(settings, tmp_path):
+    private = settings.STORAGES["private"]
+    options = {**private["OPTIONS"], "location": str(tmp_path / "files")}
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "private": {**private, "OPTIONS": options},
+    }
+    return tmp_path / "files"
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_file_is_written_by_a_worker_and_sent_by_a_page(files, settings):
+    name = new_name("exports", ".csv")
+    path_of(name).write_text("student,answer\n1,3\n")
+
+    response = download(name, as_name="Año 2027.csv", content_type="text/csv")
+
+    assert b"".join(response.streaming_content) == b"student,answer\n1,3\n"
+    assert "filename*=utf-8''A%C3%B1o%202027.csv" in response["Content-Disposition"]
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response["Cache-Control"] == "private, no-store"
+    response.file_to_stream.close()
+
+
+def test_where_nginx_is_it_is_told_which_file_to_send(files, settings):
+    settings.FILES_ADDRESS = "/private-files/"
+    name = new_name("exports", ".xlsx")
+
+    response = download(name, as_name='a"b\r\nc.xlsx', content_type="application/x")
+
+    assert response["X-Accel-Redirect"] == f"/private-files/{name}"
+    assert response["Content-Type"] == "application/x"
+    assert response["Cache-Control"] == "private, no-store"
+    assert "\n" not in response["Content-Disposition"]
+    assert response.content == b""
+
+
+def test_names_are_not_guessed():
+    names = {new_name("rosters", ".csv") for _ in range(100)}
+    assert len(names) == 100
+    for name in names:
+        folder, _, rest = name.partition("/")
+        assert (folder, rest[-4:]) == ("rosters", ".csv")
+        assert len(rest) >= 32 + 4
+        # nginx and the header take it as it is.
+        assert rest.replace("-", "").replace("_", "").removesuffix(".csv").isalnum()
+
+
+def test_files_and_folders_are_their_owners_only(files):
+    kept = private_files().save("rosters/a.csv", ContentFile(b"names"))
+    assert mode(files / kept) == 0o600
+    assert mode(files / "rosters") == 0o700
+    assert mode(path_of("exports/b.csv").parent) == 0o700
+
+
+def test_a_large_upload_is_kept_by_renaming_it(files, settings):
+    (files / "incoming").mkdir(parents=True)
+    settings.FILE_UPLOAD_TEMP_DIR = str(files / "incoming")
+    upload = TemporaryUploadedFile("roster.csv", "text/csv", 5, None)
+    upload.write(b"names")
+    upload.seek(0)
+    number = (files / upload.temporary_file_path()).stat().st_ino
+
+    kept = files / private_files().save(new_name("rosters", ".csv"), upload)
+
+    assert (kept.stat().st_ino, kept.read_bytes()) == (number, b"names")
+    assert mode(kept) == 0o600
+    assert list((files / "incoming").iterdir()) == []
+    upload.close()
+
+
+@pytest.mark.parametrize("name", ["../secrets.json", "/etc/passwd", "a/../../b"])
+def test_a_name_that_leads_elsewhere_is_refused(files, name):
+    from django.core.exceptions import SuspiciousFileOperation
+
+    with pytest.raises(SuspiciousFileOperation):
+        path_of(name)
