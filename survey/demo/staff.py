@@ -58,25 +58,23 @@ def _make_missing(password: str) -> None:
     if not User.objects.filter(email=ENGINEER).exists():
         User.objects.create_superuser(ENGINEER, password)
     for email, role in ROLES.items():
-        places = _place_of(role)
+        district, school = _place_of(role)
         # Before the rosters are there, nobody works in a place.
-        if places and not User.objects.filter(email=email).exists():
+        is_there = role == Role.STATE or district or school
+        if is_there and not User.objects.filter(email=email).exists():
             user = User.objects.create_user(email, password)
-            appoint(user=user, role=role, by="load_demo", **places)
+            appoint(
+                user=user, role=role, district=district, school=school, by="load_demo"
+            )
 
 
-def _place_of(role: str) -> dict[str, District | School | None] | None:
-    """For `appoint`; None where the place is not there."""
-    district = school = None
-    if role in (Role.DISTRICT, Role.ANALYST):
-        district = District.objects.filter(name=DISTRICT).first()
-        if district is None:
-            return None
+def _place_of(role: str) -> tuple[District | None, School | None]:
     if role == Role.COORDINATOR:
-        school = School.objects.filter(name=SCHOOL, district__name=DISTRICT).first()
-        if school is None:
-            return None
-    return {"district": district, "school": school}
+        schools = School.objects.filter(district__name=DISTRICT)
+        return None, schools.filter(name=SCHOOL).first()
+    if role == Role.STATE:
+        return None, None
+    return District.objects.filter(name=DISTRICT).first(), None
 
 
 def _known() -> list[Login]:
