@@ -67,6 +67,11 @@ DEFECTS = {
     "lists_everything": "GET by the administrator of markofmine leaks markoftheirs",
     "believes_its_query": "GET ?… with numbers of markoftheirs by the coordinator",
     "believes_its_form": "POST with numbers of markoftheirs by the coordinator",
+    "writes_by_form": "POST with numbers of markoftheirs by the coordinator of"
+    " markofmine changes ['accounts_school'] there",
+    "adds_by_form": "POST with numbers of markoftheirs by the analyst of markofmine"
+    " changes ['accounts_membership'] there",
+    "signs_out": "a look ends the session of the coordinator of markoftheirs",
     "writes_when_looked_at": "who only looks, changes ['accounts_school']",
     "deletes_when_looked_at": "who only looks, changes ['survey_job']",
     "writes_before_it_asks": "POST of markoftheirs by the analyst of markofmine,"

@@ -12,6 +12,7 @@ from itertools import product
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.http import HttpResponseBase
 from django.shortcuts import resolve_url
@@ -21,6 +22,7 @@ from django.urls import Resolver404, get_urlconf, resolve
 from accounts.access import Who
 from accounts.models import User
 from accounts.permissions import CAPABILITIES
+from accounts.staff_door import PREFIX
 from accounts.tests.logging_in import log_in
 from settings.tests.matrix import state
 from settings.tests.matrix.routes import Route, routes
@@ -32,6 +34,7 @@ from settings.tests.matrix.things import (
     numbers_of,
     opened,
     publish,
+    rows_of,
     thing_for,
 )
 from survey.models import Administration
@@ -53,7 +56,12 @@ class Asker:
         self.client = Client(raise_request_exception=False)
         if self.user:
             log_in(self.client, self.user, second_factor=self.second_factor)
-        self.cookies = self.client.cookies.output()
+        kept = self.client.cookies.get(PREFIX + settings.SESSION_COOKIE_NAME)
+        self.session = kept.value if kept else None
+
+    def is_logged_in(self) -> bool:
+        sessions = Session.objects.filter(session_key=self.session)
+        return self.user is None or sessions.exists()
 
     def ask(self, method: str, address: str, body: str = "") -> Reply:
         before = self.client.cookies.copy()
@@ -124,6 +132,10 @@ class World:
         self.theirs = furnish("Lakeside", "markoftheirs", published, self.shared)
         self.askers = list(self._askers())
         self.before = state.digests()
+        self.of_places = {
+            place.mark: state.digests_of(rows_of(place))
+            for place in (self.mine, self.theirs)
+        }
 
     def _askers(self) -> Iterator[Asker]:
         head = member("head@state.example", "state")
@@ -211,7 +223,7 @@ def examine(route: Route, world: World) -> list[str]:
         for address in addresses
     ]
     looking = [one for one in asked if _changes_nothing(route, *one)]
-    rest = [one for one in asked if one not in looking]
+    rest = [one for one in asked if not _changes_nothing(route, *one)]
     return [
         *_all_at_once(route, world, looking),
         *(wrong for one in rest for wrong in _alone(route, world, *one)),
@@ -261,6 +273,11 @@ def _all_at_once(
             if method == "GET":
                 wrong += _filtered(route, world, asker, address)
         rows = state.changed(world.before, state.digests())
+        wrong += [
+            f"{route}: a look ends the session of {one}"
+            for one in world.askers
+            if not one.is_logged_in()
+        ]
     if rows:
         wrong += [it for one in asked for it in _change(route, world, *one)]
         wrong += [] if wrong else [f"{route}: something there changes {rows}"]
@@ -292,6 +309,9 @@ def _alone(
                 reply = asker.ask(method, address.path, body)
                 about = f"{route}: POST with numbers of {place.mark} by {asker}"
                 wrong += _never(about, route, world, asker, reply, numbers_of(place))
+                after = state.digests_of(rows_of(place))
+                if rows := state.changed(world.of_places[place.mark], after):
+                    wrong.append(f"{about} changes {rows} there")
     return wrong
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 
+from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import include, path
 from django.views.decorators.http import require_POST
 
 from accounts.access import anyone, needs, signed_in, staff
-from accounts.models import School
+from accounts.models import District, Membership, School
 from accounts.permissions import Capability as C
 from survey.models import Job
 
@@ -66,6 +67,26 @@ def believes_its_query(request):
 def believes_its_form(request):
     school = School.objects.filter(pk=request.POST.get("school") or 0).first()
     return HttpResponse(f"{school.name} is not yours." if school else "Choose one.")
+
+
+@needs(C.SEE_RATES)
+def writes_what_its_form_says(request):
+    School.objects.filter(pk=request.POST.get("school") or 0).update(name="renamed")
+    return HttpResponse("Renamed.")
+
+
+@needs(C.SEE_RATES)
+def adds_what_its_form_says(request):
+    if request.POST.get("user"):
+        district = District.objects.get(pk=request.POST["district"])
+        Membership.objects.create(user=request.user, role="analyst", district=district)
+    return HttpResponse("Appointed.")
+
+
+@staff
+def signs_out_when_looked_at(request):
+    logout(request)
+    return HttpResponse("Good-bye.")
 
 
 @needs(C.SEE_RATES)
@@ -128,6 +149,9 @@ urlpatterns = [
     path("console/lists/", lists_everything, name="lists_everything"),
     path("console/query/", believes_its_query, name="believes_its_query"),
     path("console/form/", believes_its_form, name="believes_its_form"),
+    path("console/rename/", writes_what_its_form_says, name="writes_by_form"),
+    path("console/appoint/", adds_what_its_form_says, name="adds_by_form"),
+    path("console/bye/", signs_out_when_looked_at, name="signs_out"),
     school("writes_when_looked_at", writes_when_looked_at),
     path("console/deletes/", deletes_when_looked_at, name="deletes_when_looked_at"),
     school("writes_before_it_asks", writes_before_it_asks),

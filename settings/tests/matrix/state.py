@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from django.apps import apps
 from django.db import connection, transaction
+from django.db.models import Model, Q
 
 # What may be written while somebody only looks, and why.
 WRITTEN_BY_LOOKING: Mapping[str, str] = {
@@ -21,6 +22,25 @@ WRITTEN_BY_LOOKING: Mapping[str, str] = {
 def digests() -> dict[str, str]:
     """Table -> the number of its rows, and a digest of all of them."""
     return {name: _digest(name) for name in _tables()}
+
+
+def digests_of(rows: Mapping[type[Model], int]) -> dict[str, str]:
+    """As `digests`, of these rows and of all that point at one of them."""
+    return {
+        model._meta.db_table: _digest_of(model, rows)
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.db_table not in WRITTEN_BY_LOOKING
+    }
+
+
+def _digest_of(model: type[Model], rows: Mapping[type[Model], int]) -> str:
+    among = Q(pk=rows[model]) if model in rows else Q(pk__in=[])
+    for field in model._meta.concrete_fields:
+        if field.remote_field and field.related_model in rows:
+            among |= Q(**{field.attname: rows[field.related_model]})
+    names = [field.attname for field in model._meta.concrete_fields]
+    found = model.objects.filter(among).values_list(*names)
+    return repr(sorted(repr(_plain(row)) for row in found))
 
 
 def _tables() -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.models import Authenticator
 from django.apps import apps
+from django.db.models import Model
 from django.utils import timezone
 
 from accounts import audit
@@ -274,6 +275,19 @@ def publish() -> PublishedSurvey:
         draft=reading.draft, source_name="climate.xlsx", source=source
     )
     return publish_survey(survey=survey)
+
+
+def rows_of(place: Place) -> dict[type[Model], int]:
+    """What of a place other rows point at."""
+    owned = (
+        place.district,
+        place.school,
+        place.administration,
+        place.respondent,
+        place.coordinator,
+        place.job,
+    )
+    return {type(one): one.pk for one in owned}
 
 
 def numbers_of(place: Place) -> dict[str, Any]:
