@@ -127,7 +127,7 @@ class World:
 
     def __init__(self) -> None:
         published = publish()
-        self.shared = opened("statewide-students", published, None)
+        self.shared = opened("statewide-students", published)
         self.mine = furnish("Riverside", "markofmine", published, self.shared)
         self.theirs = furnish("Lakeside", "markoftheirs", published, self.shared)
         self.askers = list(self._askers())

@@ -55,9 +55,9 @@ class Place:
     respondent: Respondent
     job: Job
     authenticator: Authenticator
-    # Of what is nobody's own, and hides nothing.
-    published: PublishedSurvey
     wave: Wave
+    # Nobody's own, and hides nothing.
+    published: PublishedSurvey
     # What else gives it away: access codes.
     secrets: list[str] = field(default_factory=list)
 
@@ -109,7 +109,7 @@ THINGS = (
         "membership_* pk",
         lambda place, route: place.coordinator.memberships.get().pk,
     ),
-    Thing("wave_* pk", lambda place, route: place.wave.pk, owned=False),
+    Thing("wave_* pk", lambda place, route: place.wave.pk),
     # Surveys are the state's: whoever manages surveys sees all of them.
     Thing("survey_* pk", lambda place, route: place.published.survey_id, owned=False),
     # allauth's.
@@ -154,18 +154,15 @@ def furnish(
     name: str, mark: str, published: PublishedSurvey, shared: Administration
 ) -> Place:
     """One of each, with the mark in its texts; people in the shared one too."""
-    wave, _ = Wave.objects.get_or_create(name="Spring 2027")
     district = District.objects.create(code=f"{mark}-d", name=f"{name} {mark}")
     school = School.objects.create(
         district=district, code=f"{mark}-s", name=f"School of {mark}"
     )
+    wave = Wave.objects.create(name=f"Spring 2027 {mark}", district=district)
     administrator = member(f"admin@{mark}.example", Role.DISTRICT, district=district)
     coordinator = member(f"chief@{mark}.example", Role.COORDINATOR, school=school)
     analyst = member(f"reads@{mark}.example", Role.ANALYST, district=district)
-    administration = opened(f"{mark}-students", published, wave)
-    administration.district = district
-    administration.save(update_fields=["district"])
-    administration.districts.add(district)
+    administration = opened(f"{mark}-students", published, wave=wave, district=district)
     shared.districts.add(district)
     people = [person(one, school, published, mark) for one in (administration, shared)]
     job = Job.objects.create(
@@ -206,7 +203,7 @@ def member(email: str, role: str, **place: object) -> User:
     return user
 
 
-def opened(name: str, published: PublishedSurvey, wave: Wave | None) -> Administration:
+def opened(name: str, published: PublishedSurvey, **more: Any) -> Administration:
     now = timezone.now()
     return open_administration(
         name=name,
@@ -214,7 +211,7 @@ def opened(name: str, published: PublishedSurvey, wave: Wave | None) -> Administ
         role="student",
         opens_at=now - timedelta(days=2),
         closes_at=now + timedelta(days=30),
-        wave=wave,
+        **more,
     )
 
 
@@ -284,6 +281,7 @@ def rows_of(place: Place) -> dict[type[Model], int]:
         place.school,
         place.administration,
         place.respondent,
+        place.wave,
         place.coordinator,
         place.job,
     )
@@ -297,6 +295,7 @@ def numbers_of(place: Place) -> dict[str, Any]:
         "school": place.school.pk,
         "administration": place.administration.pk,
         "respondent": place.respondent.pk,
+        "wave": place.wave.pk,
         "user": place.coordinator.pk,
         "membership": place.coordinator.memberships.get().pk,
         "job": place.job.pk,
