@@ -68,7 +68,7 @@ class Made:
     responses: int
 
 
-@job("export.make")
+@job("export.make", long=True)
 def make_export(job: Job, progress: Progress) -> None:
     export = _asked(job)
     if export.made_at is not None:
