@@ -14,20 +14,25 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.db.models import Model
 from django.utils import timezone
 
 from accounts import audit
 from accounts.models import District, Membership, School, User
+from reports.models import Export
 from survey.administrations import open_administration
 from survey.models import (
     Administration,
+    CardSet,
     Identity,
     Job,
     PublishedSurvey,
     Respondent,
     Response,
+    RosterUpload,
+    SurveyUpload,
     Wave,
 )
 from survey.publishing import publish_survey
@@ -55,6 +60,10 @@ class Place:
     respondent: Respondent
     job: Job
     authenticator: Authenticator
+    roster: RosterUpload
+    card_set: CardSet
+    export: Export
+    survey_upload: SurveyUpload
     wave: Wave
     # Nobody's own, and hides nothing.
     published: PublishedSurvey
@@ -101,6 +110,26 @@ THINGS = (
     Thing(
         "* administration_id", lambda place, route: place.administration.pk, True, True
     ),
+    *(
+        Thing(about, lambda place, route: place.administration.pk, True, True)
+        for about in (
+            "people_* pk",
+            "cards_* pk",
+            "roster_upload pk",
+            "roster_template_* pk",
+        )
+    ),
+    Thing("people_* respondent", lambda place, route: place.respondent.pk),
+    Thing("cards_* respondent", lambda place, route: place.respondent.pk),
+    Thing("cards_* card_set", lambda place, route: place.card_set.pk),
+    Thing("export_* pk", lambda place, route: place.export.pk),
+    Thing("roster_* pk", lambda place, route: place.roster.pk),
+    Thing("rates_district* pk", lambda place, route: place.district.pk),
+    Thing("rates_school* pk", lambda place, route: place.school.pk),
+    Thing("survey_upload* pk", lambda place, route: place.survey_upload.pk),
+    Thing("survey_preview_* seed", lambda place, route: 1, owned=False),
+    Thing("survey_preview_* language", lambda place, route: "en", owned=False),
+    Thing("survey_preview_* n", lambda place, route: 1, owned=False),
     Thing("* school_id", lambda place, route: place.school.pk),
     Thing("* district_id", lambda place, route: place.district.pk),
     Thing("* respondent_id", lambda place, route: place.respondent.pk),
@@ -113,6 +142,10 @@ THINGS = (
     # Surveys are the state's: whoever manages surveys sees all of them.
     Thing("survey_* pk", lambda place, route: place.published.survey_id, owned=False),
     # allauth's.
+    Thing(
+        "session_end pk",
+        lambda place, route: UserSession.objects.get(user_agent=place.mark).pk,
+    ),
     Thing("mfa_* pk", lambda place, route: place.authenticator.pk),
     Thing("account_* key", lambda place, route: "nobodys-key", owned=False),
     Thing("account_* uidb36", lambda place, route: "1", owned=False),
@@ -171,6 +204,9 @@ def furnish(
     authenticator = Authenticator.objects.create(
         user=administrator, type=Authenticator.Type.TOTP, data={"secret": mark}
     )
+    UserSession.objects.create(
+        user=administrator, ip="192.0.2.1", user_agent=mark, session_key=f"{mark}-key"
+    )
     audit.record(
         "import roster",
         by=administrator,
@@ -191,6 +227,32 @@ def furnish(
         respondent=people[0],
         job=job,
         authenticator=authenticator,
+        roster=RosterUpload.objects.create(
+            administration=administration,
+            by=coordinator,
+            school=school,
+            name=f"{mark}.csv",
+            size=100,
+            state=RosterUpload.State.CHECKED,
+            message=mark,
+        ),
+        card_set=CardSet.objects.create(
+            by=coordinator,
+            administration=administration,
+            school=school,
+            classroom=f"7 {mark}",
+            file=f"cards/{mark}.pdf",
+        ),
+        export=Export.objects.create(
+            by=administrator,
+            district=district,
+            format=Export.Format.WIDE,
+            reason=mark,
+            places={"state": False, "districts": [district.pk], "schools": []},
+        ),
+        survey_upload=SurveyUpload.objects.create(
+            by=administrator, district=district, name=f"{mark}.xlsx"
+        ),
         published=published,
         wave=wave,
         secrets=[*codes, *map(shown, codes)],
