@@ -406,9 +406,9 @@ def test_the_time_table_has_it_once_a_minute(settings):
 
 
 def test_the_embedded_worker_does_it_too(staff, students):
-    from survey.management.commands.work import TimeTable, work_off
+    from survey.management.commands.work import TimeTable
 
     invite(students, staff.lincoln, 3, finished=2)
     with override_settings(JOBS_BY_MESSAGE=False):
-        work_off(TimeTable())
+        TimeTable().work_off()
     assert figures(students)["Lincoln"] == (3, 2, 2)
