@@ -23,6 +23,7 @@ from django.utils import timezone
 from accounts.models import School
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.thresholds import needed
+from survey.administrations import schools_offered
 from survey.models import Administration, Job, Role
 from survey.replica.health import REPLICA
 
@@ -34,7 +35,7 @@ AFTER_CLOSING = timedelta(minutes=15)
 # those of the console end a job, after which they are counted at once.
 BEFORE_OPENING_EVERY = timedelta(hours=1)
 CLOSED_EVERY = timedelta(days=1)
-ROSTER_JOBS = "roster."
+ROSTER_JOB = "roster.apply"
 
 # Any number that no other advisory lock of ours has.
 LOCK = 7_105_002
@@ -190,9 +191,9 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> Rolled:
 def due(now: datetime | None = None) -> list[Administration]:
     """Those that are open, and others that may have changed since their last."""
     now = now or timezone.now()
-    rosters = Job.objects.filter(
-        kind__startswith=ROSTER_JOBS, state=Job.State.DONE
-    ).aggregate(last=Max("ended_at"))["last"]
+    rosters = Job.objects.filter(kind=ROSTER_JOB, state=Job.State.DONE).aggregate(
+        last=Max("ended_at")
+    )["last"]
     last = F("roll_up__as_of")
     never = Q(roll_up=None)
     is_open = Q(opens_at__lte=now, closes_at__gt=now - AFTER_CLOSING)
@@ -418,16 +419,12 @@ def _write_one(administration: Administration, counted: Counted) -> int:
 
 def _schools_of(administration: Administration, counted: Counted) -> dict[int, int]:
     """School -> district, where people are invited and where they could be."""
-    schools, districts = administration.schools, administration.districts
-    if schools.exists() or districts.exists():
-        offered = Q(pk__in=schools.values("pk")) | Q(
-            district__in=districts.values("pk")
-        )
-    elif administration.district_id is not None:
-        offered = Q(district=administration.district_id)
-    else:
-        offered = Q()
-    found = dict(School.objects.filter(offered).values_list("pk", "district"))
+    offered = schools_offered(
+        administration.district,
+        administration.districts.all(),
+        administration.schools.all(),
+    )
+    found = dict(offered.values_list("pk", "district"))
     elsewhere = School.objects.filter(pk__in=counted.schools.keys() - found.keys())
     return found | dict(elsewhere.values_list("pk", "district"))
 

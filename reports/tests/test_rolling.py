@@ -226,7 +226,7 @@ def test_a_roster_that_came_in_has_closed_administrations_counted_again(offer):
     rolled(closed, minutes=10)
     assert due() == []
     ended = {"state": Job.State.DONE, "ended_at": now - timedelta(minutes=5)}
-    Job.objects.create(kind="export.csv", **ended)
+    Job.objects.create(kind="roster.check", **ended)
     assert due() == []
     Job.objects.create(kind="roster.apply", **ended)
     assert due() == [closed]
