@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.models import F, Max, Model, Q, Sum
 from django.utils import timezone
 
@@ -26,6 +26,7 @@ from reports.thresholds import needed
 from survey.administrations import schools_offered
 from survey.models import Administration, Job, Role
 from survey.replica.health import REPLICA
+from survey.replica.reports import reports_database
 
 log = logging.getLogger(__name__)
 
@@ -161,8 +162,11 @@ class Rolled:
 
 
 def reading_alias() -> str:
-    """Where to count: on the replica, where there is one."""
-    return REPLICA if REPLICA in connections.databases else "default"
+    """Where to count: in the reports' database, or on a replica known by name."""
+    alias = reports_database()
+    if alias == DEFAULT_DB_ALIAS and REPLICA in connections.databases:
+        return REPLICA
+    return alias
 
 
 def roll_up(administrations: Sequence[Administration] | None = None) -> Rolled:
@@ -238,8 +242,13 @@ def _give_a_sign() -> None:
     commits a message that no table holds.
     """
     alias = reading_alias()
-    if connections[alias].vendor != "postgresql" or alias == "default":
+    if connections[alias].vendor != "postgresql" or alias == DEFAULT_DB_ALIAS:
         return
+    # The reports' pool may lead to the primary, which lags behind nobody.
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery()")
+        if not cursor.fetchone()[0]:
+            return
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         [now] = cursor.fetchone()

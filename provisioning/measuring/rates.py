@@ -207,6 +207,8 @@ class Bench:
             server = subprocess.Popen(
                 [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
                 + ["--worker-class=gthread", "--threads=8", "--workers=2"]
+                # A student waits between two rounds and comes back.
+                + ["--keep-alive=300"]
                 + ["--log-level=warning", f"--bind=fd://{listener.fileno()}"],
                 cwd=ROOT,
                 env=self.environment,
@@ -263,7 +265,8 @@ def _ids(bench: Bench) -> list[str]:
         "-c",
         "from accounts.models import School; from survey.models import Administration;"
         " one = School.objects.get(code='s1');"
-        " print(one.district_id, one.pk, Administration.objects.get(name='measured').pk)",
+        " measured = Administration.objects.get(name='measured');"
+        " print(one.district_id, one.pk, measured.pk)",
     ).split()
 
 

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import psycopg2
 import pytest
 from django.db import connection
-from django.test import override_settings
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -406,9 +405,9 @@ def test_the_time_table_has_it_once_a_minute(settings):
 
 
 def test_the_embedded_worker_does_it_too(staff, students):
-    from survey.management.commands.work import TimeTable, work_off
+    from survey.management.commands.work import TimeTable
 
     invite(students, staff.lincoln, 3, finished=2)
-    with override_settings(JOBS_BY_MESSAGE=False):
-        work_off(TimeTable())
+    due_now = {task.name: task for task in TimeTable().due()}
+    due_now["reports.tasks.roll_up_rates"]()
     assert figures(students)["Lincoln"] == (3, 2, 2)
