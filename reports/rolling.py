@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.models import F, Max, Model, Q, Sum
 from django.utils import timezone
 
 from accounts.models import School
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.thresholds import needed
+from survey.administrations import schools_offered
 from survey.models import Administration, Job, Role
 from survey.replica.health import REPLICA
+from survey.replica.reports import reports_database
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ AFTER_CLOSING = timedelta(minutes=15)
 # those of the console end a job, after which they are counted at once.
 BEFORE_OPENING_EVERY = timedelta(hours=1)
 CLOSED_EVERY = timedelta(days=1)
-ROSTER_JOBS = "roster."
+ROSTER_JOB = "roster.apply"
 
 # Any number that no other advisory lock of ours has.
 LOCK = 7_105_002
@@ -160,8 +162,11 @@ class Rolled:
 
 
 def reading_alias() -> str:
-    """Where to count: on the replica, where there is one."""
-    return REPLICA if REPLICA in connections.databases else "default"
+    """Where to count: in the reports' database, or on a replica known by name."""
+    alias = reports_database()
+    if alias == DEFAULT_DB_ALIAS and REPLICA in connections.databases:
+        return REPLICA
+    return alias
 
 
 def roll_up(administrations: Sequence[Administration] | None = None) -> Rolled:
@@ -190,9 +195,9 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> Rolled:
 def due(now: datetime | None = None) -> list[Administration]:
     """Those that are open, and others that may have changed since their last."""
     now = now or timezone.now()
-    rosters = Job.objects.filter(
-        kind__startswith=ROSTER_JOBS, state=Job.State.DONE
-    ).aggregate(last=Max("ended_at"))["last"]
+    rosters = Job.objects.filter(kind=ROSTER_JOB, state=Job.State.DONE).aggregate(
+        last=Max("ended_at")
+    )["last"]
     last = F("roll_up__as_of")
     never = Q(roll_up=None)
     is_open = Q(opens_at__lte=now, closes_at__gt=now - AFTER_CLOSING)
@@ -237,8 +242,13 @@ def _give_a_sign() -> None:
     commits a message that no table holds.
     """
     alias = reading_alias()
-    if connections[alias].vendor != "postgresql" or alias == "default":
+    if connections[alias].vendor != "postgresql" or alias == DEFAULT_DB_ALIAS:
         return
+    # The reports' pool may lead to the primary, which lags behind nobody.
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery()")
+        if not cursor.fetchone()[0]:
+            return
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         [now] = cursor.fetchone()
@@ -418,16 +428,12 @@ def _write_one(administration: Administration, counted: Counted) -> int:
 
 def _schools_of(administration: Administration, counted: Counted) -> dict[int, int]:
     """School -> district, where people are invited and where they could be."""
-    schools, districts = administration.schools, administration.districts
-    if schools.exists() or districts.exists():
-        offered = Q(pk__in=schools.values("pk")) | Q(
-            district__in=districts.values("pk")
-        )
-    elif administration.district_id is not None:
-        offered = Q(district=administration.district_id)
-    else:
-        offered = Q()
-    found = dict(School.objects.filter(offered).values_list("pk", "district"))
+    offered = schools_offered(
+        administration.district,
+        administration.districts.all(),
+        administration.schools.all(),
+    )
+    found = dict(offered.values_list("pk", "district"))
     elsewhere = School.objects.filter(pk__in=counted.schools.keys() - found.keys())
     return found | dict(elsewhere.values_list("pk", "district"))
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.utils import timezone
 
+from accounts.formulas import defused
 from accounts.models import School
 from reports.rates import Line, SchoolLine, Total, age_of
 from reports.suppression import HIDDEN
 from survey.models import Administration
-from survey.rosters.report import defused
 
 if TYPE_CHECKING:
     from reports.console.rates import Panel
