@@ -107,7 +107,7 @@ class ExportForm(forms.Form):
     def _administrations(self) -> QuerySet[Administration]:
         found = administrations_for(self.permissions, Capability.SEE_RESPONSES)
         heavy = ("published__definition", "published__survey__source")
-        known = found.select_related("published__survey").defer(*heavy)
+        known = found.select_related("published__survey__district").defer(*heavy)
         return known.order_by("-opens_at", "-pk")
 
     def _offer_places(self) -> None:
@@ -173,7 +173,8 @@ class ExportForm(forms.Form):
 
     def _clean_administrations(self, given: dict[str, Any]) -> None:
         administrations = given.get("administrations") or ()
-        names = {one.published.survey.name for one in administrations}
+        surveys = {one.published.survey for one in administrations}
+        names = {f"{one.name} of {one.district or 'the state'}" for one in surveys}
         if len(names) > 1:
             self.add_error(
                 "administrations",

@@ -109,7 +109,9 @@ def _folder(export: Export) -> Iterator[Path]:
 
 def _make(export: Export, folder: Path, progress: Progress) -> Made:
     administrations = list(
-        export.administrations.select_related("published").order_by("-opens_at", "pk")
+        export.administrations.select_related("published__survey__corrects").order_by(
+            "-opens_at", "pk"
+        )
     )
     selection = Selection(administrations, export.covered, export.finished_only)
     versions = versions_of(administrations)

@@ -16,7 +16,14 @@ from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
 from reports.exports import forms
 from reports.models import Export
-from reports.tests.exports.conftest import answer, made, opened, ordered
+from reports.tests.exports.conftest import (
+    FIRST,
+    answer,
+    made,
+    opened,
+    ordered,
+    published,
+)
 from survey.files import path_of
 from survey.models import Respondent, Role
 from survey.publishing import publish_survey
@@ -177,6 +184,14 @@ def test_different_surveys_are_no_one_file(staff, fall, people, asked):
     response = asked(staff.state, fall, opened(other, "other"))
     assert "These are different surveys" in response.content.decode()
     assert not Export.objects.exists()
+
+
+def test_a_survey_of_the_same_name_of_another_owner_is_another_one(
+    staff, fall, people, asked
+):
+    other = opened(published(FIRST, "1", staff.riverside), "other")
+    response = asked(staff.state, fall, other)
+    assert "climate of Riverside, climate of the state" in response.content.decode()
 
 
 def test_a_form_that_is_wrong_keeps_what_was_typed(staff, fall, people, asked):
