@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count, Q, QuerySet
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.exports.making import too_many_columns, too_many_rows
-from reports.exports.reading import Selection, Snapshot, reports_database
+from reports.exports.reading import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
@@ -250,7 +251,7 @@ def size_of(
     size = Size()
     for one in administrations:
         people = Snapshot(
-            reports_database(), Selection([one], places, finished_only)
+            DEFAULT_DB_ALIAS, Selection([one], places, finished_only)
         ).people()
         size.respondents += people
         size.most_responses += people * items[one.pk]

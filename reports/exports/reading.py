@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connections, transaction
 
 from accounts.permissions import Places
 from reports.exports.columns import Version
 from survey.models import Administration
+from survey.replica.reports import reports_database
 from survey.taking.saving import moment
 
 SKIPPED = "\x02s"
@@ -94,14 +94,6 @@ JOIN survey_respondent r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
 """
 COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
-
-
-def reports_database() -> str:
-    """The alias that reports are read from: the replica, where there is one."""
-    for alias in ("reports", "replica"):
-        if alias in settings.DATABASES:
-            return alias
-    return DEFAULT_DB_ALIAS
 
 
 @dataclass(frozen=True, slots=True)
