@@ -240,6 +240,8 @@ def test_rights_are_asked_at_each_download(staff, fall, people, client):
     dismiss(
         membership=staff.dana.memberships.get(district=staff.riverside), by=staff.state
     )
+    # Whose role ended is logged out, and logs in again.
+    staff.dana.refresh_from_db()
     log_in(client, staff.dana)
     for route in ("export_download", "export_codebook"):
         assert download(client, export, route)[0].status_code == 404
