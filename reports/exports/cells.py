@@ -6,7 +6,7 @@ import re
 from typing import Any, Protocol
 
 # The one place that knows where formulas are defused.
-from survey.rosters.report import defused as defused
+from accounts.formulas import defused as defused
 
 # As a page's answers are checked; a calculation may have more digits.
 NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")

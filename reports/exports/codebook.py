@@ -6,6 +6,7 @@ it can be kept beside the data for years, and printed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from django.utils import timezone
 from reports.exports.columns import CHOICES, Tally, Variable, Version
 from reports.exports.rows import Edition, Plan, Rows
 from reports.models.exports import Export
+from survey.corrections import TextChange, compare
 
 KINDS = {
     "text": "Text",
@@ -92,6 +94,15 @@ class Entry:
         return len(self.asked) > 1
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Texts that were mended while the survey ran: some people saw the old ones."""
+
+    before: str
+    after: str
+    texts: Sequence[TextChange]
+
+
 def write(path: Path, *, export: Export, rows: Rows) -> None:
     path.write_text(render_to_string("reports/codebook.html", context(export, rows)))
 
@@ -114,10 +125,24 @@ def context(export: Export, rows: Rows) -> dict[str, Any]:
             plan.administrations.values(), key=lambda one: one.name
         ),
         "about": list(_about(plan)),
+        "corrections": list(_corrections(plan)),
         "entries": [_entry(one, editions, plan) for one in plan.columns.variables],
         "missing": plan.missing,
         "is_long": export.format == Export.Format.LONG,
     }
+
+
+def _corrections(plan: Plan) -> Iterator[Correction]:
+    """Of each version that is offered, back to its first."""
+    versions = {
+        one.published_id: one.published for one in plan.administrations.values()
+    }
+    for published in versions.values():
+        after = published
+        while (before := after.survey.corrects) is not None:
+            found = compare(json.loads(before.definition), json.loads(after.definition))
+            yield Correction(before.survey.version, after.survey.version, found.texts)
+            after = before
 
 
 def _languages(editions: Sequence[Edition], first: str) -> dict[str, str]:

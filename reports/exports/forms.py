@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count, Q, QuerySet
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.exports.making import too_many_columns, too_many_rows
-from reports.exports.reading import Selection, Snapshot, reports_database
+from reports.exports.reading import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
@@ -107,7 +108,7 @@ class ExportForm(forms.Form):
     def _administrations(self) -> QuerySet[Administration]:
         found = administrations_for(self.permissions, Capability.SEE_RESPONSES)
         heavy = ("published__definition", "published__survey__source")
-        known = found.select_related("published__survey").defer(*heavy)
+        known = found.select_related("published__survey__district").defer(*heavy)
         return known.order_by("-opens_at", "-pk")
 
     def _offer_places(self) -> None:
@@ -173,7 +174,8 @@ class ExportForm(forms.Form):
 
     def _clean_administrations(self, given: dict[str, Any]) -> None:
         administrations = given.get("administrations") or ()
-        names = {one.published.survey.name for one in administrations}
+        surveys = {one.published.survey for one in administrations}
+        names = {f"{one.name} of {one.district or 'the state'}" for one in surveys}
         if len(names) > 1:
             self.add_error(
                 "administrations",
@@ -249,7 +251,7 @@ def size_of(
     size = Size()
     for one in administrations:
         people = Snapshot(
-            reports_database(), Selection([one], places, finished_only)
+            DEFAULT_DB_ALIAS, Selection([one], places, finished_only)
         ).people()
         size.respondents += people
         size.most_responses += people * items[one.pk]

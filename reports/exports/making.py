@@ -35,7 +35,7 @@ from reports.exports.shuffling import Shuffle
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
 from reports.models.exports import KEPT, Export
 from survey.files import new_name, path_of
-from survey.jobs import JobRefused, Progress, job
+from survey.jobs import JobRefused, Progress, TakenOver, job
 from survey.models import Administration, Identity, Job, PublishedSurvey
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def make_export(job: Job, progress: Progress) -> None:
     with _folder(export) as folder:
         try:
             made = _make(export, folder, progress)
-            _keep(export, folder, made)
+            _keep(export, folder, made, progress)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise JobRefused(NO_ROOM) from error
@@ -109,7 +109,9 @@ def _folder(export: Export) -> Iterator[Path]:
 
 def _make(export: Export, folder: Path, progress: Progress) -> Made:
     administrations = list(
-        export.administrations.select_related("published").order_by("-opens_at", "pk")
+        export.administrations.select_related("published__survey__corrects").order_by(
+            "-opens_at", "pk"
+        )
     )
     selection = Selection(administrations, export.covered, export.finished_only)
     versions = versions_of(administrations)
@@ -279,7 +281,7 @@ def _codebook(folder: Path) -> Path:
     return folder / "codebook.html"
 
 
-def _keep(export: Export, folder: Path, made: Made) -> None:
+def _keep(export: Export, folder: Path, made: Made, progress: Progress) -> None:
     draft = _draft(folder)
     with draft.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -288,33 +290,42 @@ def _keep(export: Export, folder: Path, made: Made) -> None:
     for one, name in zip((draft, _codebook(folder)), names, strict=True):
         one.chmod(0o600)
         one.rename(path_of(name))
-    now = timezone.now()
-    with transaction.atomic():
-        # Another worker, which took this one for dead, may have been faster.
-        kept = Export.objects.filter(pk=export.pk, made_at=None).update(
-            made_at=now,
-            expires_at=now + KEPT,
-            file_name=names[0],
-            codebook_name=names[1],
-            size=size,
-            rows=made.rows.rows,
-            respondents=made.respondents,
-            responses=made.responses,
-            sha256=digest,
-        )
-        if kept:
-            audit.record(
-                "make export",
-                by=export.by,
-                subject=export,
-                **export.place_for_audit(),
-                after={
-                    "respondents": made.respondents,
-                    "responses": made.responses,
-                    "sha256": digest,
-                    "identities": export.identities,
-                },
-            )
-    if not kept:
+    try:
+        with transaction.atomic():
+            _write_down(export, made, names, size=size, sha256=digest)
+            progress.confirm()
+    except TakenOver:
+        # After any other error nobody knows whether it was committed: a file
+        # without a row is swept up, a row without its file would be a lie.
         for name in names:
             path_of(name).unlink(missing_ok=True)
+        raise
+
+
+def _write_down(
+    export: Export, made: Made, names: tuple[str, str], *, size: int, sha256: str
+) -> None:
+    now = timezone.now()
+    Export.objects.filter(pk=export.pk, made_at=None).update(
+        made_at=now,
+        expires_at=now + KEPT,
+        file_name=names[0],
+        codebook_name=names[1],
+        size=size,
+        rows=made.rows.rows,
+        respondents=made.respondents,
+        responses=made.responses,
+        sha256=sha256,
+    )
+    audit.record(
+        "make export",
+        by=export.by,
+        subject=export,
+        **export.place_for_audit(),
+        after={
+            "respondents": made.respondents,
+            "responses": made.responses,
+            "sha256": sha256,
+            "identities": export.identities,
+        },
+    )

@@ -23,20 +23,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connections, transaction
 
 from accounts.permissions import Places
 from reports.exports.columns import Version
 from survey.models import Administration
+from survey.replica.reports import reports_database
 from survey.taking.saving import moment
 
 SKIPPED = "\x02s"
 NOT_APPLICABLE = "\x02h"
 FIELDS = 10
 
-# One look into the responses' key for each respondent: its costs do not
-# depend on how small a part of an administration somebody may see.
 POSTGRESQL = """
 COPY (
     SELECT r.administration_id, r.id, r.school_id,
@@ -46,22 +44,38 @@ COPY (
         json_build_array(r.grade, r.language, r.attributes),
         x.items, x.answers, {saved}
     FROM survey_respondent r
-    CROSS JOIN LATERAL (
-        SELECT array_agg(o.item_id) AS items,
-            chr(31) || string_agg(
-                coalesce({value}, chr(2) || o.state), chr(31)
-            ) AS answers,
-            {saved_of_all} AS saved
+    {joined}
+    WHERE {people}
+    ORDER BY r.id
+) TO STDOUT (FORMAT csv, DELIMITER E'\\t', QUOTE E'\\x01', ENCODING 'UTF8')
+"""
+# Both sides in the order of their keys: the faster way for most of an
+# administration, at 20,000 × 60 by a third.
+ALL_AT_ONCE = """LEFT JOIN (
+        SELECT o.respondent_id, {gathered}
+        FROM (
+            SELECT * FROM survey_response
+            WHERE administration_id = {administration}
+            ORDER BY respondent_id, item_id
+        ) o
+        GROUP BY o.respondent_id
+    ) x ON x.respondent_id = r.id"""
+# One look into the key for each respondent: a school of a whole state.
+ONE_BY_ONE = """CROSS JOIN LATERAL (
+        SELECT {gathered}
         FROM (
             SELECT * FROM survey_response
             WHERE administration_id = {administration} AND respondent_id = r.id
             ORDER BY item_id
         ) o
-    ) x
-    WHERE {people}
-    ORDER BY r.id
-) TO STDOUT (FORMAT csv, DELIMITER E'\\t', QUOTE E'\\x01', ENCODING 'UTF8')
-"""
+    ) x"""
+GATHERED = """array_agg(o.item_id) AS items,
+            chr(31) || string_agg(
+                coalesce({value}, chr(2) || o.state), chr(31)
+            ) AS answers,
+            {saved} AS saved"""
+# From so large a part on, all of it is read.
+LARGE_PART = 0.2
 SAVED = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
 SQLITE = """
@@ -80,14 +94,6 @@ JOIN survey_respondent r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
 """
 COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
-
-
-def reports_database() -> str:
-    """The alias that reports are read from: the replica, where there is one."""
-    for alias in ("reports", "replica"):
-        if alias in settings.DATABASES:
-            return alias
-    return DEFAULT_DB_ALIAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,9 @@ def _numbers(keys: frozenset[int]) -> str:
     return ", ".join(str(int(key)) for key in sorted(keys)) or "NULL"
 
 
+EVERYWHERE = Places(state=True)
+
+
 class Snapshot:
     """The database as it was in one moment, for as long as it takes to read."""
 
@@ -137,16 +146,21 @@ class Snapshot:
         return self._sum(COUNT)
 
     def _sum(self, text: str) -> int:
-        total = 0
+        return sum(
+            self._count(text, one, self.selection)
+            for one in self.selection.administrations
+        )
+
+    def _count(
+        self, text: str, administration: Administration, selection: Selection
+    ) -> int:
+        people = selection.people(administration)
         with connections[self.alias].cursor() as cursor:
-            for one in self.selection.administrations:
-                cursor.execute(
-                    text.format(
-                        administration=int(one.pk), people=self.selection.people(one)
-                    )
-                )
-                total += cursor.fetchone()[0]
-        return total
+            cursor.execute(
+                text.format(administration=int(administration.pk), people=people)
+            )
+            found: int = cursor.fetchone()[0]
+        return found
 
     def read(
         self,
@@ -168,16 +182,26 @@ class Snapshot:
         sink: Callable[[bytes], object],
         saved: bool,
     ) -> None:
+        gathered = GATHERED.format(
+            value=_value(version), saved=SAVED if saved else "NULL"
+        )
+        joined = ALL_AT_ONCE if self._is_large(administration) else ONE_BY_ONE
         text = POSTGRESQL.format(
-            administration=int(administration.pk),
+            joined=joined.format(
+                administration=int(administration.pk), gathered=gathered
+            ),
             people=self.selection.people(administration),
-            value=_value(version),
             saved="x.saved" if saved else "NULL",
-            saved_of_all=SAVED if saved else "NULL",
         )
         with connections[self.alias].cursor() as cursor:
             target = _Target(sink, cursor.connection)
             cursor.copy_expert(text, target)
+
+    def _is_large(self, administration: Administration) -> bool:
+        everybody = Selection([administration], EVERYWHERE)
+        part = self._count(COUNT_PEOPLE, administration, self.selection)
+        whole = self._count(COUNT_PEOPLE, administration, everybody)
+        return part >= LARGE_PART * whole
 
     def _select(
         self,

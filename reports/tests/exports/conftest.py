@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 import reports.tasks  # noqa: F401
-from accounts.models import School
+from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import Export
 from survey import jobs
@@ -23,6 +23,7 @@ from survey.models import (
     Respondent,
     Response,
     Role,
+    Survey,
 )
 from survey.publishing import publish_survey
 from survey.tests.conftest import nothing_remembered  # noqa: F401
@@ -85,14 +86,20 @@ def settings_of(version: str) -> list[list[str]]:
     ]
 
 
-def published(rows: list[list[Any]], version: str) -> PublishedSurvey:
+def published(
+    rows: list[list[Any]], version: str, district: District | None = None
+) -> PublishedSurvey:
+    return publish_survey(survey=draft(rows, version, district))
+
+
+def draft(
+    rows: list[list[Any]], version: str, district: District | None = None
+) -> Survey:
     settings = settings_of(version)
     reading = read(rows, CHOICES, settings)
     assert reading.draft, [str(problem) for problem in reading.problems]
     content = form(rows, CHOICES, settings)
-    return publish_survey(
-        survey=import_survey(draft=reading.draft, source_name="x", source=content)
-    )
+    return import_survey(draft=reading.draft, source=content, district=district)
 
 
 def opened(survey: PublishedSurvey, name: str, role: str = Role.STUDENT):

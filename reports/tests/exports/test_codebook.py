@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from reports.tests.exports.conftest import HIDE, SKIP, answer, made
+from reports.tests.exports.conftest import FIRST, HIDE, SKIP, answer, draft, made
+from survey.corrections import publish_correction, use_correction
 from survey.files import path_of
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +63,21 @@ def test_what_differs_between_versions_is_told(staff, answered):
     assert "How far?" in far
     assert "How far, in words?" in far
     assert "not the same" not in section(text, "comment")
+
+
+def test_a_text_that_was_mended_while_it_ran_is_told_with_both(staff, fall, answered):
+    mended = [*FIRST[:2], [*FIRST[2][:2], "I feel safe.", *FIRST[2][3:]], *FIRST[3:]]
+    correction = publish_correction(
+        survey=draft(mended, "1.1"), corrects=fall.published, by=staff.state
+    )
+    use_correction(administration=fall, published=correction, by=staff.state)
+    export = made(staff.state, *answered)
+    text = codebook_of(export)
+    assert "version 1 to 1.1" in text
+    assert "I am safe." in text.split("Corrected while it ran")[1]
+    # Answers from before and after line up: they were kept by the same ids.
+    assert "Answered 2, skipped 0" in section(text, "safe")
+    assert export.responses == 10
 
 
 def test_codes_and_columns_are_those_of_the_file(staff, answered):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports.exports import masking, shuffling
+from reports.exports import masking, reading, shuffling
 from reports.exports.cells import defused
 from reports.models import Export
 from reports.tests.exports import reference
@@ -238,6 +238,18 @@ def test_the_scope_is_held_by_the_database(staff, fall, maya, others):
     assert {row["school_code"] for row in rows_of(export)} == {"lincoln", "washington"}
     export = made(staff.dana, fall, places={"schools": [staff.lincoln.pk]})
     assert {row["school_code"] for row in rows_of(export)} == {"lincoln"}
+
+
+@pytest.mark.parametrize("part", [0, 2])
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_a_small_part_is_read_as_a_large_one_is(
+    staff, fall, maya, others, monkeypatch, part, shape
+):
+    monkeypatch.setattr(reading, "LARGE_PART", part)
+    export = made(staff.state, fall, format=shape)
+    slow = getattr(reference, shape)
+    expected = slow(export, COLUMNS) if shape == "wide" else slow(export)
+    assert content(export) == reference.as_csv(expected)
 
 
 # What somebody may have typed, and worse.

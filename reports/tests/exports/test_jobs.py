@@ -163,6 +163,23 @@ def test_an_export_in_two_runs_is_still_one(staff, fall, people):
 
 
 @pytest.mark.django_db
+def test_a_worker_that_was_taken_for_dead_keeps_nothing(
+    staff, fall, people, monkeypatch
+):
+    before = left()
+    reconcile = making._reconcile
+
+    def meanwhile(done):
+        reconcile(done)
+        Job.objects.update(attempts=2)
+
+    monkeypatch.setattr(making, "_reconcile", meanwhile)
+    export = made(staff.state, fall)
+    assert (export.file_name, export.made_at) == ("", None)
+    assert left() == before
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
 def test_a_line_that_is_lost_fails_the_export(staff, fall, people, kind, monkeypatch):
     before = left()
