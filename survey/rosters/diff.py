@@ -62,9 +62,8 @@ class Diff:
         after = (-1, -1)
         while batch := self.staging.all(
             "SELECT row, sequence, named, reason, cell FROM roster_rejection"
-            " WHERE row > %s OR (row = %s AND sequence > %s)"
-            " ORDER BY row, sequence LIMIT 5000",
-            [after[0], after[0], after[1]],
+            " WHERE (row, sequence) > (%s, %s) ORDER BY row, sequence LIMIT 5000",
+            after,
         ):
             for row, _, *words in batch:
                 yield Rejection(row, *words)
@@ -111,6 +110,10 @@ def compared(
         _reject_others_people(staging, administration, report, reach, log)
         _find_gone(staging, administration, report, reach, complete_for)
         log.flush()
+        # For a file of which every row is refused.
+        staging.run(
+            "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
+        )
         report.rejected, report.rejections = log.rows, log.first
         report.notes = dict(reader.notes)
         report.schools = _count(staging, administration, placing)
@@ -179,6 +182,7 @@ def _reject_duplicates(staging: Staging, table: Table, log: Rejections) -> None:
         WHERE row > first
         """
     )
+    staging.run("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
     heading = table.columns.heading("external_id")
     for batch in staging.in_batches(
         "SELECT row, first, external_id FROM roster_duplicate"
@@ -329,6 +333,7 @@ def _reject_lost_zeros(
         """,  # noqa: S608
         [administration.pk],
     )
+    staging.run("CREATE INDEX roster_zero_row ON roster_zero (row)")
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
         "SELECT row, external_id, known FROM roster_zero"

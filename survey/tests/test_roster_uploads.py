@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEntry, District, Letter, School
+from accounts.models import AuditEntry, District, Letter, Membership, School
 from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.files import private_files
@@ -434,6 +434,26 @@ def test_an_administration_reaches_whom_it_is_offered_to(
     )
     assert reasons(upload)[0] == (3, "school", NOT_OFFERED)
     assert counts(upload) == {"added": 1, "rejected": 2}
+
+
+def test_who_works_in_two_schools_says_for_which(staff, administration, entered):
+    Membership.objects.create(
+        user=staff.chen, role="coordinator", school=staff.washington
+    )
+    chen = entered(staff.chen)
+    address = f"/console/administrations/{administration.pk}/roster/"
+    assert b"Washington, Riverside" in chen.get(address).content
+    here = f"school-{staff.washington.pk}"
+    upload = chen.upload(administration, HEADER, MAYA, ZOE, place=here)
+    assert upload.school == staff.washington
+    assert counts(upload) == {"added": 1, "rejected": 1}
+    response = chen.post(
+        address,
+        file=SimpleUploadedFile("r.csv", f"{HEADER}\n{NOOR}".encode()),
+        complete_for="schools",
+        place=f"school-{staff.roosevelt.pk}",
+    )
+    assert "place" in errors_of(response)
 
 
 def test_nobody_takes_another_schools_student(staff, administration, entered):
