@@ -16,8 +16,8 @@ from survey.rosters.tables import RosterUnreadable, open_table
 
 CompleteFor = RosterUpload.CompleteFor
 
-# nginx lets no more through to this page.
-LARGEST_UPLOAD = 512 * 2**20
+# As nginx's `largest_upload`; its page names this number too.
+LARGEST_UPLOAD = 300 * 2**20
 # Read at once, so that what is wrong is said beside the field; of a larger one
 # a worker says it, a moment later.
 READ_AT_ONCE = 4 * 2**20
@@ -71,7 +71,7 @@ class RosterForm(forms.Form):
     )
     file = forms.FileField(
         label="Roster file",
-        help_text="CSV or Excel (.xlsx), at most 512 MB, with a row for each person.",
+        help_text="CSV or Excel (.xlsx), at most 300 MB, with a row for each person.",
         widget=forms.ClearableFileInput(attrs={"accept": ",".join(ENDINGS)}),
         max_length=LONGEST_NAME,
     )
@@ -119,7 +119,7 @@ class RosterForm(forms.Form):
             )
         if (file.size or 0) > LARGEST_UPLOAD:
             raise forms.ValidationError(
-                "The file is larger than 512 MB. Divide it by school or district."
+                "The file is larger than 300 MB. Divide it by school or district."
             )
         if (file.size or 0) <= READ_AT_ONCE:
             _check_outline(file)

@@ -15,7 +15,7 @@ from itertools import islice
 from django.utils import timezone
 
 from accounts.models import District, School
-from survey.models import Administration, Respondent, RosterUpload
+from survey.models import Administration, RosterUpload
 from survey.rosters.people import Person, PersonReader, Rejection
 from survey.rosters.places import Placing, place_people
 from survey.rosters.reach import ELSEWHERE, Reach
@@ -62,9 +62,8 @@ class Diff:
         after = (-1, -1)
         while batch := self.staging.all(
             "SELECT row, sequence, named, reason, cell FROM roster_rejection"
-            " WHERE row > %s OR (row = %s AND sequence > %s)"
-            " ORDER BY row, sequence LIMIT 5000",
-            [after[0], after[0], after[1]],
+            " WHERE (row, sequence) > (%s, %s) ORDER BY row, sequence LIMIT 5000",
+            after,
         ):
             for row, _, *words in batch:
                 yield Rejection(row, *words)
@@ -111,6 +110,10 @@ def compared(
         _reject_others_people(staging, administration, report, reach, log)
         _find_gone(staging, administration, report, reach, complete_for)
         log.flush()
+        # For a file of which every row is refused.
+        staging.run(
+            "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
+        )
         report.rejected, report.rejections = log.rows, log.first
         report.notes = dict(reader.notes)
         report.schools = _count(staging, administration, placing)
@@ -179,6 +182,7 @@ def _reject_duplicates(staging: Staging, table: Table, log: Rejections) -> None:
         WHERE row > first
         """
     )
+    staging.run("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
     heading = table.columns.heading("external_id")
     for batch in staging.in_batches(
         "SELECT row, first, external_id FROM roster_duplicate"
@@ -329,6 +333,7 @@ def _reject_lost_zeros(
         """,  # noqa: S608
         [administration.pk],
     )
+    staging.run("CREATE INDEX roster_zero_row ON roster_zero (row)")
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
         "SELECT row, external_id, known FROM roster_zero"
@@ -493,13 +498,22 @@ def _described(schools: set[int], placing: Placing) -> dict[int, tuple[str, int,
     return found
 
 
+# Of more schools, reading the whole administration is the shorter way.
+_FEW_SCHOOLS = 300
+
+
 def _people(
     staging: Staging, administration: Administration, counts: dict[int, SchoolCounts]
 ) -> list[tuple[int, int]]:
+    """Who can log in, by school; of one school, not by counting a state."""
+    known = [pk for pk in counts if pk > 0]
+    only = ""
+    if len(known) <= _FEW_SCHOOLS:
+        only = f"AND school_id IN ({', '.join(map(str, known)) or '0'})"
     found = staging.all(
         f"""
-        SELECT school_id, count(*) FROM {Respondent._meta.db_table}
-        WHERE administration_id = %s AND withdrawn_at IS NULL
+        SELECT school_id, count(*) FROM survey_respondent
+        WHERE administration_id = %s AND withdrawn_at IS NULL {only}
         GROUP BY school_id
         """,  # noqa: S608
         [administration.pk],

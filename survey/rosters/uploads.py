@@ -7,24 +7,31 @@ their start at any time.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
-from smtplib import SMTPException
 from typing import Any, BinaryIO
 
 from django.core.files import File
-from django.core.mail import get_connection, send_mail
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.audit import record
+from accounts.letters import post
 from accounts.models import District, School, User
 from accounts.permissions import Permissions
 from survey.files import new_name, path_of, private_files
-from survey.jobs import Cancelled, JobRefused, Progress, job, start
+from survey.jobs import (
+    Cancelled,
+    Interrupted,
+    JobRefused,
+    Progress,
+    TakenOver,
+    job,
+    start,
+)
 from survey.models import (
     Administration,
     Job,
@@ -41,14 +48,11 @@ from survey.rosters.reach import Reach, reach_of
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected
 from survey.rosters.tables import RosterUnreadable, Table, open_table
 
-log = logging.getLogger(__name__)
-
 State = RosterUpload.State
 CompleteFor = RosterUpload.CompleteFor
 FOLDER = "rosters"
 # Long enough to look something up in what was uploaded; it holds names.
 KEPT = timedelta(days=30)
-MAIL_PATIENCE = 10
 NOT_YOURS = (
     "Whoever confirmed this roster does not manage rosters in its place any more."
 )
@@ -217,9 +221,6 @@ def _record(
     )
 
 
-record_roster = _record
-
-
 # What a worker does --------------------------------------------------------
 
 
@@ -246,7 +247,7 @@ def _check(upload: RosterUpload, progress: Progress) -> None:
     with _opened(upload) as file, open_table(file) as table:
         with _compared(upload, table, reach, progress) as diff:
             rejected = _write_rejected(diff, table, progress)
-        _store(upload, diff.report, rejected, state=State.CHECKED)
+        _store(upload, diff.report, rejected, progress)
     progress.says(f"Checked {diff.report.rows:,} rows.")
 
 
@@ -259,7 +260,6 @@ def apply_roster(job: Job, progress: Progress) -> None:
     with _failing(upload):
         codes.current_version()
         _apply(upload, progress)
-    transaction.on_commit(lambda: _tell_by_mail(upload))
 
 
 def _apply(upload: RosterUpload, progress: Progress) -> None:
@@ -278,24 +278,23 @@ def _apply(upload: RosterUpload, progress: Progress) -> None:
             return
         if _withdraws_more(upload, diff.report):
             rejected = _write_rejected(diff, table, progress)
-            _store(upload, diff.report, rejected, State.CHECKED, MORE_WITHDRAWN)
+            _store(upload, diff.report, rejected, progress, MORE_WITHDRAWN)
             raise JobRefused(MORE_WITHDRAWN)
 
-        def tell(step: str, done: int) -> None:
-            progress.message = f"{step}: {done:,}"
-
-        write_changes(diff, tell)
-        _finish(upload)
+        write_changes(diff, lambda step, done: progress.says(f"{step}: {done:,}"))
+        _finish(upload, progress)
     progress.message = "Applied."
 
 
-def _finish(upload: RosterUpload) -> None:
+def _finish(upload: RosterUpload, progress: Progress) -> None:
     with transaction.atomic():
         now = timezone.now()
         _move(upload, (State.APPLYING,), to={"state": State.APPLIED, "ended_at": now})
         counts = {name: upload.report.get(name) for name in _COUNTS}
         by = upload.confirmed_by or upload.by
         _record("apply roster", upload, by=by, **counts)
+        _tell_by_mail(upload)
+        progress.confirm()
 
 
 def _upload(job: Job) -> RosterUpload:
@@ -315,7 +314,10 @@ class _failing:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if error is None or not isinstance(error, Exception):
+        # The others mean that the job is begun again: by another worker, or
+        # when the database is back. Given up at last, its page shows that.
+        passing = Interrupted | TakenOver | OperationalError | InterfaceError
+        if not isinstance(error, Exception) or isinstance(error, passing):
             return
         message = str(error) if isinstance(error, JobRefused) else ""
         states: tuple[str, ...] = (State.CHECKING, State.APPLYING)
@@ -343,12 +345,7 @@ def _compared(
     alone: bool = False,
 ) -> Any:
     def tell(step: str, done: int) -> None:
-        message = f"{step}: {done:,} rows" if done else step
-        # Nothing stops what was confirmed: half a roster helps nobody.
-        if alone:
-            progress.message = message
-        else:
-            progress.says(message)
+        progress.says(f"{step}: {done:,} rows" if done else step)
 
     return compared(
         administration=upload.administration,
@@ -376,10 +373,10 @@ def _store(
     upload: RosterUpload,
     report: RosterReport,
     rejected_file: str,
-    state: str,
+    progress: Progress,
     message: str = "",
 ) -> None:
-    """Keep what a comparison has found, in the place of the one before."""
+    """Keep what a comparison has found, to be confirmed."""
     current = RosterUpload.objects.select_for_update().get(pk=upload.pk)
     if current.state not in (State.CHECKING, State.APPLYING):
         # Cancelled in the meantime.
@@ -411,11 +408,11 @@ def _store(
     current.rejected = report.rejected
     current.must_be_typed = must_be_typed(report.schools)
     current.rejected_file = rejected_file
-    current.state, current.message = state, message
-    if state == State.CHECKED:
-        current.confirmed_by = current.confirmed_at = None
-        current.typed = ""
+    current.state, current.message = State.CHECKED, message
+    current.confirmed_by = current.confirmed_at = None
+    current.typed = ""
     current.save()
+    progress.confirm()
 
 
 def _of_school(upload: RosterUpload, one: SchoolCounts) -> RosterSchool:
@@ -456,26 +453,17 @@ def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:
 
 
 def _tell_by_mail(upload: RosterUpload) -> None:
-    report = upload.report
-    lines = [
-        f"The roster {upload.name} for {upload.administration} was applied.",
-        "",
-        *(f"{report.get(name, 0):,} {name}" for name in ("added", "changed")),
-        f"{upload.withdrawn:,} withdrawn, {upload.rejected:,} rows rejected",
-        "",
-        "The console shows it under Rosters.",
-    ]
-    to = {one.email for one in (upload.by, upload.confirmed_by) if one}
-    try:
-        send_mail(
-            f"Roster applied: {upload.administration}",
-            "\n".join(lines),
-            None,
-            sorted(to),
-            connection=get_connection(timeout=MAIL_PATIENCE),
+    """Put down with what it tells of, so that it is sent once and not lost."""
+    counts = {name: upload.report.get(name, 0) for name in _COUNTS}
+    for to in sorted({one.email for one in (upload.by, upload.confirmed_by) if one}):
+        post(
+            "roster applied",
+            to=to,
+            name=upload.name,
+            administration=upload.administration.name,
+            address=reverse("roster_detail", args=[upload.pk]),
+            **counts,
         )
-    except (OSError, SMTPException):
-        log.warning("no mail about roster %s: the mail server is away", upload.pk)
 
 
 # In time -------------------------------------------------------------------

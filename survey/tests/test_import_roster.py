@@ -651,6 +651,14 @@ def test_the_command_imports_and_measures(administration, roster):
     assert "rows/s" in out and "MB at most" in out
 
 
+def test_the_command_withdraws_who_is_missing_when_told(administration, roster):
+    brought_in(administration, HEADER, MAYA, ALI)
+    roster.write_text(f"{HEADER}\n{ALI}")
+    assert "withdrawn" not in command(roster)
+    assert "1 withdrawn" in command(roster, "--complete-for", "schools")
+    assert Respondent.objects.exclude(withdrawn_at=None).count() == 1
+
+
 def test_the_command_ends_with_1_where_nothing_was_imported(
     administration, roster, tmp_path
 ):

@@ -174,7 +174,7 @@ def test_files_that_would_be_huge(brought, make, expected):
 def test_a_large_file_is_refused_by_its_size(brought, monkeypatch):
     monkeypatch.setattr(rosters_forms, "LARGEST_UPLOAD", 10)
     found = brought("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
-    assert "larger than 512 MB" in str(found["refused"])
+    assert "larger than 300 MB" in str(found["refused"])
 
 
 def test_nothing_that_is_temporary_is_left(brought):

@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEntry, District, School
+from accounts.models import AuditEntry, District, Letter, Membership, School
 from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.files import private_files
@@ -119,7 +119,8 @@ def test_a_district_uploads_looks_and_confirms(staff, administration, entered):
     assert (maya.school, maya.grade, maya.classroom) == (staff.lincoln, "07", "7B")
     assert "was applied" in dana.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert [one.to for one in mail.outbox] == [["dana@example.org"]]
-    assert "3 added" in mail.outbox[0].body
+    assert "3 people were added" in mail.outbox[0].body
+    assert f"/console/rosters/{upload.pk}/" in mail.outbox[0].body
     written = AuditEntry.objects.filter(kind="survey.rosterupload").order_by("pk")
     assert [(one.action, one.by) for one in written] == [
         ("upload roster", "dana@example.org"),
@@ -435,6 +436,26 @@ def test_an_administration_reaches_whom_it_is_offered_to(
     assert counts(upload) == {"added": 1, "rejected": 2}
 
 
+def test_who_works_in_two_schools_says_for_which(staff, administration, entered):
+    Membership.objects.create(
+        user=staff.chen, role="coordinator", school=staff.washington
+    )
+    chen = entered(staff.chen)
+    address = f"/console/administrations/{administration.pk}/roster/"
+    assert b"Washington, Riverside" in chen.get(address).content
+    here = f"school-{staff.washington.pk}"
+    upload = chen.upload(administration, HEADER, MAYA, ZOE, place=here)
+    assert upload.school == staff.washington
+    assert counts(upload) == {"added": 1, "rejected": 1}
+    response = chen.post(
+        address,
+        file=SimpleUploadedFile("r.csv", f"{HEADER}\n{NOOR}".encode()),
+        complete_for="schools",
+        place=f"school-{staff.roosevelt.pk}",
+    )
+    assert "place" in errors_of(response)
+
+
 def test_nobody_takes_another_schools_student(staff, administration, entered):
     dana, chen = entered(staff.dana), entered(staff.chen)
     dana.apply(administration, HEADER, MAYA, ZOE)
@@ -581,9 +602,42 @@ def test_a_mail_server_that_is_away_harms_nothing(
     def away(*args, **options):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(uploads, "send_mail", away)
+    monkeypatch.setattr("accounts.letters.EmailMessage.send", away)
     upload = entered(staff.chen).apply(administration, HEADER, MAYA)
     assert upload.state == "applied"
+    # Somebody else tries again.
+    assert Letter.objects.get().to == "chen@example.org"
+
+
+def test_what_was_confirmed_is_not_stopped_halfway(
+    staff, administration, entered, monkeypatch
+):
+    chen = entered(staff.chen)
+    upload = chen.upload(administration, HEADER, MAYA)
+    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    chen.confirm(upload)
+    job = uploads.job_of(upload)
+    page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert f"/console/jobs/{job.pk}/cancel/" not in page
+    chen.post(f"/console/jobs/{job.pk}/cancel/")
+    jobs.run(job.pk)
+    upload.refresh_from_db()
+    assert upload.state == "applied"
+
+
+def test_a_check_is_stopped_when_asked(staff, administration, entered, monkeypatch):
+    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    chen = entered(staff.chen)
+    upload = chen.upload(administration, HEADER, MAYA)
+    job = uploads.job_of(upload)
+    page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert f"/console/jobs/{job.pk}/cancel/" in page
+    chen.post(f"/console/jobs/{job.pk}/cancel/")
+    page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "It has stopped" in page and "Cancel this roster" in page
+    chen.post(f"/console/rosters/{upload.pk}/cancel/")
+    upload.refresh_from_db()
+    assert upload.state == "cancelled"
 
 
 def test_files_are_deleted_after_a_month(

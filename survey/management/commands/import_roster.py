@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from survey.administrations import AdministrationNotFound, administration_called
-from survey.models import Administration
+from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
 from survey.rosters.codes import CodeKeyMissing
 from survey.rosters.private_files import private_file
@@ -32,7 +32,16 @@ class Command(BaseCommand):
             help="import the good rows even if others are rejected",
         )
         parser.add_argument(
-            "--rejects", type=Path, help="write all rejected cells to this new CSV file"
+            "--complete-for",
+            choices=RosterUpload.CompleteFor.values,
+            default=RosterUpload.CompleteFor.CHANGES,
+            help="withdraw whoever is missing: of the schools in the file, of its"
+            " districts, of the state, or nobody (changes, the default)",
+        )
+        parser.add_argument(
+            "--rejects",
+            type=Path,
+            help="write all rejected rows to this new CSV file, to be corrected",
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
@@ -71,6 +80,7 @@ def _import(administration: Administration, options: dict[str, Any]) -> RosterRe
                 administration=administration,
                 table=table,
                 partial=options["partial"],
+                complete_for=options["complete_for"],
                 rejects=rejects_file,
             )
     except (RosterUnreadable, CodeKeyMissing) as error:
@@ -107,6 +117,8 @@ def _lines(report: RosterReport, rejects: Path | None) -> list[str]:
             f"{report.added:,} added, {report.changed:,} changed,"
             f" {report.unchanged:,} unchanged, {report.rejected:,} rejected"
         )
+        if report.withdrawn:
+            lines.append(f"{report.withdrawn:,} withdrawn, since they are missing")
     else:
         lines.append(
             f"Nothing was imported: {report.rejected:,} rows were rejected."
