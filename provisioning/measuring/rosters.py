@@ -32,7 +32,7 @@ from accounts.models import Membership, User
 from survey import jobs, tasks
 from survey.models import Administration
 from survey.rosters import uploads
-jobs.wake = lambda pk: None
+jobs.wake = lambda *_: None
 user, made = User.objects.get_or_create(email="measuring@groundswell.example")
 if made:
     Membership.objects.create(user=user, role="state")

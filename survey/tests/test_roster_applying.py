@@ -72,7 +72,7 @@ def applied(staff, administration, rows):
 
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch):
-    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
 
 
 def as_they_are(administration):
@@ -202,6 +202,52 @@ def test_run_again_after_it_was_applied_it_does_nothing(staff, administration):
     Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
     jobs.run(job.pk)
     assert list(Respondent.objects.order_by("pk").values()) == before
+
+
+def test_a_worker_that_ends_leaves_the_rest_to_another(
+    staff, administration, monkeypatch
+):
+    monkeypatch.setattr(apply, "ADD_AT_ONCE", 20)
+    upload = confirmed(staff, administration, people(range(200)))
+    job = uploads.job_of(upload)
+    write = apply.write_changes
+
+    def ended(diff, tell):
+        def and_stop(step, done):
+            jobs.stop_here()
+            tell(step, done)
+
+        write(diff, and_stop)
+
+    with monkeypatch.context() as deploy:
+        deploy.setattr(uploads, "write_changes", ended)
+        jobs.run(job.pk)
+    jobs._stopping.clear()
+    job.refresh_from_db()
+    upload.refresh_from_db()
+    assert (job.state, upload.state) == ("waiting", "applying")
+    assert 0 < Respondent.objects.count() < 200
+    jobs.run(job.pk)
+    upload.refresh_from_db()
+    assert upload.state == "applied"
+    assert Respondent.objects.count() == 200
+
+
+def test_a_database_that_was_away_costs_nothing(staff, administration, monkeypatch):
+    upload = confirmed(staff, administration, people(range(20)))
+    job = uploads.job_of(upload)
+
+    def away(*_):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with monkeypatch.context() as failover:
+        failover.setattr(uploads, "write_changes", away)
+        jobs.run(job.pk)
+    upload.refresh_from_db()
+    assert upload.state == "applying"
+    jobs.run(job.pk)
+    upload.refresh_from_db()
+    assert upload.state == "applied"
 
 
 # Two at a time --------------------------------------------------------------

@@ -474,7 +474,7 @@ def test_who_was_dismissed_meanwhile_applies_nothing(
 ):
     chen = entered(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA)
-    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen.confirm(upload)
     staff.chen.memberships.update(ended_at=timezone.now())
     jobs.run(uploads.job_of(upload).pk)
@@ -614,7 +614,7 @@ def test_what_was_confirmed_is_not_stopped_halfway(
 ):
     chen = entered(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA)
-    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen.confirm(upload)
     job = uploads.job_of(upload)
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
@@ -626,7 +626,7 @@ def test_what_was_confirmed_is_not_stopped_halfway(
 
 
 def test_a_check_is_stopped_when_asked(staff, administration, entered, monkeypatch):
-    monkeypatch.setattr(jobs, "wake", lambda pk: None)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen = entered(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA)
     job = uploads.job_of(upload)
