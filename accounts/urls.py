@@ -9,7 +9,6 @@ from django.urls import path
 from accounts.access import ANYONE, SIGNED_IN, under
 from accounts.console import account as mine
 from accounts.console import audit, entrance, staff
-from accounts.console.views import console_home
 
 # Of allauth's pages only those that are offered, each under its rule.
 _for_anyone = [
@@ -40,7 +39,6 @@ _for_who_is_signed_in = [
 ]
 
 urlpatterns = [
-    path("", console_home, name="console_home"),
     *under(ANYONE, _for_anyone),
     *under(SIGNED_IN, _for_who_is_signed_in),
     path(

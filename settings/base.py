@@ -121,6 +121,7 @@ SECOND_FACTOR_REQUIRED = True
 EMBEDDED = False
 # Their cookies are not a respondent's.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
+CSRF_FAILURE_VIEW = "accounts.console.errors.csrf_failure"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -17,3 +17,8 @@ urlpatterns = [
     path("console/", include("reports.urls")),
     path("", include(under(ANYONE, respondents.urlpatterns))),
 ]
+
+handler400 = "accounts.console.errors.bad_request"
+handler403 = "accounts.console.errors.permission_denied"
+handler404 = "accounts.console.errors.not_found"
+handler500 = "accounts.console.errors.server_error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
@@ -35,13 +35,13 @@ ENTRIES = (
         "Administrations",
         "administration_list",
         frozenset((C.SEE_RATES,)),
-        "Which survey is offered to whom, and from when to when.",
+        "Which survey is offered to whom, and when; its people and their login cards.",
     ),
     Entry(
         "Rosters",
         "roster_list",
         frozenset((C.MANAGE_ROSTERS,)),
-        "Upload who is invited, and print their login cards.",
+        "Upload who is invited, and bring it up to date.",
     ),
     Entry(
         "Surveys",
@@ -71,15 +71,8 @@ ENTRIES = (
 
 
 def entries_for(permissions: Permissions) -> list[Entry]:
-    return [one for one in ENTRIES if _is_there(one) and _is_for(one, permissions)]
+    return [one for one in ENTRIES if _is_for(one, permissions)]
 
 
 def _is_for(entry: Entry, permissions: Permissions) -> bool:
     return any(map(permissions.has, entry.needs))
-
-
-def _is_there(entry: Entry) -> bool:
-    try:
-        return bool(entry.address)
-    except NoReverseMatch:
-        return False

@@ -108,6 +108,7 @@ def rates_school(request: HttpRequest, pk: int) -> HttpResponse:
         "panels": panels,
         "chosen_panel": chosen,
         "choices": board.choices,
+        "sees_people": permissions.places(Capability.SEE_IDENTITIES).has_school(school),
         "sees_district": permissions.places(Capability.SEE_RATES).has_district(
             school.district_id
         ),

@@ -8,6 +8,8 @@ from typing import Any
 from django import forms
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
@@ -26,7 +28,8 @@ Format = Export.Format
 class AdministrationsField(forms.ModelMultipleChoiceField):
     def label_from_instance(self, one: Any) -> str:
         survey = one.published.survey
-        window = f"{one.opens_at:%-d %b %Y} to {one.closes_at:%-d %b %Y}"
+        opens, closes = map(timezone.localtime, (one.opens_at, one.closes_at))
+        window = f"{date_format(opens, 'M j, Y')} to {date_format(closes, 'M j, Y')}"
         role = one.get_role_display().lower()
         return f"{one.name}: {survey} for {role}s, {window}"
 

@@ -86,7 +86,9 @@ def export_new(request: HttpRequest) -> HttpResponse:
         context = {"form": form, "size": form.size(), "part": True}
         return render(request, "reports/_export_size.html", context)
     else:
-        form = ExportForm(permissions=permissions)
+        # A link from an administration's page names it.
+        asked = request.GET.getlist("administrations")
+        form = ExportForm(permissions=permissions, initial={"administrations": asked})
     size = form.size() if form.is_bound else None
     return render(request, "reports/export_new.html", {"form": form, "size": size})
 

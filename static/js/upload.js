@@ -1,46 +1,93 @@
-// How far an upload is. Without this file the browser uploads all the same.
+// Shows how far the upload of a file is, and keeps the chosen file when
+// something is wrong. Without this file, the browser sends the form by itself.
 
-function formOf(event) {
-  return event.target.closest?.("form[data-upload]");
-}
-
-function say(form, words) {
-  form.querySelector(".upload-words").textContent = words;
-}
-
-function showProgress(form, shown) {
-  form.querySelector("progress").hidden = !shown;
-}
+const form = document.querySelector("form[data-upload]");
+const shown = form?.querySelector("[data-upload-progress]");
 
 // Said before the minutes that it would take.
-document.addEventListener("change", (event) => {
-  const { files, dataset } = event.target;
+form?.addEventListener("change", ({ target }) => {
+  const { files, dataset } = target;
   if (!files || !dataset.largest) return;
   const isTooLarge = [...files].some(({ size }) => size > Number(dataset.largest));
-  event.target.setCustomValidity(isTooLarge ? dataset.words : "");
-  if (isTooLarge) event.target.reportValidity();
+  target.setCustomValidity(isTooLarge ? dataset.words : "");
+  if (isTooLarge) target.reportValidity();
 });
 
-document.addEventListener("htmx:beforeSend", (event) => {
-  const form = formOf(event);
-  if (!form) return;
-  showProgress(form, true);
-  say(form, form.dataset.uploading);
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (!form.dataset.uploading) send(new FormData(form));
 });
 
-document.addEventListener("htmx:xhr:progress", (event) => {
-  const form = formOf(event);
-  const { lengthComputable, loaded, total } = event.detail;
-  if (!form || !lengthComputable || !total) return;
-  form.querySelector("progress").value = loaded / total;
-  if (loaded === total) say(form, form.dataset.uploaded);
-});
+function send(data) {
+  const bar = shown.querySelector("progress");
+  form.dataset.uploading = "yes";
+  form.querySelector("button[type=submit]").disabled = true;
+  shown.hidden = bar.hidden = false;
+  bar.value = 0;
+  say("Uploading. Stay on this page.");
 
-for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
-  document.addEventListener(name, (event) => {
-    const form = formOf(event);
-    if (!form) return;
-    showProgress(form, false);
-    say(form, form.dataset.failed);
+  const request = new XMLHttpRequest();
+  request.upload.addEventListener("progress", (event) => {
+    bar.value = event.lengthComputable ? event.loaded / event.total : 0;
+    if (event.loaded === event.total) {
+      say("The file has arrived, and is being looked at.");
+    }
   });
+  request.addEventListener("load", () => {
+    if (request.status === 413) {
+      fail("The file is too large to be uploaded.");
+    } else if (request.status >= 400) {
+      fail("The file could not be uploaded. Load this page anew and try again.");
+    } else if (request.responseURL !== location.href) {
+      location.assign(request.responseURL);
+    } else {
+      showAnswer(request.responseText);
+    }
+  });
+  request.addEventListener("error", () => {
+    fail("The connection broke off. Nothing was uploaded: try again.");
+  });
+  request.open("POST", location.href);
+  request.send(data);
+}
+
+function say(text) {
+  const message = shown.querySelector("[role=status]");
+  if (message.textContent !== text) message.textContent = text;
+}
+
+function fail(text) {
+  say(text);
+  shown.querySelector("progress").hidden = true;
+  form.querySelector("button[type=submit]").disabled = false;
+  delete form.dataset.uploading;
+}
+
+// What is wrong with the form. The file stays chosen, unlike in a new page.
+function showAnswer(text) {
+  const answer = new DOMParser()
+    .parseFromString(text, "text/html")
+    .querySelector("form[data-upload]");
+  for (const old of form.querySelectorAll(".error")) old.remove();
+  for (const row of answer?.querySelectorAll(".form-row") ?? []) {
+    const field = row.querySelector("input, select");
+    const here = form.querySelector(`[name="${field.name}"]`).closest(".form-row");
+    here.classList.toggle("wrong", row.classList.contains("wrong"));
+    here.append(...copies(row.querySelectorAll(".error")));
+    for (const name of ["aria-invalid", "aria-describedby"]) {
+      describe(here.querySelector("input, select"), name, field.getAttribute(name));
+    }
+  }
+  form.prepend(...copies(answer?.querySelectorAll(":scope > .error") ?? []));
+  fail("The file was not taken. What is wrong is said above.");
+  form.querySelector(".wrong input, .wrong select")?.focus();
+}
+
+function copies(elements) {
+  return [...elements].map((one) => document.importNode(one, true));
+}
+
+function describe(field, name, value) {
+  if (value === null) field.removeAttribute(name);
+  else field.setAttribute(name, value);
 }

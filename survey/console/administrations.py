@@ -12,7 +12,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -57,7 +57,6 @@ class FilterForm(forms.Form):
             ("", "Any"),
             *((one.value, one.label) for one in State),
         ],
-        widget=forms.Select(attrs={"class": "field"}),
     )
 
 
@@ -317,56 +316,56 @@ def _links(
     permissions: Permissions, administration: Administration
 ) -> list[tuple[str, str, str]]:
     """Address, name and purpose of the pages that are there for this user."""
+    rates, people, rosters, responses = (
+        permissions.has(one)
+        for one in (C.SEE_RATES, C.SEE_IDENTITIES, C.MANAGE_ROSTERS, C.SEE_RESPONSES)
+    )
+    pk = administration.pk
     offered = (
         (
-            C.SEE_RATES,
-            "rates_administration",
+            rates,
+            f"{reverse('rates_board')}?administration={pk}",
             "Response rates",
             "Who has started and finished, school by school.",
         ),
         (
-            C.SEE_RATES,
-            "rates_board",
-            "Response rates",
-            "Who has started and finished, school by school.",
+            people,
+            reverse("people_list", args=[pk]),
+            "People",
+            "Find a person, print a lost card again, or give a new code.",
         ),
         (
-            C.MANAGE_ROSTERS,
-            "roster_upload",
+            people,
+            reverse("cards_list", args=[pk]),
+            "Login cards",
+            "Print the cards by which people begin.",
+        ),
+        (
+            rosters,
+            reverse("roster_upload", args=[pk]),
             "Upload a roster",
             "Invite people, or bring their rosters up to date.",
         ),
         (
-            C.SEE_IDENTITIES,
-            "people_list",
-            "People and login cards",
-            "Who is invited; print their cards.",
+            rosters,
+            f"{reverse('roster_list')}?administration={pk}",
+            "Its rosters",
+            "What was uploaded so far, and what became of it.",
         ),
-        (C.SEE_RESPONSES, "export_new", "Export", "Download the responses."),
-        (C.SEE_RESPONSES, "export_list", "Exports", "Download the responses."),
+        (
+            responses,
+            f"{reverse('export_new')}?administrations={pk}",
+            "Export",
+            "Download the responses.",
+        ),
     )
-    links: dict[C, tuple[str, str, str]] = {}
-    for capability, route, name, purpose in offered:
-        address = _address(route, administration.pk)
-        if address and capability not in links and permissions.has(capability):
-            links[capability] = (address, name, purpose)
-    return list(links.values())
+    return [tuple(rest) for is_there, *rest in offered if is_there]  # type: ignore[misc]
 
 
 def _survey_address(permissions: Permissions, administration: Administration) -> str:
     if not permissions.has(C.MANAGE_SURVEYS):
         return ""
-    return _address("survey_detail", administration.published.survey_id)
-
-
-def _address(route: str, pk: int) -> str:
-    """Of this administration's page, or of the list; empty where there is none."""
-    for args in ([pk], []):
-        try:
-            return reverse(route, args=args)
-        except NoReverseMatch:
-            continue
-    return ""
+    return reverse("survey_detail", args=[administration.published.survey_id])
 
 
 # Opening

@@ -29,6 +29,8 @@ from survey.rosters.uploads import NotNow, WrongWord
 MANAGE = Capability.MANAGE_ROSTERS
 # Of administrations to choose from.
 MOST_SHOWN = 12
+# Digits of a key in an address.
+LONGEST_KEY = 18
 FIELDS = {
     "district": "district",
     "district_name": "district's name",
@@ -53,6 +55,9 @@ def roster_list(request: HttpRequest) -> HttpResponse:
     """3 statements: the uploads, their number, and for what one may upload."""
     permissions = _permissions(request)
     visible = RosterUpload.objects.visible_to(permissions)
+    asked = request.GET.get("administration", "")
+    if asked.isascii() and asked.isdecimal() and len(asked) <= LONGEST_KEY:
+        visible = visible.filter(administration=int(asked))
     listing = Listing(
         request,
         visible.select_related("administration", "by", "district", "school"),
@@ -70,7 +75,8 @@ def roster_list(request: HttpRequest) -> HttpResponse:
         {
             "administrations": (
                 [] if listing.is_part else open_ones.order_by("opens_at")[:MOST_SHOWN]
-            )
+            ),
+            "filtered": bool(asked),
         },
     )
 

@@ -16,8 +16,13 @@ from survey.rosters.tables import RosterUnreadable, open_table
 
 CompleteFor = RosterUpload.CompleteFor
 
-# As nginx's `largest_upload`; its page names this number too.
-LARGEST_UPLOAD = 300 * 2**20
+# A little below nginx's `largest_upload`, whose page names this number too: the
+# form around the file needs some of it.
+LARGEST_UPLOAD = 300 * 10**6
+TOO_LARGE = (
+    "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
+    " workbook, or divide it by school or district."
+)
 # Read at once, so that what is wrong is said beside the field; of a larger one
 # a worker says it, a moment later.
 READ_AT_ONCE = 4 * 2**20
@@ -72,7 +77,13 @@ class RosterForm(forms.Form):
     file = forms.FileField(
         label="Roster file",
         help_text="CSV or Excel (.xlsx), at most 300 MB, with a row for each person.",
-        widget=forms.ClearableFileInput(attrs={"accept": ",".join(ENDINGS)}),
+        widget=forms.FileInput(
+            attrs={
+                "accept": ",".join(ENDINGS),
+                "data-largest": LARGEST_UPLOAD,
+                "data-words": TOO_LARGE,
+            }
+        ),
         max_length=LONGEST_NAME,
     )
     complete_for = forms.ChoiceField(
@@ -118,9 +129,7 @@ class RosterForm(forms.Form):
                 " spreadsheet program and save it as one of them."
             )
         if (file.size or 0) > LARGEST_UPLOAD:
-            raise forms.ValidationError(
-                "The file is larger than 300 MB. Divide it by school or district."
-            )
+            raise forms.ValidationError(TOO_LARGE)
         if (file.size or 0) <= READ_AT_ONCE:
             _check_outline(file)
         return file

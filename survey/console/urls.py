@@ -7,6 +7,7 @@ from django.urls import path
 from survey.console import (
     administrations,
     cards,
+    home,
     jobs,
     people,
     rosters,
@@ -21,6 +22,7 @@ PEOPLE = "administrations/<int:pk>/people/"
 CARDS = "administrations/<int:pk>/cards/"
 
 urlpatterns = [
+    path("", home.console_home, name="console_home"),
     path(PEOPLE, people.people_list, name="people_list"),
     path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),
     path(f"{PEOPLE}<int:respondent>/code/", people.people_code, name="people_code"),

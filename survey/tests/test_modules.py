@@ -22,7 +22,7 @@ BUNDLES = {
     "preview": "console/_survey_preview_take_scripts",
     "preview_review": "console/_survey_preview_review_scripts",
     "preview_frame": "console/_survey_preview_frame_scripts",
-    "upload": "console/_survey_upload_scripts",
+    "upload": "../console/_upload_scripts",
 }
 ENTRIES = tuple(BUNDLES)
 TOP_LEVEL = re.compile(

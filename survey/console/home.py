@@ -1,0 +1,71 @@
+"""The first page of the console: what stands open, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts.access import staff
+from accounts.console.navigation import entries_for
+from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
+from survey.administrations import administrations_for
+from survey.models import Administration, Respondent
+
+MOST_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An administration that is open or planned, and what comes next."""
+
+    administration: Administration
+    # There is somebody on its roster, in the places that are seen.
+    has_people: bool
+    manages_rosters: bool
+    sees_people: bool
+    sees_responses: bool
+
+
+@staff
+@require_safe
+def console_home(request: HttpRequest) -> HttpResponse:
+    """2 statements: who is asking, and what stands open for them."""
+    permissions: Permissions = request.permissions  # type: ignore[attr-defined]
+    return render(
+        request,
+        "survey/console/home.html",
+        {
+            "entries": entries_for(permissions),
+            "memberships": permissions.memberships,
+            "tasks": _tasks(permissions),
+        },
+    )
+
+
+def _tasks(permissions: Permissions) -> list[Task]:
+    people = Respondent.objects.filter(
+        administration=OuterRef("pk"), school__in=permissions.schools(C.SEE_RATES)
+    )
+    standing = (
+        administrations_for(permissions, C.SEE_RATES)
+        .filter(closes_at__gt=timezone.now())
+        .annotate(has_people=Exists(people))
+        .select_related("wave")
+        .order_by("opens_at", "name")
+    )
+    return [
+        Task(
+            administration=one,
+            has_people=one.has_people,
+            manages_rosters=permissions.has(C.MANAGE_ROSTERS),
+            sees_people=permissions.has(C.SEE_IDENTITIES),
+            sees_responses=permissions.has(C.SEE_RESPONSES),
+        )
+        for one in standing[:MOST_SHOWN]
+    ]
