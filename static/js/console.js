@@ -19,3 +19,10 @@ window.addEventListener("pageshow", () => {
     delete form.dataset.sent;
   }
 });
+
+// A name that is suggested never overwrites one that is being typed.
+document.addEventListener("input", (event) => {
+  if (event.target.closest("#name-row")) {
+    htmx.trigger(".names-it", "htmx:abort");
+  }
+});
