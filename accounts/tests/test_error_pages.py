@@ -1,0 +1,75 @@
+"""Staff who cannot be shown a page read words for staff, not for respondents."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.test import Client
+from django.urls import include, path
+
+from accounts.access import anyone
+from accounts.tests.logging_in import log_in
+from settings.urls import handler400, handler403, handler404, handler500  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+FAILURES = {400: BadRequest, 403: PermissionDenied, 500: RuntimeError}
+
+
+@anyone
+def failing(request, status):
+    raise FAILURES[status]("this page fails")
+
+
+urlpatterns = [
+    path("console/fails/<int:status>/", failing),
+    path("fails/<int:status>/", failing),
+    path("", include("settings.urls")),
+]
+
+
+def page(client, address):
+    return client.get(address).content.decode()
+
+
+def test_who_mistypes_an_address_is_led_back_to_the_console(staff, client):
+    reply = log_in(client, staff.chen).get("/console/rats/")
+
+    assert reply.status_code == 404
+    text = reply.content.decode()
+    assert 'href="/console/"' in text and "first page shows" in text
+    assert "code" not in text
+
+
+def test_a_respondent_still_reads_about_the_code(client):
+    text = page(client, "/rats/")
+
+    assert "enter your code" in text and 'lang="es"' in text
+    assert "/console/" not in text
+
+
+def test_a_form_without_its_token_tells_staff_what_to_do(staff):
+    client = log_in(Client(enforce_csrf_checks=True), staff.chen)
+    reply = client.post("/console/account/logout/")
+
+    assert reply.status_code == 403
+    text = reply.content.decode()
+    assert "Nothing was changed" in text and "code" not in text
+
+
+def test_a_respondents_form_without_its_token_asks_for_the_code():
+    reply = Client(enforce_csrf_checks=True).post("/", {"code": "x"})
+
+    assert reply.status_code == 403
+    assert "Enter your code again" in reply.content.decode()
+
+
+@pytest.mark.urls("accounts.tests.test_error_pages")
+@pytest.mark.parametrize("status", FAILURES)
+def test_each_failure_has_words_for_each_side(status):
+    client = Client(raise_request_exception=False)
+    for_staff = client.get(f"/console/fails/{status}/")
+    for_others = client.get(f"/fails/{status}/")
+
+    assert for_staff.status_code == for_others.status_code == status
+    assert "To the console" in for_staff.content.decode()
+    assert "To the console" not in for_others.content.decode()

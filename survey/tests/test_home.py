@@ -1,0 +1,77 @@
+"""The console's first page: what stands open, and what comes next, by role."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.logging_in import log_in
+from survey.models import Administration
+from survey.tests.conftest import enrol
+
+pytestmark = pytest.mark.django_db
+
+
+def home(user):
+    return log_in(Client(), user).get("/console/").content.decode()
+
+
+def test_a_coordinator_sees_at_once_what_to_do(staff, administration):  # noqa: F811
+    upload = reverse("roster_upload", args=[administration.pk])
+    cards = reverse("cards_list", args=[administration.pk])
+    text = home(staff.chen)
+    assert "Nobody is invited yet: upload the roster first." in text
+    assert upload in text and cards not in text
+
+    enrol(administration, staff.lincoln)
+    text = home(staff.chen)
+    assert "remind the classes that are behind" in text
+    assert cards in text and reverse("people_list", args=[administration.pk]) in text
+
+    # At Roosevelt nobody is invited, whoever is at Lincoln.
+    assert "Nobody is invited yet" in home(staff.sam)
+
+
+def test_an_analyst_is_led_to_rates_and_exports_alone(
+    staff,  # noqa: F811
+    administration,
+):
+    enrol(administration, staff.lincoln)
+    text = home(staff.analyst)
+
+    assert f"{reverse('export_new')}?administrations={administration.pk}" in text
+    assert f"{reverse('rates_board')}?administration={administration.pk}" in text
+    assert reverse("cards_list", args=[administration.pk]) not in text
+    assert reverse("roster_upload", args=[administration.pk]) not in text
+
+
+def test_what_is_over_is_no_task(staff, administration):  # noqa: F811
+    now = timezone.now()
+    Administration.objects.update(
+        opens_at=now - timedelta(days=2), closes_at=now - timedelta(days=1)
+    )
+
+    text = home(staff.chen)
+    assert "No administration is open or planned" in text
+    assert administration.name not in text
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_first_page_costs_the_same_for_one_and_for_three(
+    staff,  # noqa: F811
+    administration,
+    count,
+    django_assert_num_queries,
+):
+    for n in range(1, count):
+        administration.pk, administration.name = None, f"another-{n}"
+        administration.save()
+    client = log_in(Client(), staff.chen)
+    with django_assert_num_queries(4):
+        text = client.get("/console/").content.decode()
+    assert text.count('id="task-') == count
