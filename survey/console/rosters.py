@@ -56,7 +56,8 @@ def roster_list(request: HttpRequest) -> HttpResponse:
     permissions = _permissions(request)
     visible = RosterUpload.objects.visible_to(permissions)
     asked = request.GET.get("administration", "")
-    if asked.isascii() and asked.isdecimal() and len(asked) <= LONGEST_KEY:
+    filtered = asked.isascii() and asked.isdecimal() and len(asked) <= LONGEST_KEY
+    if filtered:
         visible = visible.filter(administration=int(asked))
     listing = Listing(
         request,
@@ -76,7 +77,7 @@ def roster_list(request: HttpRequest) -> HttpResponse:
             "administrations": (
                 [] if listing.is_part else open_ones.order_by("opens_at")[:MOST_SHOWN]
             ),
-            "filtered": bool(asked),
+            "filtered": filtered,
         },
     )
 

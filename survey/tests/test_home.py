@@ -9,9 +9,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.permissions import Capability, Permissions
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
-from survey.models import Administration
+from survey.models import Administration, RosterUpload
 from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db
@@ -75,3 +76,40 @@ def test_the_first_page_costs_the_same_for_one_and_for_three(
     with django_assert_num_queries(4):
         text = client.get("/console/").content.decode()
     assert text.count('id="task-') == count
+
+
+def links_from(user, address):
+    return log_in(Client(), user).get(address).content.decode()
+
+
+def test_an_administration_leads_to_all_that_is_its_own(staff, administration):  # noqa: F811
+    pk = administration.pk
+    rooms = {
+        f"{reverse('rates_board')}?administration={pk}": "SEE_RATES",
+        reverse("people_list", args=[pk]): "SEE_IDENTITIES",
+        reverse("cards_list", args=[pk]): "SEE_IDENTITIES",
+        reverse("roster_upload", args=[pk]): "MANAGE_ROSTERS",
+        f"{reverse('roster_list')}?administration={pk}": "MANAGE_ROSTERS",
+        f"{reverse('export_new')}?administrations={pk}": "SEE_RESPONSES",
+    }
+    for user in (staff.dana, staff.chen, staff.analyst):
+        text = links_from(user, reverse("administration_detail", args=[pk]))
+        permissions = Permissions(user)
+        for address, needed in rooms.items():
+            has = permissions.has(Capability[needed])
+            assert (f'href="{address}"' in text) == has, (user, address)
+
+
+def test_rosters_are_shown_of_one_administration_alone(staff, administration):  # noqa: F811
+    RosterUpload.objects.create(
+        administration=administration, by=staff.dana, name="mine.csv", size=1,
+        district=staff.riverside,
+    )  # fmt: skip
+    address = reverse("roster_list")
+    assert "mine.csv" in links_from(staff.dana, address)
+    of_it = links_from(staff.dana, f"{address}?administration={administration.pk}")
+    assert "mine.csv" in of_it and "Show all rosters" in of_it
+    of_another = links_from(staff.dana, f"{address}?administration=999")
+    assert "mine.csv" not in of_another and "No roster was uploaded" in of_another
+    # Nonsense narrows nothing.
+    assert "mine.csv" in links_from(staff.dana, f"{address}?administration=x%00")

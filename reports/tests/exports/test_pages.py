@@ -397,3 +397,16 @@ def test_an_attribute_named_like_a_formula_is_defused_in_the_header(
     assert b",'=1+1," in body.split(b"\r\n")[0]
     assert b",'+x," in body
     assert b",'@Lincoln," in body
+
+
+def test_an_export_begins_with_the_administration_one_came_from(staff, fall, client):
+    log_in(client, staff.dana)
+    address = reverse("export_new")
+    box = f'name="administrations" value="{fall.pk}"'
+
+    def is_ticked(query):
+        page = client.get(address + query).content.decode()
+        return "checked" in page.split(box)[1].split(">")[0]
+
+    assert is_ticked(f"?administrations={fall.pk}")
+    assert not is_ticked("") and not is_ticked("?administrations=zebra")
