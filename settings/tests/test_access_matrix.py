@@ -34,7 +34,9 @@ def silence():
 
 
 @pytest.fixture
-def world() -> World:
+def world(settings) -> World:
+    # In the database, so that each session is as it was when all is undone.
+    settings.SESSION_ENGINE = "django.contrib.sessions.backends.db"
     return World()
 
 
