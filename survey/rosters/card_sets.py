@@ -155,7 +155,7 @@ def reissue_once(card_set: CardSet) -> int:
         return 0
     number = codes.reissue_all(people_of(card_set))
     _mark_outdated(
-        _holding(card_set.administration_id, card_set.school_id).exclude(pk=card_set.pk)
+        _holding(card_set.administration_id, card_set.school).exclude(pk=card_set.pk)
     )
     audit.record(
         "reissue access codes",
@@ -170,7 +170,7 @@ def reissue_once(card_set: CardSet) -> int:
 def sets_of_person_are_outdated(respondent: Respondent) -> None:
     """Call it where one person's code was replaced."""
     _mark_outdated(
-        _holding(respondent.administration_id, respondent.school_id).filter(
+        _holding(respondent.administration_id, respondent.school).filter(
             Q(respondent=None) | Q(respondent=respondent),
             grade__in=("", respondent.grade),
             classroom__in=("", respondent.classroom),
@@ -178,10 +178,12 @@ def sets_of_person_are_outdated(respondent: Respondent) -> None:
     )
 
 
-def _holding(administration_id: int, school_id: int | None) -> QuerySet[CardSet]:
-    """Sets that may hold codes of this school's."""
+def _holding(administration_id: int, school: School | None) -> QuerySet[CardSet]:
+    """Sets that may hold codes of this school's: its own, its district's, all's."""
+    district = school.district_id if school else None
+    of_many = Q(school=None) & (Q(district=None) | Q(district=district))
     return CardSet.objects.filter(
-        Q(school=school_id) | Q(school=None), administration=administration_id
+        Q(school=school) | of_many, administration=administration_id
     )
 
 

@@ -507,6 +507,25 @@ def test_another_s_school_gets_no_new_codes(client, staff, reissue, maya, noor):
     assert maya.issue == 1
 
 
+def test_a_new_code_outdates_the_lists_that_held_the_old_one_and_no_other(
+    staff, administration, maya, noor
+):
+    def asked(**whose):
+        return card_sets.order_cards(
+            administration=administration, by=staff.state, format="csv", **whose
+        )
+
+    district, school = staff.lincoln.district, staff.lincoln
+    holding = {asked().pk, asked(district=district).pk, asked(school=school).pk}
+    asked(district=staff.roosevelt.district)
+    asked(school=staff.roosevelt)
+
+    card_sets.sets_of_person_are_outdated(maya)
+
+    outdated = CardSet.objects.exclude(outdated_at=None)
+    assert set(outdated.values_list("pk", flat=True)) == holding
+
+
 def test_a_job_that_is_run_again_reissues_nobody_twice(
     client, staff, reissue, maya, layla, monkeypatch
 ):

@@ -14,31 +14,37 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
+from django.db.models import Model
 from django.http import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from django.urls import Resolver404, get_urlconf, resolve
 
-from accounts.access import Who
+from accounts.access import Rule, Who
 from accounts.models import User
 from accounts.permissions import CAPABILITIES
 from accounts.staff_door import PREFIX
 from accounts.tests.logging_in import log_in
+from reports.rolling import roll_up
 from settings.tests.matrix import state
 from settings.tests.matrix.routes import Route, routes
 from settings.tests.matrix.things import (
     Place,
+    Thing,
     Unknown,
+    forms_about,
     furnish,
     member,
-    numbers_of,
-    opened,
+    of_the_state,
     publish,
+    questions_about,
     rows_of,
     thing_for,
 )
-from survey.models import Administration
+from survey.files import path_of, private_files
 
+FORM = "application/x-www-form-urlencoded"
 SAFE = ("GET", "HEAD")
 METHODS = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
 
@@ -58,12 +64,17 @@ class Asker:
             log_in(self.client, self.user, second_factor=self.second_factor)
         kept = self.client.cookies.get(PREFIX + settings.SESSION_COOKIE_NAME)
         self.session = kept.value if kept else None
+        memberships = self.user.memberships.all() if self.user else ()
+        self.roles = {one.role for one in memberships}
 
     def is_logged_in(self) -> bool:
         sessions = Session.objects.filter(session_key=self.session)
         return self.user is None or sessions.exists()
 
-    def ask(self, method: str, address: str, body: str = "") -> Reply:
+    def ask(
+        self, method: str, address: str, body: bytes = b"", *, part: bool = False
+    ) -> Reply:
+        """`part`: as htmx asks for a piece of a page."""
         before = self.client.cookies.copy()
         # Nobody is told to come later because of those who asked before.
         cache.clear()
@@ -72,7 +83,8 @@ class Asker:
                 method,
                 address,
                 body,
-                content_type="application/x-www-form-urlencoded",
+                content_type=MULTIPART_CONTENT if body else FORM,
+                headers={"HX-Request": "true"} if part else None,
             )
             return Reply(address, response)
         finally:
@@ -86,6 +98,7 @@ class Reply:
     def __init__(self, address: str, response: HttpResponseBase) -> None:
         self.status = response.status_code
         self.location = response.headers.get("Location", "")
+        self.is_text = response.headers.get("Content-Type", "").startswith("text/")
         self.error = getattr(response, "exc_info", None)
         content = (
             b"".join(response.streaming_content)
@@ -120,25 +133,53 @@ class Address:
     path: str
     whose: Place | None
     said: str
+    # Where it is one person's alone.
+    person: User | None = None
 
 
 class World:
-    """Two districts, and everybody who might ask."""
+    """Two districts, a further school of the first, and everybody who might ask."""
 
     def __init__(self) -> None:
         published = publish()
-        self.shared = opened("statewide-students", published)
-        self.mine = furnish("Riverside", "markofmine", published, self.shared)
-        self.theirs = furnish("Lakeside", "markoftheirs", published, self.shared)
-        self.askers = list(self._askers())
+        head = member("head@state.example", "state")
+        self.shared = of_the_state("markofmine and markoftheirs", published, head)
+        both = published, self.shared.administration
+        self.mine = furnish("Riverside", "markofmine", *both)
+        self.theirs = furnish("Lakeside", "markoftheirs", *both)
+        self.next_door = furnish(
+            "Riverside", "marknextdoor", *both, district=self.mine.district
+        )
+        roll_up()
+        self.askers = list(self._askers(head))
         self.before = state.digests()
         self.of_places = {
-            place.mark: state.digests_of(rows_of(place))
-            for place in (self.mine, self.theirs)
+            place.mark: state.digests_of(self.rows_of(place)) for place in self.places
+        }
+        self.files = {
+            name: path_of(name).read_bytes()
+            for folder in ("cards", "rosters", "exports")
+            for name in _names_in(folder)
         }
 
-    def _askers(self) -> Iterator[Asker]:
-        head = member("head@state.example", "state")
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return self.mine, self.theirs, self.next_door
+
+    def rows_of(self, place: Place) -> dict[type[Model], int]:
+        return rows_of(place, with_district=place is not self.next_door)
+
+    def lost_files(self) -> list[str]:
+        """Which of them are gone or changed; they are put back."""
+        lost = []
+        for name, content in self.files.items():
+            path = path_of(name)
+            if not path.exists() or path.read_bytes() != content:
+                path.write_bytes(content)
+                lost.append(name)
+        return lost
+
+    def _askers(self, head: User) -> Iterator[Asker]:
         yield Asker("nobody", None, None)
         yield Asker("a state administrator", head, None)
         yield Asker("a state administrator", head, None, second_factor=False)
@@ -153,10 +194,11 @@ class World:
         yield Asker("an engineer", engineer, None)
 
     def askers_of(self, route: Route) -> list[Asker]:
-        """All; an engineers' page knows no places, so those of one are enough."""
+        """All; an engineers' page knows neither places nor roles."""
         if route.rule.who is not Who.ENGINEER:
             return self.askers
-        return [one for one in self.askers if one.place is not self.theirs]
+        known = (None, self.mine.administrator)
+        return [one for one in self.askers if one.place is None or one.user in known]
 
     def addresses(self, route: Route) -> list[Address]:
         """Raises Unknown."""
@@ -165,44 +207,65 @@ class World:
         if not owned:
             values = {name: it.of(self.mine, route) for name, it in things.items()}
             return [Address(route.address(values), None, "")]
-        shared = self.shared_place()
         found = []
-        for places in product((self.mine, self.theirs, shared), repeat=len(owned)):
+        all_places = (*self.places, self.shared)
+        for places in product(all_places, repeat=len(owned)):
             of = dict(zip(owned, places, strict=True))
-            if any(of[one] is shared and not things[one].shared for one in owned):
+            if any(of[one] is self.shared and not things[one].shared for one in owned):
                 continue
             values = {
-                name: thing.of(of.get(name, self.mine), route)
+                name: self._value(thing, of.get(name, self.mine), places, route)
                 for name, thing in things.items()
             }
-            whose = {place.mark for place in places if place is not shared}
             # One's own with another's is another's.
-            owners = [one for one in (self.mine, self.theirs) if one.mark in whose]
-            for owner in owners or [None]:
-                said = " and ".join(place.mark for place in places)
-                found.append(Address(route.address(values), owner, f" of {said}"))
+            whose = [one for one in self.places if one in places]
+            said = " and ".join(place.mark for place in places)
+            persons = [
+                getattr(of[name], things[name].whose)
+                for name in owned
+                if things[name].whose
+            ]
+            for owner in whose or [None]:
+                found.append(
+                    Address(
+                        route.address(values),
+                        owner,
+                        f" of {said}",
+                        persons[0] if persons else None,
+                    )
+                )
         return found
 
-    def shared_place(self) -> Place:
-        """Both districts': whoever asks sees their own half."""
-        return SharedPlace(self.shared)  # type: ignore[return-value]
+    def _value(
+        self, thing: Thing, of: Place, places: tuple[Place, ...], route: Route
+    ) -> object:
+        inside = thing.beside_shared
+        if inside and of is not self.shared and self.shared in places:
+            return inside(of, route)
+        return thing.of(of, route)
 
     def others_of(self, asker: Asker, route: Route) -> list[Place]:
         """Whose marks this asker must never see."""
-        both = [self.mine, self.theirs]
         if asker.user and asker.place is None:
             # An engineer's own pages show everything; the console nothing.
             own = Who.ENGINEER if asker.user.is_staff else route.rule.who
             if route.rule.who is own:
                 return []
-        return [one for one in both if one is not asker.place]
+        return [one for one in self.places if not self.is_in(asker, one)]
+
+    def is_in(self, asker: Asker, place: Place) -> bool:
+        """The place is theirs; a district's people are also next door."""
+        if asker.place is None:
+            return False
+        if place is asker.place:
+            return True
+        same = place.district == asker.place.district
+        return same and asker.user != asker.place.coordinator
 
 
-class SharedPlace:
-    mark = "both"
-
-    def __init__(self, administration: Administration) -> None:
-        self.administration = administration
+def _names_in(folder: str) -> list[str]:
+    _, names = private_files().listdir(folder)
+    return [f"{folder}/{name}" for name in names]
 
 
 def examine(route: Route, world: World) -> list[str]:
@@ -219,21 +282,36 @@ def examine(route: Route, world: World) -> list[str]:
     asked = [
         (asker, method, address)
         for asker in world.askers_of(route)
-        for method in methods_of(route, asker)
         for address in addresses
+        for method in methods_of(route, world, asker, address)
     ]
-    looking = [one for one in asked if _changes_nothing(route, *one)]
-    rest = [one for one in asked if not _changes_nothing(route, *one)]
-    return [
+    looking = [one for one in asked if _changes_nothing(route, world, *one)]
+    rest = [one for one in asked if not _changes_nothing(route, world, *one)]
+    found = [
         *_all_at_once(route, world, looking),
         *(wrong for one in rest for wrong in _alone(route, world, *one)),
     ]
+    # Their own they may delete.
+    world.lost_files()
+    return found
 
 
-def methods_of(route: Route, asker: Asker) -> tuple[str, ...]:
-    """All; an engineer on Django's own pages only looks and sends."""
-    own = route.rule.who is Who.ENGINEER and asker.user and asker.user.is_staff
-    return ("GET", "POST") if own else METHODS
+def methods_of(
+    route: Route, world: World, asker: Asker, address: Address
+) -> tuple[str, ...]:
+    """All where the view itself has to refuse; GET and POST where its rule does.
+
+    The other district's people are a mirror, and what is next door is of
+    interest to two.
+    """
+    if world.next_door.mark in address.said:
+        concerned = asker.user in (world.mine.coordinator, world.mine.administrator)
+        return ("GET", "POST") if concerned and asker.second_factor else ()
+    inside = asker.place is not world.theirs and _gets_in(route.rule, asker)
+    if " and " in address.said and not (inside and asker.place):
+        # What does not fit together is refused by the view, if by anything.
+        return ()
+    return METHODS if inside else ("GET", "POST")
 
 
 def _is_answered_by(route: Route, path: str) -> bool:
@@ -243,23 +321,29 @@ def _is_answered_by(route: Route, path: str) -> bool:
         return False
 
 
-def _changes_nothing(route: Route, asker: Asker, method: str, address: Address) -> bool:
+def _changes_nothing(
+    route: Route, world: World, asker: Asker, method: str, address: Address
+) -> bool:
     if method in SAFE:
         return True
     if route.rule.who is Who.ANYONE:
         return False
-    if asker.user is None or _is_foreign(route, asker, address):
+    if asker.user is None or _is_foreign(route, world, asker, address):
         return True
     return route.rule.who is not Who.SIGNED_IN and not asker.second_factor
 
 
-def _is_foreign(route: Route, asker: Asker, address: Address) -> bool:
-    """It names something of another district's."""
-    if address.whose is None or asker.user is None:
+def _is_foreign(route: Route, world: World, asker: Asker, address: Address) -> bool:
+    """It names something of another's place, or of another person."""
+    if asker.user is None:
+        return False
+    if address.person is not None and address.person != asker.user:
+        return True
+    if address.whose is None:
         return False
     if asker.place is None:
         return asker.user.is_superuser and route.rule.who is not Who.ENGINEER
-    return address.whose is not asker.place
+    return not world.is_in(asker, address.whose)
 
 
 def _all_at_once(
@@ -267,10 +351,14 @@ def _all_at_once(
 ) -> list[str]:
     """They may not change anything, so one look at the rows is enough."""
     wrong: list[str] = []
+    filtered = set()
     with state.undone():
         for asker, method, address in asked:
             wrong += _answer(route, world, asker, method, address)
-            if method == "GET":
+            # Once each: on what is there for them.
+            foreign = _is_foreign(route, world, asker, address)
+            if method == "GET" and not foreign and str(asker) not in filtered:
+                filtered.add(str(asker))
                 wrong += _filtered(route, world, asker, address)
         rows = state.changed(world.before, state.digests())
         wrong += [
@@ -278,6 +366,7 @@ def _all_at_once(
             for one in world.askers
             if not one.is_logged_in()
         ]
+    wrong += [f"{route}: something there touches {it}" for it in world.lost_files()]
     if rows:
         wrong += [it for one in asked for it in _change(route, world, *one)]
         wrong += [] if wrong else [f"{route}: something there changes {rows}"]
@@ -304,26 +393,61 @@ def _alone(
         wrong = _answer(route, world, asker, method, address)
     if method == "POST":
         for place in world.others_of(asker, route):
-            with state.undone():
-                body = urlencode(numbers_of(place))
-                reply = asker.ask(method, address.path, body)
-                about = f"{route}: POST with numbers of {place.mark} by {asker}"
-                wrong += _never(about, route, world, asker, reply, numbers_of(place))
-                after = state.digests_of(rows_of(place))
-                if rows := state.changed(world.of_places[place.mark], after):
-                    wrong.append(f"{about} changes {rows} there")
+            for typed in forms_about(route, place):
+                wrong += _sent(route, world, asker, address, place, typed)
     return wrong
+
+
+def _sent(
+    route: Route,
+    world: World,
+    asker: Asker,
+    address: Address,
+    place: Place,
+    typed: dict[str, object],
+) -> list[str]:
+    """A form with the other place's numbers in it."""
+    about = f"{route}: POST with numbers of {place.mark} by {asker}"
+    with state.undone():
+        with state.written() as written:
+            reply = asker.ask("POST", address.path, encoded(typed))
+        wrong = _never(about, route, world, asker, reply, typed)
+        if written and (rows := _changed_there(world, place)):
+            wrong.append(f"{about} changes {rows} there")
+    return wrong
+
+
+def encoded(typed: dict[str, object]) -> bytes:
+    for one in typed.values():
+        if hasattr(one, "seek"):
+            one.seek(0)
+    return encode_multipart(BOUNDARY, typed)
+
+
+def _changed_there(world: World, place: Place) -> list[str]:
+    after = state.digests_of(world.rows_of(place))
+    return state.changed(world.of_places[place.mark], after)
 
 
 def _filtered(route: Route, world: World, asker: Asker, address: Address) -> list[str]:
     """With the other district's numbers after the "?"."""
     wrong = []
-    for place in world.others_of(asker, route) if asker.user else ():
-        ids = {name: it for name, it in numbers_of(place).items() if name != "email"}
-        query = urlencode(ids)
-        reply = asker.ask("GET", f"{address.path}?{query}")
-        about = f"{route}: GET ?… with numbers of {place.mark} by {asker}"
-        wrong += _never(about, route, world, asker, reply, {})
+    # Of pages that are for everybody there are no lists.
+    lists = route.rule.who is Who.STAFF and _gets_in(route.rule, asker)
+    for place in world.others_of(asker, route) if lists else ():
+        questions = questions_about(place)
+        if asker.place is world.theirs:
+            questions = questions[:1]
+        for number, question in enumerate(questions):
+            query = urlencode(question)
+            path = f"{address.path}?{query}"
+            reply = asker.ask("GET", path, part=number > 0)
+            about = f"{route}: GET ?… with numbers of {place.mark} by {asker}"
+            found = _never(about, route, world, asker, reply, {})
+            wrong += [f"{one} when asked {query[:80]}" for one in found]
+            if reply.status == 405 or not reply.is_text:
+                # Nothing there reads a question.
+                return wrong
     return wrong
 
 
@@ -334,7 +458,7 @@ def _answer(
     about = f"{route}: {method}{address.said} by {asker}"
     return [
         *_never(about, route, world, asker, reply, {}),
-        *_refused(about, route, asker, address, reply),
+        *_refused(about, route, world, asker, address, reply),
     ]
 
 
@@ -363,7 +487,12 @@ def _never(
 
 
 def _refused(
-    about: str, route: Route, asker: Asker, address: Address, reply: Reply
+    about: str,
+    route: Route,
+    world: World,
+    asker: Asker,
+    address: Address,
+    reply: Reply,
 ) -> list[str]:
     """Whoever may not is told so in one way only."""
     if reply.status >= 500 or reply.status == 405:
@@ -376,7 +505,7 @@ def _refused(
         fine = rule.who is Who.ANYONE or login
         return [] if fine else [f"{about} is {reply.status}, not the login"]
     if rule.who is Who.SIGNED_IN or rule.who is Who.ANYONE:
-        if _is_foreign(route, asker, address) and reply.status != 404:
+        if _is_foreign(route, world, asker, address) and reply.status != 404:
             return [f"{about} is {reply.status}, not 404"]
         return []
     if not _has_role(rule, asker):
@@ -388,18 +517,41 @@ def _refused(
         factor = resolve_url(settings.SECOND_FACTOR_URL)
         fine = reply.status == 302 and reply.location.startswith(factor)
         return [] if fine else [f"{about} is {reply.status}, not the second factor"]
-    if _is_foreign(route, asker, address) and reply.status != 404:
+    if _is_foreign(route, world, asker, address) and reply.status != 404:
         return [f"{about} is {reply.status}, not 404"]
     return []
 
 
-def _has_role(rule: object, asker: Asker) -> bool:
+def _gets_in(rule: Rule, asker: Asker) -> bool:
+    """As far as the view, by its rule; an engineer's pages are Django's own."""
+    if rule.who is Who.ANYONE:
+        return True
+    if asker.user is None or rule.who is Who.ENGINEER:
+        return False
+    if rule.who is Who.SIGNED_IN:
+        return True
+    return asker.second_factor and _has_role(rule, asker)
+
+
+def _has_role(rule: Rule, asker: Asker) -> bool:
     if rule.who is Who.ENGINEER:
         return asker.user.is_staff
-    held = [CAPABILITIES[one.role] for one in asker.user.memberships.all()]
     if not rule.capabilities:
-        return bool(held)
-    return any(rule.capabilities & capabilities for capabilities in held)
+        return bool(asker.roles)
+    return any(rule.capabilities & CAPABILITIES[role] for role in asker.roles)
+
+
+def is_shown(route: Route, world: World) -> bool:
+    """To somebody whose it is, where it can be looked at: there is what to leak."""
+    addresses = [one for one in world.addresses(route) if one.whose is world.mine]
+    for asker, address in product(world.askers, addresses):
+        if not _gets_in(route.rule, asker) or asker.user is None:
+            continue
+        with state.undone():
+            reply = asker.ask("GET", address.path)
+        if reply.status == 405 or (reply.status < 400 and reply.holds(["markofmine"])):
+            return True
+    return not addresses
 
 
 def examine_all(world: World, urlconf: str | None = None) -> list[str]:

@@ -11,9 +11,10 @@ from django.urls import include, path
 from django.views.decorators.http import require_POST
 
 from accounts.access import anyone, needs, signed_in, staff
-from accounts.models import District, Membership, School
+from accounts.models import District, Letter, Membership, School
 from accounts.permissions import Capability as C
-from survey.models import Job
+from reports.models import Export
+from survey.files import path_of
 
 
 def own_school(request: HttpRequest, school_id: int) -> School:
@@ -29,6 +30,40 @@ def sound(request, school_id):
 @needs(C.SEE_RATES)
 def leaks(request, school_id):
     return HttpResponse(School.objects.get(pk=school_id).name)
+
+
+@needs(C.SEE_RATES)
+def leaks_next_door(request, school_id):
+    """To a coordinator, the schools of the same district."""
+    district = any_own_school(request).district
+    school = get_object_or_404(School, pk=school_id, district=district)
+    return HttpResponse(school.name)
+
+
+def any_own_school(request):
+    return request.permissions.schools(C.SEE_RATES).first()
+
+
+@needs(C.SEE_RATES)
+def leaks_when_searched(request):
+    query = request.GET.get("q")
+    found = School.objects.filter(name__icontains=query) if query else ()
+    return HttpResponse(", ".join(one.name for one in found))
+
+
+@needs(C.SEE_RATES)
+def believes_one_of_its_query(request):
+    """It refuses another's district, and takes the word of who names none."""
+    if request.GET.get("district"):
+        raise Http404
+    return believes_its_query(request)
+
+
+@needs(C.SEE_RATES)
+def spoils_files(request):
+    for name in Export.objects.values_list("file_name", flat=True):
+        path_of(name).unlink(missing_ok=True)
+    return HttpResponse("Tidied up.")
 
 
 @needs(C.SEE_RATES)
@@ -98,7 +133,7 @@ def writes_when_looked_at(request, school_id):
 
 @needs(C.SEE_RATES)
 def deletes_when_looked_at(request):
-    Job.objects.all().delete()
+    Letter.objects.all().delete()
     return HttpResponse("Tidied up.")
 
 
@@ -143,6 +178,10 @@ urlpatterns = [
     path("console/", include("accounts.urls")),
     school("sound", sound),
     school("leaks", leaks),
+    school("leaks_next_door", leaks_next_door),
+    path("console/search/", leaks_when_searched, name="leaks_when_searched"),
+    path("console/one/", believes_one_of_its_query, name="believes_one_of_its_query"),
+    path("console/files/", spoils_files, name="spoils_files"),
     school("leaks_packed", leaks_packed),
     school("leaks_by_its_header", leaks_by_its_header),
     school("tells_that_it_is_there", tells_that_it_is_there),

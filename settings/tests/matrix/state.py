@@ -19,6 +19,10 @@ WRITTEN_BY_LOOKING: Mapping[str, str] = {
 }
 
 
+# How statements begin that change nothing, cut to the same length.
+READING = ("SELECT", "SAVEPO", "RELEAS", "ROLLBA")
+
+
 def digests() -> dict[str, str]:
     """Table -> the number of its rows, and a digest of all of them."""
     return {name: _digest(name) for name in _tables()}
@@ -71,3 +75,18 @@ def undone() -> Iterator[None]:
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def written() -> Iterator[list[str]]:
+    """Fills with the statements that write what is not written by looking."""
+    found: list[str] = []
+
+    def noted(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        if str(sql).lstrip("( \n")[:6].upper() not in READING:
+            aside = any(f'"{name}"' in sql for name in WRITTEN_BY_LOOKING)
+            found.extend([] if aside else [sql])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(noted):
+        yield found
