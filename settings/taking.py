@@ -24,6 +24,8 @@ SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W001", "security.W0
 
 ROOT_URLCONF = "survey.urls"
 AUTHENTICATION_BACKENDS = []
+# Staff have words of their own, and code that this pool does not load.
+CSRF_FAILURE_VIEW = "django.views.csrf.csrf_failure"
 WSGI_APPLICATION = "survey.taking.wsgi.application"
 # The other pool has time to ask the servers, and shows what both count.
 MONITORING = {"/healthz": "settings.monitoring.health.healthz"}
