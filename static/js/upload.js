@@ -24,13 +24,13 @@ function send(data) {
   form.querySelector("button[type=submit]").disabled = true;
   shown.hidden = bar.hidden = false;
   bar.value = 0;
-  say("Uploading. Stay on this page.");
+  tell("Uploading. Stay on this page.");
 
   const request = new XMLHttpRequest();
   request.upload.addEventListener("progress", (event) => {
     bar.value = event.lengthComputable ? event.loaded / event.total : 0;
     if (event.loaded === event.total) {
-      say("The file has arrived, and is being looked at.");
+      tell("The file has arrived, and is being looked at.");
     }
   });
   request.addEventListener("load", () => {
@@ -51,13 +51,13 @@ function send(data) {
   request.send(data);
 }
 
-function say(text) {
+function tell(text) {
   const message = shown.querySelector("[role=status]");
   if (message.textContent !== text) message.textContent = text;
 }
 
 function fail(text) {
-  say(text);
+  tell(text);
   shown.querySelector("progress").hidden = true;
   form.querySelector("button[type=submit]").disabled = false;
   delete form.dataset.uploading;

@@ -59,9 +59,18 @@ def modules_served() -> Iterator[str]:
         thread.join()
 
 
+_open: list[Browser] = []
+
+
 @contextmanager
 def chromium_open() -> Iterator[Browser]:
-    """One for a whole run, since Playwright starts only once in a thread."""
+    """One for a whole run, since Playwright starts only once in a thread.
+
+    Each app's fixture is one of its own: those that come later share it.
+    """
+    if _open:
+        yield _open[0]
+        return
     path = shutil.which("chromium")
     assert path, "Chromium is missing; provisioning/test installs it."
     # Its loop stays in this thread, and Django would take every test after
@@ -69,5 +78,9 @@ def chromium_open() -> Iterator[Browser]:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
+        _open.append(browser)
+        try:
+            yield browser
+        finally:
+            _open.clear()
+            browser.close()
