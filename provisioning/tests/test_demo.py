@@ -103,7 +103,7 @@ def test_the_demo_runs_stops_and_goes_on_with_its_data(checkout, port):
         assert second.stop(signal.SIGTERM) == (0, "")
 
     own = checkout / ".demo" / "files" / "exports" / "old.csv"
-    own.parent.mkdir(parents=True)
+    own.parent.mkdir(parents=True, exist_ok=True)
     own.touch()
     (checkout / ".demo" / "notes.txt").write_text("not the demo's to delete")
     with started(checkout, port, "--fresh") as third:

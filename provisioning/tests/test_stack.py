@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -663,7 +664,8 @@ def writer(stack: Stack) -> Person:
         )
     )
     roster.write_text("district,school,student id\nriverside,lincoln,1\n")
-    window = ["--opens=2020-01-01T00:00", "--closes=2099-01-01T00:00"]
+    closes = f"{date.today().year + 1}-12-31T00:00"
+    window = ["--opens=2020-01-01T00:00", f"--closes={closes}"]
     for words in (
         ["import_survey", str(book)],
         ["publish_survey", "words"],
