@@ -16,7 +16,7 @@ from reports.tests.conftest import invite
 from survey.models import Respondent, Role, Wave
 from survey.tests.browser.test_accessible import RULES, scrolls_sideways
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 MINUTE = 60_500
 
 

@@ -25,7 +25,7 @@ from survey.tests.test_console_surveys import CHOICES, book, draft_of, offered
 from survey.tests.test_corrections import MENDED
 from survey.tests.workbooks import form
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 NARROW = {"width": 390, "height": 844}
 LABELS = ["label::English (en)", "label::Español (es)"]
 HEAD = ["type", "name", *LABELS, "required", "relevant", "parameters"]
