@@ -15,7 +15,8 @@ from accounts.tests.logging_in import log_in
 from survey.models import Administration, RosterUpload
 from survey.tests.conftest import enrol
 
-pytestmark = pytest.mark.django_db
+# A session is a statement on the embedded database only.
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 def home(user):
