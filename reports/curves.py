@@ -74,7 +74,7 @@ def by_day(
         done += finished
         points.append(
             Point(
-                label=f"{day:%a} {day.day} {day:%b}",
+                label=f"{day:%a}, {day:%b} {day.day}",
                 started=started,
                 finished=finished,
                 rate=_share(done, eligible) if day <= today else None,

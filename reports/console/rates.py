@@ -20,8 +20,8 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from reports import curves, rates
 from reports.console import rates_files
+from reports.lines import Line, SchoolLine, Total, is_open
 from reports.models import Curve, GradeRate, SchoolRate
-from reports.rates import SchoolLine, Total
 from survey.models import Administration
 
 DISTRICT_SORTS = {
@@ -228,7 +228,7 @@ class Board:
         return {
             "administration": self.chosen,
             "age": rates.age_of(self.chosen),
-            "is_open": rates.is_open(self.chosen),
+            "is_open": is_open(self.chosen),
             "query": f"?administration={self.chosen.pk}",
         }
 
@@ -320,7 +320,7 @@ class Panel:
 
     administration: Administration
     line: SchoolLine
-    grades: list[rates.Line]
+    grades: list[Line]
     age: rates.Age
 
     @property

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from accounts.formulas import defused
 from accounts.models import School
-from reports.rates import Line, SchoolLine, Total, age_of
+from reports.lines import Line, SchoolLine, Total
+from reports.rates import age_of
 from reports.suppression import HIDDEN
 from survey.models import Administration
 

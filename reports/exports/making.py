@@ -28,10 +28,12 @@ from accounts.permissions import Permissions
 from reports.exports import codebook
 from reports.exports.columns import Version, columns_of
 from reports.exports.csv_file import CsvFile
+from reports.exports.long_rows import LongRows
 from reports.exports.missing import like_codes, missing_codes
 from reports.exports.reading import Selection, snapshot
-from reports.exports.rows import IDENTITY, LongRows, Plan, Rows, WideRows
+from reports.exports.rows import IDENTITY, Plan, Rows
 from reports.exports.shuffling import Shuffle
+from reports.exports.wide_rows import WideRows
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
 from reports.models.exports import KEPT, Export
 from survey.files import new_name, path_of

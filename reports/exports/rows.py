@@ -8,14 +8,14 @@ same time, so that nearly all of the work is done inside of the interpreter.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from itertools import repeat
 from typing import Any
 
-from reports.exports.cells import NUMERIC_CODE, Cell, Number, Writer, number_or_text
+from reports.exports.cells import NUMERIC_CODE, Cell, Writer, number_or_text
 from reports.exports.columns import (
     CHOICES,
     NUMBERS,
@@ -37,8 +37,6 @@ QUARTER = 900
 
 IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date")
 PLACE = ("district_code", "district_name", "school_code", "school_name")
-ANSWERED = "answered"
-STATES = {SKIPPED: "skipped", NOT_APPLICABLE: "not applicable"}
 
 
 class StrangeLine(Exception):
@@ -187,7 +185,7 @@ def keys(items: str) -> list[int]:
     return [int(key) for key in inside.split(",")] if inside else []
 
 
-class Rows:
+class Rows(ABC):
     """The base of both shapes: who was asked what, and what it is in the file."""
 
     def __init__(self, plan: Plan, writer: Writer) -> None:
@@ -223,12 +221,13 @@ class Rows:
         return Edition(version, Rules(version, self.plan.zone), readers)
 
     @classmethod
+    @abstractmethod
     def headers_of(cls, plan: Plan) -> list[str]:
-        raise NotImplementedError
+        """One for each cell of a row."""
 
+    @abstractmethod
     def encoded(self, reader: Reader, answer: str) -> Any:
         """The piece that an answer is in the file."""
-        raise NotImplementedError
 
     def write(self, lines: Sequence[bytes]) -> None:
         people = [Person.of(line) for line in lines]
@@ -237,8 +236,9 @@ class Rows:
         self.respondents += len(people)
         self.rows += len(rows)
 
+    @abstractmethod
     def rows_of(self, people: Sequence[Person]) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+        """In the order of the people; each of pieces, as the writer made them."""
 
     def groups(
         self, people: Sequence[Person]
@@ -316,203 +316,6 @@ class Rows:
         )
 
 
-class WideRows(Rows):
-    """A row for each respondent, a column for each item."""
-
-    def __init__(self, plan: Plan, writer: Writer) -> None:
-        super().__init__(plan, writer)
-        missing = plan.missing
-        self._codes = {
-            SKIPPED: Number(missing.skipped),
-            NOT_APPLICABLE: Number(missing.not_applicable),
-        }
-        # Of each version, what stands where nothing was reached.
-        self._blanks = {
-            digest: [
-                self._blank(variable, edition) for variable in plan.columns.variables
-            ]
-            for digest, edition in self.editions.items()
-        }
-        self._places = {
-            id(variable): place for place, variable in enumerate(plan.columns.variables)
-        }
-
-    @classmethod
-    def headers_of(cls, plan: Plan) -> list[str]:
-        return [*plan.respondent_columns(), *plan.columns.headers]
-
-    def _blank(self, variable: Variable, edition: Edition) -> Any:
-        item = variable.items.get(edition.version.digest)
-        # What this version does not have, nobody was ever to answer.
-        code = None if item is None else Number(self.plan.missing.not_reached)
-        return self.piece(*self._side_by_side(variable, edition.version, item, code))
-
-    def _side_by_side(
-        self, variable: Variable, version: Version, item: Item | None, code: Cell
-    ) -> list[Cell]:
-        if not variable.multiple or item is None:
-            return [code] * variable.width
-        offered = {option["value"] for option in version.options(item)}
-        return [code if one in offered else None for one in variable.options]
-
-    def encoded(self, reader: Reader, answer: str) -> Any:
-        code = self._codes.get(answer)
-        if code is not None:
-            return self.piece(
-                *self._side_by_side(reader.variable, reader.version, reader.item, code)
-            )
-        value = reader.value(answer)
-        if not reader.variable.multiple:
-            return self.piece(self._cell(reader, value))
-        chosen = set(value.split(" "))
-        offered = {option["value"] for option in reader.version.options(reader.item)}
-        return self.piece(
-            *(
-                Number(int(one in chosen)) if one in offered else None
-                for one in reader.variable.options
-            )
-        )
-
-    def _cell(self, reader: Reader, value: str) -> Cell:
-        return cell_of(
-            reader.item["kind"],
-            reader.label(value, self.plan.language) if self.plan.labels else None,
-            value,
-        )
-
-    def rows_of(self, people: Sequence[Person]) -> list[tuple[Any, ...]]:
-        heads = self._heads(people)
-        rows: list[tuple[Any, ...]] = [()] * len(people)
-        for edition, items, indices, gathered in self.groups(people):
-            slots: list[Any] = list(map(repeat, self._blanks[edition.version.digest]))
-            seen = set()
-            for reader, column in self.columns_of(edition, items, gathered):
-                place = self._places[id(reader.variable)]
-                slots[place] = column
-                seen.add(place)
-            self._count_not_reached(edition, seen, len(indices))
-            # As many rows as people, also where nobody answered anything.
-            for index, cells in zip(indices, zip(*slots, strict=False), strict=False):
-                rows[index] = (*heads[index], *cells)
-        return rows
-
-    def _count_not_reached(self, edition: Edition, seen: set[int], count: int) -> None:
-        for reader in edition.readers.values():
-            if self._places[id(reader.variable)] not in seen:
-                reader.tally.not_reached += count
-
-    def _heads(self, people: Sequence[Person]) -> list[tuple[Any, ...]]:
-        plan = self.plan
-        named: Mapping[int, Sequence[str]] = {}
-        if plan.identities:
-            named = plan.identities([person.key for person in people])
-        heads = []
-        for person in people:
-            about = self._about(person)
-            moments = self.moments(person.started, person.completed, person.withdrawn)
-            if plan.identities:
-                cells = named.get(person.key, ("",) * len(IDENTITY))
-                ids = self.piece(person.research_id, *cells)
-            else:
-                ids = self.piece(person.research_id)
-            heads.append((ids, about, moments))
-        return heads
-
-    def _about(self, person: Person) -> Any:
-        key = (person.administration, person.school, person.about)
-        return self.kept("about", *key, make=lambda: self._about_piece(*key))
-
-    def _about_piece(self, key: str, school: str, about: str) -> Any:
-        administration = self.plan.administrations[int(key)]
-        grade, language, attributes = json.loads(about)
-        return self.piece(
-            administration.name,
-            self._of_administration[key].version.name,
-            *self.plan.schools[int(school)],
-            administration.role,
-            grade,
-            language,
-            *(_text(attributes.get(name)) for name in self.plan.attributes),
-        )
-
-
-class Days(dict[int, Any]):
-    """Quarters of an hour since 1970 -> the piece that is their date."""
-
-    def __init__(self, make: Callable[[str], Any]) -> None:
-        self.make = make
-
-    def __missing__(self, quarter: int) -> Any:
-        known = self[quarter] = self.make(str(quarter * QUARTER))
-        return known
-
-
-class LongRows(Rows):
-    """A row for each answer that is stored."""
-
-    HEADERS = ("research_id", "item", "value", "label", "state", "saved")
-
-    def __init__(self, plan: Plan, writer: Writer) -> None:
-        super().__init__(plan, writer)
-        self._days = Days(self.moments)
-
-    def _saved(self, saved: str) -> list[Any]:
-        if self.plan.identities:
-            return [self.moments(str(key)) for key in keys(saved)]
-        days = self._days
-        return [days[key // QUARTER] for key in keys(saved)]
-
-    @classmethod
-    def headers_of(cls, plan: Plan) -> list[str]:
-        names = list(cls.HEADERS)
-        if plan.identities:
-            names[1:1] = IDENTITY
-        return names
-
-    def encoded(self, reader: Reader, answer: str) -> Any:
-        name = reader.variable.name
-        if answer in STATES:
-            return self.piece(name, None, None, STATES[answer])
-        value = reader.value(answer)
-        label = self._label(reader, value)
-        return self.piece(
-            name, cell_of(reader.item["kind"], None, value), label, ANSWERED
-        )
-
-    def _label(self, reader: Reader, value: str) -> str | None:
-        kind, language = reader.item["kind"], self.plan.language
-        if kind == "select_multiple":
-            return "; ".join(reader.label(one, language) for one in value.split(" "))
-        return reader.label(value, language) if kind == "select_one" else None
-
-    def rows_of(self, people: Sequence[Person]) -> list[tuple[Any, ...]]:
-        of_person: list[list[tuple[Any, ...]]] = [[] for _ in people]
-        heads = self._heads(people)
-        for edition, items, indices, gathered in self.groups(people):
-            columns = self.columns_of(edition, items, gathered)
-            for index, pieces in zip(
-                indices,
-                zip(*(column for _, column in columns), strict=True),
-                strict=False,
-            ):
-                # Rows are what is stored: what the rules added comes after it.
-                saved = self._saved(people[index].saved)
-                of_person[index] = list(
-                    zip(repeat(heads[index]), pieces, saved, strict=False)
-                )
-        return [row for rows in of_person for row in rows]
-
-    def _heads(self, people: Sequence[Person]) -> list[Any]:
-        if not self.plan.identities:
-            return [self.piece(person.research_id) for person in people]
-        named = self.plan.identities([person.key for person in people])
-        blank = ("",) * len(IDENTITY)
-        return [
-            self.piece(person.research_id, *named.get(person.key, blank))
-            for person in people
-        ]
-
-
 def cell_of(kind: str, label: str | None, value: str) -> Cell:
     """`label` is None where codes are asked for."""
     if kind == "select_one" and label is not None:
@@ -522,7 +325,3 @@ def cell_of(kind: str, label: str | None, value: str) -> Cell:
     if kind in NUMBERS or kind in ("calculate", "hidden"):
         return number_or_text(value)
     return value
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import School
-from reports import rolling
+from reports import counting, rolling
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.rolling import due, roll_up
 from reports.tests.conftest import invite
@@ -239,13 +239,13 @@ def test_figures_from_a_replica_further_behind_are_not_believed(
     roll_up()
     newer = students.roll_up.as_of
     Respondent.objects.update(completed_at=None)
-    counted = rolling._count
+    counted = counting.count
 
     def late(chosen):
         as_of, found = counted(chosen)
         return as_of - timedelta(hours=1), found
 
-    monkeypatch.setattr(rolling, "_count", late)
+    monkeypatch.setattr(counting, "count", late)
     assert roll_up().rows_changed == 0
     assert figures(students)["Lincoln"] == (3, 2, 2)
     assert RollUp.objects.get().as_of == newer

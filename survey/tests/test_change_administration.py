@@ -13,13 +13,13 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
-from survey import administrations as module
 from survey.administrations import (
     Busy,
     ChangedMeanwhile,
     NeedsTyping,
     WouldHarm,
     change_administration,
+    changing,
     close_administration,
     open_administration,
     plan_of,
@@ -429,7 +429,7 @@ if connection.vendor == "postgresql":
     ):
         """The twin: another survey for those who were invited to the old one."""
         other = publish(name="other")
-        monkeypatch.setattr(module, "_wait_for_rosters", lambda administration: None)
+        monkeypatch.setattr(changing, "_wait_for_rosters", lambda administration: None)
         with ThreadPoolExecutor(1) as threads, transaction.atomic():
             is_importing(administration, lincoln)
             threads.submit(

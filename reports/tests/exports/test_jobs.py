@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports.exports import keeping, making, reading, rows
+from reports.exports import keeping, making, reading
 from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, ordered
 from reports.tests.exports.test_formats import content, rows_of
@@ -266,7 +266,7 @@ def test_a_full_disk_is_told(staff, fall, people, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rows.WideRows, "write", full)
+    monkeypatch.setattr(making.WideRows, "write", full)
     assert made(staff.state, fall).job.message == making.NO_ROOM
 
 
