@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.cookiejar
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -14,11 +15,12 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
 
-from provisioning.tests.conftest import environment, run
+from provisioning.tests.conftest import copied, environment, equipped, run
 
 pytestmark = pytest.mark.once
 
@@ -62,10 +64,37 @@ def started(checkout: Path, port: int, *options: str) -> Iterator[Demo]:
             process.terminate()
 
 
-@pytest.fixture
-def port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+class Loaded(NamedTuple):
+    """What a first run left."""
+
+    folder: Path
+    codes: list[str]
+    output: str
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    checkout = equipped(copied(tmp_path_factory.mktemp("first") / "a checkout"))
+    with started(checkout, free_port()) as demo:
+        assert demo.stop(signal.SIGINT) == (0, "")
+    return Loaded(checkout / ".demo", demo.codes, demo.output)
+
+
+@pytest.fixture
+def with_data(checkout: Path, loaded: Loaded) -> Path:
+    """A checkout in which the demonstration has run before."""
+    shutil.copytree(loaded.folder, checkout / ".demo")
+    return checkout
 
 
 def is_answered(port: int) -> bool:
@@ -73,42 +102,40 @@ def is_answered(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_the_demo_runs_stops_and_goes_on_with_its_data(checkout, port):
-    with started(checkout, port) as first:
+def test_the_demo_runs_stops_and_goes_on_with_its_data(with_data, loaded, port):
+    # What took long was done by the first run.
+    assert "Joining" in loaded.output
+    with started(with_data, port) as demo:
+        assert "Joining" not in demo.output
+        assert demo.codes == loaded.codes
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")  # noqa: S310
         assert page.status == 200
-        assert len(set(first.codes)) == 3
-        assert first.output.count("student") >= 2
-        assert "teacher" in first.output
-        assert "state administrator, the state" in first.output
-        assert "school coordinator, Lincoln Middle School" in first.output
-        assert "No second factor is asked for" in first.output
+        assert len(set(demo.codes)) == 3
+        assert demo.output.count("student") >= 2
+        assert "teacher" in demo.output
+        assert "state administrator, the state" in demo.output
+        assert "school coordinator, Lincoln Middle School" in demo.output
+        assert "No second factor is asked for" in demo.output
         for role in ("state", "district", "coordinator", "analyst"):
             email = f"{role}@groundswell.example"
-            assert "Welcome" in console_of(port, email, first.password)
+            assert "Welcome" in console_of(port, email, demo.password)
 
-        with socket.create_server(("127.0.0.1", 0)) as other:
-            beside = run(checkout, "demo", "--port", str(other.getsockname()[1]))
+        beside = run(with_data, "demo", "--port", str(free_port()))
         assert (beside.returncode, beside.stdout) == (1, "")
         assert "Another demo is running" in beside.stderr
 
-        assert first.stop(signal.SIGINT) == (0, "")
+        assert demo.stop(signal.SIGTERM) == (0, "")
     assert not is_answered(port)
 
-    with started(checkout, port) as second:
-        # The second run has no long work left.
-        assert "Joining" in first.output
-        assert "Joining" not in second.output
-        assert second.codes == first.codes
-        assert second.stop(signal.SIGTERM) == (0, "")
 
-    own = checkout / ".demo" / "files" / "exports" / "old.csv"
+def test_a_fresh_demo_deletes_what_is_its_own(with_data, loaded, port):
+    own = with_data / ".demo" / "files" / "exports" / "old.csv"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.touch()
-    (checkout / ".demo" / "notes.txt").write_text("not the demo's to delete")
-    with started(checkout, port, "--fresh") as third:
-        assert set(third.codes).isdisjoint(first.codes)
-    assert (checkout / ".demo" / "notes.txt").exists()
+    (with_data / ".demo" / "notes.txt").write_text("not the demo's to delete")
+    with started(with_data, port, "--fresh") as demo:
+        assert set(demo.codes).isdisjoint(loaded.codes)
+    assert (with_data / ".demo" / "notes.txt").exists()
     assert not own.exists()
 
 
@@ -155,7 +182,7 @@ def until(happens: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(checkout, port):
+def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(with_data, port):
     ask = "from survey.models import Job; "
     state = ask + "print(Job.objects.latest('pk').state)"
     # A kind that nobody knows: the time table ends it, an hour late.
@@ -163,25 +190,25 @@ def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(checkout, port
         "from django.utils import timezone as t; from datetime import timedelta as d;"
         "Job.objects.create(kind='test.gone', created_at=t.now() - d(hours=2))"
     )
-    with started(checkout, port) as demo:
-        until(lambda: len(workers_of(checkout)) == 1)
-        [worker] = workers_of(checkout)
-        manage(checkout, start)
-        until(lambda: manage(checkout, state) == "failed", seconds=40)
+    with started(with_data, port) as demo:
+        until(lambda: len(workers_of(with_data)) == 1)
+        [worker] = workers_of(with_data)
+        manage(with_data, start)
+        until(lambda: manage(with_data, state) == "failed", seconds=40)
 
         worker.kill()
         until(
-            lambda: [one.pid for one in workers_of(checkout)] not in ([], [worker.pid])
+            lambda: [one.pid for one in workers_of(with_data)] not in ([], [worker.pid])
         )
         # What it says is not in the way of what the command says.
         assert demo.stop(signal.SIGINT) == (0, "")
-        assert workers_of(checkout) == []
-    assert (checkout / ".demo" / "work.log").exists()
-    assert stat.S_IMODE((checkout / ".demo" / "work.log").stat().st_mode) == 0o600
+        assert workers_of(with_data) == []
+    assert (with_data / ".demo" / "work.log").exists()
+    assert stat.S_IMODE((with_data / ".demo" / "work.log").stat().st_mode) == 0o600
 
 
-def test_a_killed_demo_takes_its_server_along(checkout, port):
-    with started(checkout, port) as demo:
+def test_a_killed_demo_takes_its_server_along(with_data, port):
+    with started(with_data, port) as demo:
         assert is_answered(port)
         demo.process.kill()
         demo.process.wait()
@@ -190,7 +217,7 @@ def test_a_killed_demo_takes_its_server_along(checkout, port):
                 break
             time.sleep(0.1)
         assert not is_answered(port)
-        until(lambda: not workers_of(checkout))
+        until(lambda: not workers_of(with_data))
 
 
 def test_a_taken_port_is_named_before_the_long_work(bare_checkout):
