@@ -117,6 +117,12 @@ class Listing(Generic[M]):
         return self.address(sort=f"-{name}" if turned else name, page=None)
 
     @property
+    def order(self) -> str:
+        """As `aria-sort` says it, of what the rows show: newest first descends."""
+        downwards = self.sorts[self.sort][0].startswith("-")
+        return "ascending" if downwards == self.descending else "descending"
+
+    @property
     def pages(self) -> list[int | str]:
         """The numbers to show, with Paginator.ELLIPSIS where some are left out."""
         return list(

@@ -42,8 +42,7 @@ def column(listing: Listing, name: str, title: str, kind: str = "") -> SafeStrin
     if name != listing.sort:
         order = SafeString("")
     else:
-        direction = "descending" if listing.descending else "ascending"
-        order = format_html(' aria-sort="{}"', direction)
+        order = format_html(' aria-sort="{}"', listing.order)
     return format_html(
         '<th scope="col"{}{}><a class="sort" href="{}" hx-get="{}">{}</a></th>',
         format_html(' class="{}"', kind) if kind else "",

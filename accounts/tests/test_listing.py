@@ -28,6 +28,7 @@ TEMPLATE = """{% extends layout %}
     <thead><tr>
       {% column listing "name" "School" %}
       {% column listing "code" "Code" "number" %}
+      {% column listing "district" "District" %}
     </tr></thead>
     <tbody>{% for one in rows %}<tr><td>{{ one.name }}</td></tr>{% endfor %}</tbody>
   </table>
@@ -115,6 +116,27 @@ def test_a_list_is_searched_sorted_and_paged_by_its_address(schools, template):
     assert "?q=lincoln&sort=name" in links
     assert "?q=lincoln&sort=code" in links
     assert "?q=lincoln&sort=-name&page=1" in links
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("?sort=name", "ascending"),
+        ("?sort=-name", "descending"),
+        # Downwards of itself, as the newest first, and upwards when turned.
+        ("?sort=district", "descending"),
+        ("?sort=-district", "ascending"),
+    ],
+)
+def test_the_arrow_says_how_the_rows_stand(schools, template, query, order):
+    shown = listing(query)
+    page = shown.render(template, {}).content.decode()
+
+    assert re.findall(r'aria-sort="(\w+)"', page) == [order]
+    districts = [one.district.name for one in shown.page]
+    names = [one.name for one in shown.page]
+    rows = districts if "district" in query else names
+    assert rows == sorted(rows, reverse=order == "descending")
 
 
 @pytest.mark.parametrize(
