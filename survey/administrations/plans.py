@@ -45,9 +45,9 @@ def plan_of(administration: Administration) -> Plan:
 
 
 def said(moment: datetime) -> str:
-    """In local time, with the name of its zone: "March 1, 2027, 08:00 CST"."""
+    """In local time, with the name of its zone: "Mar 1, 2027, 08:00 CST"."""
     local = timezone.localtime(moment)
-    return f"{date_format(local, 'F j, Y, H:i')} {local.tzname()}"
+    return f"{date_format(local, 'M j, Y, H:i')} {local.tzname()}"
 
 
 def record(

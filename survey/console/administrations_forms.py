@@ -176,7 +176,7 @@ class PlanForm(forms.Form):
         required=False,
         label="Coordinators may see who has finished, by name",
         help_text="For reminding students or parents. Never for teachers: nobody in"
-        " their school learns who has answered. Answers are never shown beside a name.",
+        " their school learns who has answered. No page shows answers beside a name.",
     )
 
     def __init__(

@@ -32,7 +32,7 @@ def test_a_coordinator_sees_at_once_what_to_do(staff, administration):  # noqa: 
 
     enrol(administration, staff.lincoln)
     text = home(staff.chen)
-    assert "remind the classes that are behind" in text
+    assert "who needs to be reminded" in text
     assert cards in text and reverse("people_list", args=[administration.pk]) in text
 
     # At Roosevelt nobody is invited, whoever is at Lincoln.
