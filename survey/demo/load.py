@@ -127,6 +127,8 @@ def _load_wave(plan: WavePlan, now: datetime) -> None:
             # One that is over as well: nobody could answer it any more.
             closes_at=max(closes_at, now + timedelta(days=1)),
             wave=wave,
+            # Of teachers, nobody ever sees who.
+            coordinators_see_finished=role == Role.STUDENT,
         )
         _invite(administration, FOLDER / f"{name}.csv")
     _answer(plan, opens_at, min(closes_at, now - LATEST_START))

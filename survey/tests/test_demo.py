@@ -407,6 +407,11 @@ class TestTheLoadedDemo(TestCase):
         for one in running.administrations.all():
             assert one.opens_at < now < one.closes_at
 
+    def test_a_coordinator_can_find_out_which_students_to_remind(self):
+        told = Administration.objects.filter(coordinators_see_finished=True)
+        assert {one.role for one in told} == {"student"}
+        assert told.filter(name="demo-students").exists()
+
     def test_students_begin_in_lessons_of_school_days(self):
         moments = [
             timezone.localtime(moment)
