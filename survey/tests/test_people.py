@@ -121,6 +121,7 @@ def test_progress_is_seen_by_nobody_unless_the_administration_allows_it(
 
     assert "lópez" in seen()
     assert "finished" not in seen()
+    assert "the administration does not allow it" in seen()
     # Nor is it told by what a filter or a sort finds.
     for state in ("finished", "started", "not-started"):
         assert "nobody here is meant" in seen(state=state)
@@ -132,6 +133,7 @@ def test_progress_is_seen_by_nobody_unless_the_administration_allows_it(
     administration.coordinators_see_finished = True
     administration.save()
     assert "finished" in seen()
+    assert "does not allow it" not in seen()
     assert "lópez" in seen(state="finished")
     assert "lópez" not in seen(state="not-started")
     assert "finished" in text_of(client.get(person(administration, maya))).lower()
