@@ -19,7 +19,7 @@ from accounts.audit import record
 from accounts.console.listing import Listing
 from accounts.permissions import Capability, Permissions
 from survey.administrations import administrations_for
-from survey.console.rosters_forms import RosterForm, name_of, places_of
+from survey.console.rosters_forms import RosterForm, name_of
 from survey.files import download
 from survey.models import Administration, RosterUpload
 from survey.rosters import uploads
@@ -115,8 +115,11 @@ def roster_upload(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def roster_template(request: HttpRequest, pk: int, ending: str) -> HttpResponse:
     administration = get_object_or_404(_offered(_permissions(request)), pk=pk)
-    schools = [school for _, school in places_of(_permissions(request)).values()]
-    rows = rows_of_template(administration, schools[0] if schools else None)
+    # One of their own: an example that names another school would add it.
+    schools = _permissions(request).schools(MANAGE).select_related("district")
+    if administration.district_id is not None:
+        schools = schools.filter(district=administration.district_id)
+    rows = rows_of_template(administration, schools.order_by("name", "pk").first())
     if ending == "xlsx":
         response = HttpResponse(xlsx_template(rows), content_type=XLSX)
     else:
@@ -166,6 +169,7 @@ def _show(
             ],
             "totals": [(label, report.get(name, 0)) for name, label in _TOTALS],
             "nobody_withdrawn": _why_nobody(upload),
+            "new_schools": len(report.get("schools_created", ())),
             "typed": typed,
             "error": error,
         },

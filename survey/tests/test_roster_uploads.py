@@ -425,6 +425,21 @@ def test_a_district_makes_schools_and_the_state_districts(
     assert District.objects.get(code="hilltop").schools.get().code == "roosevelt"
 
 
+def test_a_school_that_is_not_known_is_pointed_out_before_it_is_added(
+    staff, administration, entered
+):
+    """A name that is spelled in another way would be a school of its own."""
+    dana = entered(staff.dana)
+    misspelt = MAYA.replace("lincoln", "lincon")
+    upload = dana.upload(administration, HEADER, misspelt, ALI)
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "1 school in this file is not known yet, and will be added." in page
+
+    upload = dana.upload(administration, HEADER, MAYA, ALI)
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "not known yet" not in page
+
+
 def test_an_administration_reaches_whom_it_is_offered_to(
     staff, administration, entered
 ):
@@ -679,6 +694,17 @@ def test_the_template_is_a_roster_that_refuses_its_example(
     book.save(file)
     upload = chen.upload(administration, content=file.getvalue(), name="t.xlsx")
     assert counts(upload) == {"added": 1}
+
+
+def test_the_templates_example_is_in_a_school_of_ones_own(
+    staff, administration, entered
+):
+    for user, school in ((staff.dana, "riverside,lincoln"), (staff.sam, "lakeside,")):
+        content = entered(user).get(
+            f"/console/administrations/{administration.pk}/roster/template.csv"
+        )
+        example = content.content.decode("utf-8-sig").splitlines()[1]
+        assert example.startswith(school)
 
 
 # Sessions lie in the database here, and in Redis elsewhere.
