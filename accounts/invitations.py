@@ -26,11 +26,11 @@ def invite(
     school: School | None = None,
     first_name: str = "",
     last_name: str = "",
-    by: User,
+    by: User | str,
     request: HttpRequest | None = None,
 ) -> Membership:
     """Give a role to an address. Who has no password yet gets a link to set one;
-    who has, is told.
+    who has, is told. `by` is a user who may, or the name of a command.
 
     Raises PermissionDenied, and ValidationError as `appoint` does.
     """
@@ -57,7 +57,7 @@ def invite(
             request=request,
         )
         if user.has_usable_password():
-            letters.post("role added", to=user.email, by=by.name, **_role(membership))
+            letters.post("role added", to=user.email, by=_who(by), **_role(membership))
         else:
             _send(membership, by=by)
     return membership
@@ -130,7 +130,7 @@ def _letter(letter: Letter) -> letters.Facts | None:
     return {"link": letters.link("invitation", key=key_of(invitation))}
 
 
-def _send(membership: Membership, *, by: User) -> None:
+def _send(membership: Membership, *, by: User | str) -> None:
     user = membership.user
     invitation, is_new = Invitation.objects.get_or_create(user=user)
     if not is_new:
@@ -142,10 +142,14 @@ def _send(membership: Membership, *, by: User) -> None:
         "invitation",
         to=user.email,
         number=invitation.number,
-        by=by.name,
+        by=_who(by),
         days=Invitation.LASTS.days,
         **_role(membership),
     )
+
+
+def _who(by: User | str) -> str:
+    return by.name if isinstance(by, User) else "An engineer of this installation"
 
 
 def _role(membership: Membership) -> dict[str, str]:

@@ -6,11 +6,13 @@ from io import StringIO
 from threading import Barrier, Thread
 
 import pytest
+from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
-from accounts.models import AuditEntry, Membership, User
+from accounts import letters
+from accounts.models import AuditEntry, Letter, Membership, User
 from accounts.permissions import Capability, Permissions
 from accounts.staff import appoint, dismiss
 from accounts.tests.conftest import member
@@ -110,12 +112,40 @@ def appointed(*words: str) -> str:
 
 def test_the_first_administrator_comes_from_a_command():
     said = appointed("first@example.org", "--role=state")
-    assert said == "first@example.org: state administrator, the state\n"
+    assert said == (
+        "first@example.org: state administrator, the state."
+        " They are told by mail with a link to choose a password.\n"
+    )
     first = User.objects.get()
     assert not first.has_usable_password()
     assert Permissions(first).has(Capability.MANAGE_STAFF)
     [entry] = AuditEntry.objects.all()
     assert (entry.by, entry.action) == ("appoint", "appoint state")
+
+
+def send_letters() -> None:
+    for letter in Letter.objects.all():
+        letters.send(letter.pk)
+
+
+def test_whom_the_command_appoints_comes_in_by_the_link_of_a_mail(client):
+    appointed("first@example.org", "--role=state")
+    send_letters()
+    [message] = mail.outbox
+    assert message.to == ["first@example.org"]
+    assert "An engineer of this installation invites you" in message.body
+
+    link = next(line for line in message.body.splitlines() if "://" in line)
+    address = link.partition("://")[2].partition("/")[2]
+    page = client.get(f"/{address}", follow=True)
+    assert "first@example.org" in page.content.decode()
+
+
+def test_whoever_has_a_password_is_told_of_the_role(staff):
+    said = appointed("chen@example.org", "--role=analyst", "--district=lakeside")
+    assert said.endswith("They are told by mail.\n")
+    send_letters()
+    assert "has made you analyst, Lakeside" in mail.outbox[0].body
 
 
 def test_it_finds_whom_it_knows_in_any_case(staff):

@@ -7,14 +7,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.validators import validate_email
 from django.db import transaction
 
-from accounts.models import District, Membership, School, User
-from accounts.staff import appoint
+from accounts.invitations import invite, is_pending
+from accounts.models import District, Membership, School
 
 
 class Command(BaseCommand):
     help = (
         "Give somebody a role: the first state administrator, who appoints the"
-        " others. Whoever is not known yet becomes a user without a password."
+        " others. Whoever has no password yet gets a mail with a link to choose one."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,8 +28,8 @@ class Command(BaseCommand):
         district, school = _place(options["district"], options["school"])
         try:
             validate_email(options["email"])
-            membership = appoint(
-                user=_user(options["email"]),
+            membership = invite(
+                email=options["email"],
                 role=options["role"],
                 district=None if school else district,
                 school=school,
@@ -37,12 +37,11 @@ class Command(BaseCommand):
             )
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
-        self.stdout.write(f"{membership.user}: {membership}")
-
-
-def _user(email: str) -> User:
-    known = User.objects.filter(email__iexact=email).first()
-    return known or User.objects.create_user(email)
+        link = " with a link to choose a password"
+        self.stdout.write(
+            f"{membership.user}: {membership}. They are told by mail"
+            f"{link if is_pending(membership.user) else ''}."
+        )
 
 
 def _place(
