@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from datetime import datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, datetime, time, timedelta
 from typing import Any
 
 from django import forms
@@ -71,6 +71,12 @@ class FilterForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for name in ("since", "until"):
+            day = cleaned.get(name)
+            # The first and the last day of the calendar have no neighbour, or
+            # begin outside of it in another time zone.
+            if day and not MINYEAR < day.year < MAXYEAR:
+                self.add_error(name, "There are no entries of that year.")
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and until < since:
             self.add_error("until", "This is before the first day.")

@@ -100,6 +100,9 @@ def test_it_is_filtered_by_who_what_and_when(staff, client, entries):
         {"since": "2026-02-02", "until": "2026-02-01"},
         {"action": "nonsense"},
         {"by": "x" * 300},
+        # Their midnight, or that of the day after, is outside of the calendar.
+        {"since": "0001-01-01"},
+        {"until": "9999-12-31"},
     ],
 )
 def test_nonsense_in_a_filter_is_said_and_nothing_is_shown(

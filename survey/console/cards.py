@@ -337,7 +337,10 @@ def cards_reissue(request: HttpRequest, pk: int) -> HttpResponse:
     school = asked_school(request, request.GET.get("school"))
     if school is None or not _may_reissue(request, school):
         raise Http404
-    asked = {name: request.GET.get(name, "")[:64] for name in ("grade", "classroom")}
+    asked = {
+        name: request.GET.get(name, "").replace("\x00", "")[:64]
+        for name in ("grade", "classroom")
+    }
     people = people_of(CardSet(administration=administration, school=school, **asked))
     form = ReissueForm(
         request.POST if request.method == "POST" else None, school=school
