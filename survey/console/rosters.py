@@ -164,8 +164,8 @@ def _show(
             "stands_still": upload.state in ("checking", "applying", "failed")
             and (job is None or job.is_over),
             "mapping": [
-                (heading, FIELDS.get(name, name))
-                for name, heading in report.get("columns", {}).items()
+                (report["columns"][name], FIELDS.get(name, name))
+                for name in report.get("order_of_columns", report.get("columns", ()))
             ],
             "totals": [(label, report.get(name, 0)) for name, label in _TOTALS],
             "nobody_withdrawn": _why_nobody(upload),

@@ -163,6 +163,8 @@ class RosterReport:
             "districts_created": self.districts_created,
             "schools_created": self.schools_created,
             "columns": {name: columns.heading(name) for name in columns.fields},
+            # PostgreSQL keeps no order of an object's names.
+            "order_of_columns": list(columns.fields),
             "read_as_misspelt": columns.guessed,
             "attributes": list(columns.attributes),
             "ignored": columns.ignored,

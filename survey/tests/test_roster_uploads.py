@@ -109,8 +109,12 @@ def test_a_district_uploads_looks_and_confirms(staff, administration, entered):
     assert upload.state == "checked"
     assert counts(upload) == {"added": 3}
     assert not Respondent.objects.exists()
-    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    response = dana.get(f"/console/rosters/{upload.pk}/")
+    page = response.content.decode()
     assert "Nothing has changed yet" in page and "Washington" in page
+    # As they stand in the file.
+    read = [heading for heading, _ in response.context["mapping"]]
+    assert read == HEADER.split(",")
 
     response = dana.confirm(upload)
     assert response.url == f"/console/rosters/{upload.pk}/"
