@@ -132,6 +132,24 @@ def test_a_district_invites_a_coordinator_who_comes_in(device: Callable, staff):
     clean(page)
 
 
+def test_an_address_is_the_longest_word_of_a_page(device: Callable, staff):
+    """A user without a name is called by the address, also on a phone."""
+    User.objects.filter(pk=staff.chen.pk).update(
+        email="coordinator-of-the-middle-school@lincoln.riverside.example.org",
+        first_name="",
+        last_name="",
+    )
+    secret = give_app(staff.dana)
+    page = device(viewport=SMALL).new_page()
+    log_in(page, "dana@example.org")
+    page.get_by_role("textbox", name="Code").fill(code_of(secret))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    expect(page).to_have_url(re.compile("/console/$"))
+    page.goto(f"/console/staff/{staff.chen.memberships.get().pk}/")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("coordinator-of")
+    clean(page)
+
+
 def test_the_state_chooses_a_district_and_then_its_school(device: Callable, staff):
     secret = give_app(staff.state)
     page = device(viewport=SMALL).new_page()

@@ -95,6 +95,21 @@ def choose(page: Page, content: str, name: str = "roster.csv") -> None:
     )
 
 
+def figure_fits(page: Page, figure: str) -> bool:
+    return page.locator(".figures .figure").first.evaluate(
+        """(place, figure) => {
+            const before = place.textContent;
+            const height = place.offsetHeight;
+            place.textContent = figure;
+            const fits = place.offsetHeight === height
+                && place.scrollWidth <= place.clientWidth;
+            place.textContent = before;
+            return fits;
+        }""",
+        figure,
+    )
+
+
 @pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
 def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
     page = console(staff.chen, viewport=screen)
@@ -117,6 +132,8 @@ def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
     expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
     expect(page.locator(".panel", has_text="rows rejected").first).to_contain_text("5")
     seen(page)
+    assert figure_fits(page, "2,000,000")
+    assert not figure_fits(page, "2,000,000 and more than there is room")
     assert not Respondent.objects.exists()
     page.get_by_role("link", name="See the reasons").click()
     expect(page.locator("tbody tr")).to_have_count(5)
