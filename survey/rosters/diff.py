@@ -79,7 +79,7 @@ def compared(
     *,
     administration: Administration,
     table: Table,
-    reach: Reach | None = None,
+    reach: Callable[[], Reach] = Reach,
     complete_for: str = CompleteFor.CHANGES,
     tell: Tell = _quiet,
     alone: bool = False,
@@ -87,28 +87,29 @@ def compared(
     """Read the whole file and hold it against the people already there.
 
     `alone` waits for another roster of the administration that is being
-    applied, and keeps further ones out until the end.
+    applied, and keeps further ones out until the end, and whoever would change
+    whom it asks, or where. So `reach` is asked behind that, and may raise.
 
     Raises RosterUnreadable where the file turns out to be damaged on the way.
     """
-    reach = reach or Reach()
     report = RosterReport(table.columns, table.description)
-    reader = _reader_for(administration, table)
     with open_staging() as staging:
         if alone:
             tell("Waiting for another roster of this administration", 0)
             staging.lock(administration.pk)
+        places = reach()
+        reader = _reader_for(administration, table)
         log = Rejections(lambda batch: staging.copy("roster_rejection", batch))
         with filling(staging):
             _stage(staging, reader, table, log, report, tell)
         tell("Comparing with the people already there", report.rows)
         _reject_duplicates(staging, table, log)
         _settle_date_order(staging, table, reader, log)
-        placing = place_people(staging, reader, table.columns, reach, log)
+        placing = place_people(staging, reader, table.columns, places, log)
         _match(staging, administration, report)
         _reject_lost_zeros(staging, administration, report, log)
-        _reject_others_people(staging, administration, report, reach, log)
-        _find_gone(staging, administration, report, reach, complete_for)
+        _reject_others_people(staging, administration, report, places, log)
+        _find_gone(staging, administration, report, places, complete_for)
         log.flush()
         # For a file of which every row is refused.
         staging.run(

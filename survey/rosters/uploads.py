@@ -60,6 +60,11 @@ MORE_WITHDRAWN = (
     "Meanwhile the roster has changed, so that this file would withdraw more people"
     " than was shown. Nothing was applied: look at the figures and confirm again."
 )
+MORE_REJECTED = (
+    "Meanwhile the roster or its administration has changed, so that more rows of"
+    " this file cannot be taken than was shown. Nothing was applied: look at the"
+    " reasons and confirm again."
+)
 GONE = "The file was deleted, as all are after 30 days. Upload it again."
 
 
@@ -241,11 +246,8 @@ def check_roster(job: Job, progress: Progress) -> None:
 
 
 def _check(upload: RosterUpload, progress: Progress) -> None:
-    reach = reach_of(upload, Permissions(upload.by))
-    if reach is None:
-        raise JobRefused(NOT_YOURS)
     with _opened(upload) as file, open_table(file) as table:
-        with _compared(upload, table, reach, progress) as diff:
+        with _compared(upload, table, upload.by, progress) as diff:
             rejected = _write_rejected(diff, table, progress)
         _store(upload, diff.report, rejected, progress)
     progress.says(f"Checked {diff.report.rows:,} rows.")
@@ -264,22 +266,19 @@ def apply_roster(job: Job, progress: Progress) -> None:
 
 def _apply(upload: RosterUpload, progress: Progress) -> None:
     assert upload.confirmed_by is not None  # noqa: S101
-    reach = reach_of(upload, Permissions(upload.confirmed_by))
-    if reach is None:
-        raise JobRefused(NOT_YOURS)
     with (
         _opened(upload) as file,
         open_table(file) as table,
-        _compared(upload, table, reach, progress, alone=True) as diff,
+        _compared(upload, table, upload.confirmed_by, progress, alone=True) as diff,
     ):
         upload.refresh_from_db(fields=["state"])
         if upload.state != State.APPLYING:
             # Another worker was taken for dead, and was not.
             return
-        if _withdraws_more(upload, diff.report):
+        if changed := _why_to_ask_again(upload, diff.report):
             rejected = _write_rejected(diff, table, progress)
-            _store(upload, diff.report, rejected, progress, MORE_WITHDRAWN)
-            raise JobRefused(MORE_WITHDRAWN)
+            _store(upload, diff.report, rejected, progress, changed)
+            raise JobRefused(changed)
 
         write_changes(diff, lambda step, done: progress.says(f"{step}: {done:,}"))
         _finish(upload, progress)
@@ -339,11 +338,19 @@ def _opened(upload: RosterUpload) -> BinaryIO:
 def _compared(
     upload: RosterUpload,
     table: Table,
-    reach: Reach,
+    by: User,
     progress: Progress,
     *,
     alone: bool = False,
 ) -> Any:
+    def reach() -> Reach:
+        # As it stands behind the lock: it may have been changed since.
+        upload.administration.refresh_from_db(fields=["role", "published"])
+        found = reach_of(upload, Permissions(by))
+        if found is None:
+            raise JobRefused(NOT_YOURS)
+        return found
+
     def tell(step: str, done: int) -> None:
         progress.says(f"{step}: {done:,} rows" if done else step)
 
@@ -442,6 +449,13 @@ def must_be_typed(schools: list[SchoolCounts]) -> bool:
         people[one.district_id] += one.people
         withdrawn[one.district_id] += one.withdrawn
     return any(is_many(gone, people[pk]) for pk, gone in withdrawn.items())
+
+
+def _why_to_ask_again(upload: RosterUpload, report: RosterReport) -> str:
+    """What was shown is what was confirmed: more of it is not done in silence."""
+    if _withdraws_more(upload, report):
+        return MORE_WITHDRAWN
+    return MORE_REJECTED if report.rejected > upload.rejected else ""
 
 
 def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:

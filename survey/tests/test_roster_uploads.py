@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from datetime import timedelta
 
 import openpyxl
@@ -15,12 +16,14 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEntry, District, Letter, Membership, School
+from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from survey import jobs
+from survey.administrations import change_administration, plan_of
 from survey.files import private_files
 from survey.models import Identity, Respondent, Response, RosterUpload
 from survey.rosters import uploads
-from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS
+from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS, reach_of
 from survey.tests.conftest import FIRST_PAGE
 
 pytestmark = pytest.mark.django_db
@@ -321,6 +324,87 @@ def test_without_that_look_it_would_withdraw_them(
     dana.apply(administration, HEADER, ALI, complete_for="changes")
     chen.confirm(upload)
     assert person("00124").withdrawn_at
+
+
+def test_where_more_rows_would_be_refused_than_was_shown_it_asks_again(
+    staff, administration, entered
+):
+    chen, dana = entered(staff.chen), entered(staff.dana)
+    upload = chen.upload(administration, HEADER, MAYA, ALI)
+    assert counts(upload) == {"added": 2}
+    # Meanwhile, the district brings Ali to another school.
+    dana.apply(administration, HEADER, ALI.replace("lincoln", "washington"))
+    before = everybody()
+
+    chen.confirm(upload)
+    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
+    assert reasons(upload) == [(3, "student ID", ELSEWHERE)]
+    assert everybody() == before
+    chen.confirm(upload)
+    assert (upload.state, counts(upload)) == ("applied", {"added": 1, "rejected": 1})
+
+
+def test_without_that_look_the_figures_would_be_wrong(
+    staff, administration, entered, monkeypatch
+):
+    """The twin."""
+    monkeypatch.setattr(uploads, "_why_to_ask_again", lambda *_: "")
+    chen, dana = entered(staff.chen), entered(staff.dana)
+    upload = chen.upload(administration, HEADER, MAYA, ALI)
+    dana.apply(administration, HEADER, ALI.replace("lincoln", "washington"))
+    chen.confirm(upload)
+    assert (upload.state, counts(upload)) == ("applied", {"added": 2})
+    assert person("00124").school == staff.washington
+
+
+@pytest.fixture
+def changed_while_opening(administration, staff, monkeypatch):
+    """It is offered in Lincoln alone from the moment that the file is opened."""
+
+    def change():
+        opened = uploads.open_table
+
+        def changing(file):
+            plan = plan_of(administration)
+            change_administration(
+                administration=administration,
+                to=replace(plan, schools=frozenset([staff.lincoln])),
+                seen=None,
+                by="a test",
+            )
+            return opened(file)
+
+        monkeypatch.setattr(uploads, "open_table", changing)
+
+    return change
+
+
+def test_nobody_is_invited_where_it_is_not_offered_any_more(
+    staff, administration, entered, changed_while_opening
+):
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ZOE)
+    changed_while_opening()
+
+    dana.confirm(upload)
+    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
+    assert reasons(upload) == [(3, "school", NOT_OFFERED)]
+    assert not Respondent.objects.exists()
+
+
+def test_asked_before_the_lock_somebody_would_be(
+    staff, administration, entered, changed_while_opening, monkeypatch
+):
+    """The twin: what the lock is about was read in front of it."""
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ZOE)
+    early = reach_of(upload, Permissions(staff.dana))
+    monkeypatch.setattr(uploads, "reach_of", lambda *_: early)
+    changed_while_opening()
+
+    dana.confirm(upload)
+    assert upload.state == "applied"
+    assert person("00125").school == staff.washington
 
 
 # Rejected rows ----------------------------------------------------------------
