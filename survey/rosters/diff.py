@@ -106,6 +106,7 @@ def compared(
         _reject_duplicates(staging, table, log)
         _settle_date_order(staging, table, reader, log)
         placing = place_people(staging, reader, table.columns, places, log)
+        _reject_same_people(staging, table, log)
         _match(staging, administration, report)
         _reject_lost_zeros(staging, administration, report, log)
         _reject_others_people(staging, administration, report, places, log)
@@ -172,16 +173,35 @@ def _stage(
 
 
 def _reject_duplicates(staging: Staging, table: Table, log: Rejections) -> None:
+    """Whoever is there twice, by the file's own words for their district."""
+    _reject_second_rows(staging, table, log, "district", "roster_row")
+
+
+def _reject_same_people(staging: Staging, table: Table, log: Rejections) -> None:
+    """Once more where one district is called by its code and by its name."""
+    [(words, districts)] = staging.all(
+        "SELECT count(*), count(DISTINCT district_id) FROM roster_district"
+    )
+    if words > districts:
+        rows = "roster_row JOIN roster_place USING (place)"
+        _reject_second_rows(staging, table, log, "district_id", rows)
+
+
+def _reject_second_rows(
+    staging: Staging, table: Table, log: Rejections, district: str, rows: str
+) -> None:
+    staging.run("DROP TABLE IF EXISTS roster_duplicate")
+    # Both texts are those of the two functions above.
     staging.run(
-        """
+        f"""
         CREATE TEMPORARY TABLE roster_duplicate AS
         SELECT row, first, external_id FROM (
             SELECT row, external_id,
-                   min(row) OVER (PARTITION BY district, external_id) AS first
-            FROM roster_row
+                   min(row) OVER (PARTITION BY {district}, external_id) AS first
+            FROM {rows}
         ) AS ranked
         WHERE row > first
-        """
+        """  # noqa: S608
     )
     staging.run("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
     heading = table.columns.heading("external_id")

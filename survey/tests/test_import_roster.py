@@ -73,6 +73,24 @@ def test_a_roster_comes_in(administration, lincoln):
     assert report.schools_created == ["roosevelt"]
 
 
+def test_a_district_by_its_code_and_by_its_name_is_one(administration):
+    harbor = District.objects.create(code="d7", name="Harbor")
+    School.objects.create(code="sea", name="Sea", district=harbor)
+    header = HEADER.replace("district,", "district name,")
+    rows = [MAYA.replace("Riverside,Lincoln", f"{one},sea") for one in ("d7", "Harbor")]
+
+    report = brought_in(administration, header, *rows, partial=True)
+    assert counts(report) == (1, 0, 0, 1)
+    [refused] = report.rejections
+    assert (refused.row, refused.reason) == (
+        3,
+        "is the same as in row 2, in the same district",
+    )
+    # And who is there already is not two either.
+    report = brought_in(administration, header, *reversed(rows), partial=True)
+    assert counts(report) == (0, 0, 1, 1)
+
+
 def test_an_imported_person_logs_in(administration, browser):
     brought_in(administration, HEADER, MAYA)
     browser.log_in(Respondent.objects.get())
