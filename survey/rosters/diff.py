@@ -108,7 +108,7 @@ def compared(
         placing = place_people(staging, reader, table.columns, places, log)
         _reject_same_people(staging, table, log)
         _match(staging, administration, report)
-        _reject_lost_zeros(staging, administration, report, log)
+        _reject_lost_zeros(staging, administration, report, places, log)
         _reject_others_people(staging, administration, report, places, log)
         _find_gone(staging, administration, report, places, complete_for)
         log.flush()
@@ -330,23 +330,30 @@ def _reject_lost_zeros(
     staging: Staging,
     administration: Administration,
     report: RosterReport,
+    reach: Reach,
     log: Rejections,
 ) -> None:
     """Refuse 123 where a roster before this one had 00123.
 
     Excel drops the zeros when it opens a CSV file; everybody would be there
-    twice. A file that has both means two people.
+    twice. A file that has both means two people. An ID that is on the roster of
+    somebody else's school is not told.
     """
+    seen = "TRUE"
+    if not _has_districts(reach):
+        seen = f"r.school_id IN ({_own_schools(reach)})"
     staging.run(
         f"""
         CREATE TEMPORARY TABLE roster_zero AS
-        SELECT new.row, new.external_id, min(i.external_id) AS known, new.district
+        SELECT new.row, new.external_id, min(i.external_id) AS known, new.district,
+               min(CASE WHEN {seen} THEN i.external_id END) AS told
         FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN roster_place AS p ON p.place = new.place
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND ltrim(i.external_id, '0') = ltrim(new.external_id, '0')
+        JOIN survey_respondent AS r ON r.id = i.respondent_id
         WHERE m.what = '{ADDED}' AND NOT EXISTS (
             SELECT 1 FROM roster_match
             WHERE roster_match.respondent_id = i.respondent_id)
@@ -357,11 +364,13 @@ def _reject_lost_zeros(
     staging.run("CREATE INDEX roster_zero_row ON roster_zero (row)")
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
-        "SELECT row, external_id, known FROM roster_zero"
+        "SELECT row, external_id, told FROM roster_zero"
         " WHERE row > %s ORDER BY row LIMIT %s"
     ):
-        for row, given, known in batch:
-            reason = f"is {known} but for the zeros, who is already on the roster"
+        for row, given, told in batch:
+            reason = f"is {told} but for the zeros, who is already on the roster"
+            if told is None:
+                reason = f"but for its zeros {ELSEWHERE}"
             log.add([Rejection(row, heading, reason, given)])
     # The one with the zeros stays as they are.
     staging.run("INSERT INTO roster_spared SELECT district, known FROM roster_zero")
@@ -383,10 +392,10 @@ def _reject_others_people(
     Otherwise a coordinator could print the login card of anybody in the
     district, by their ID.
     """
-    if reach.places.state or reach.places.districts:
+    if _has_districts(reach):
         # Matched by the district's own IDs: they come from there.
         return
-    own = ", ".join(str(int(pk)) for pk in sorted(reach.places.schools)) or "0"
+    own = _own_schools(reach)
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
         f"""
@@ -402,6 +411,15 @@ def _reject_others_people(
         f"DELETE FROM roster_match WHERE what = '{MOVED}'"  # noqa: S608
         f" AND old_school_id NOT IN ({own})"
     )
+
+
+def _has_districts(reach: Reach) -> bool:
+    return reach.places.state or bool(reach.places.districts)
+
+
+def _own_schools(reach: Reach) -> str:
+    """For the brackets of an IN."""
+    return ", ".join(str(int(pk)) for pk in sorted(reach.places.schools)) or "0"
 
 
 def _find_gone(

@@ -122,6 +122,7 @@ def confirm(
     `seen` is how many people the page said would be withdrawn: what was shown
     is what is confirmed, not a comparison that came after it.
     """
+    typed = typed[:200].replace("\x00", "")
     if seen != str(upload.withdrawn):
         raise NotNow("The figures have changed meanwhile: look at them again.")
     if upload.must_be_typed and _number(typed) != upload.withdrawn:
@@ -134,7 +135,7 @@ def confirm(
             "state": State.APPLYING,
             "confirmed_by": by,
             "confirmed_at": timezone.now(),
-            "typed": typed[:200],
+            "typed": typed,
             "message": "",
         },
     )
@@ -469,7 +470,11 @@ def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:
 def _tell_by_mail(upload: RosterUpload) -> None:
     """Put down with what it tells of, so that it is sent once and not lost."""
     counts = {name: upload.report.get(name, 0) for name in _COUNTS}
-    for to in sorted({one.email for one in (upload.by, upload.confirmed_by) if one}):
+    known = {one.email: one for one in (upload.by, upload.confirmed_by) if one}
+    for to, user in sorted(known.items()):
+        # Who has left the place meanwhile has no business with it any more.
+        if reach_of(upload, Permissions(user)) is None:
+            continue
         post(
             "roster applied",
             to=to,

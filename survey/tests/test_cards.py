@@ -642,3 +642,9 @@ def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layl
         assert sorted(workers.map(work, range(2))) == [0, 2]
     maya.refresh_from_db()
     assert maya.issue == 3
+
+
+def test_a_group_that_no_database_holds_is_nobodys(client, staff, administration):
+    log_in(client, staff.chen)
+    address = f"/console/administrations/{administration.pk}/cards/reissue/"
+    assert client.get(address, {"grade": "a\x00b"}).status_code == 200

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, District, Letter, Membership, School
 from accounts.permissions import Permissions
+from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.administrations import change_administration, plan_of
@@ -553,6 +554,24 @@ def test_nobody_takes_another_schools_student(staff, administration, entered):
     assert person("00125").school == staff.lincoln
 
 
+def test_nobody_learns_another_schools_ids_by_leaving_out_the_zeros(
+    staff, administration, entered
+):
+    dana, chen = entered(staff.dana), entered(staff.chen)
+    dana.apply(administration, HEADER, MAYA, ZOE)
+    guessed = [MAYA.replace("00123", "123"), MAYA.replace("00123", "125")]
+    upload = chen.upload(administration, HEADER, *guessed, complete_for="changes")
+    assert reasons(upload) == [
+        (2, "student ID", "is 00123 but for the zeros, who is already on the roster"),
+        (3, "student ID", f"but for its zeros {ELSEWHERE}"),
+    ]
+    page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
+    assert "00123" in page and "00125" not in page
+    # The district has both schools, and is told both.
+    upload = dana.upload(administration, HEADER, *guessed, complete_for="changes")
+    assert [reason.split()[1] for *_, reason in reasons(upload)] == ["00123", "00125"]
+
+
 def test_who_was_dismissed_meanwhile_applies_nothing(
     staff, administration, entered, monkeypatch
 ):
@@ -678,6 +697,23 @@ def test_a_second_click_applies_nothing_twice(staff, administration, entered):
     response = chen.confirm(upload)
     assert "This roster is applied" in str(list(get_messages(response.wsgi_request))[0])
     assert len(mail.outbox) == 1
+
+
+def test_who_has_left_the_school_is_not_written_to(staff, administration, entered):
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA)
+    dismiss(membership=staff.chen.memberships.get(), by=staff.dana)
+    entered(staff.dana).confirm(upload)
+    assert upload.state == "applied"
+    assert [letter.to for letter in mail.outbox] == [[staff.dana.email]]
+
+
+def test_what_no_database_holds_is_left_out_of_what_was_typed(
+    staff, administration, entered
+):
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA)
+    dana.confirm(upload, typed="a\x00b")
+    assert (upload.state, upload.typed) == ("applied", "ab")
 
 
 def test_a_mail_server_that_is_away_harms_nothing(
