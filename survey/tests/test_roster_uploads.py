@@ -753,6 +753,10 @@ def test_a_check_is_stopped_when_asked(staff, administration, entered, monkeypat
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert f"/console/jobs/{job.pk}/cancel/" in page
     chen.post(f"/console/jobs/{job.pk}/cancel/")
+    chen.post(f"/console/jobs/{job.pk}/cancel/")
+    [entry] = AuditEntry.objects.filter(action="cancel job")
+    assert (entry.by, entry.school_id) == (staff.chen.email, staff.lincoln.pk)
+    assert entry.after == {"kind": "roster.check", "of": upload.pk}
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "It has stopped" in page and "Cancel this roster" in page
     chen.post(f"/console/rosters/{upload.pk}/cancel/")
