@@ -324,10 +324,14 @@ class Progress:
 
         And stays so until the commit, for its row is locked. Without it, a
         worker that stood still could commit what another has done meanwhile.
-        Raises TakenOver.
+        Whoever asks to stop it afterwards is too late, so nothing behind the
+        commit may call `check`. Raises TakenOver and Cancelled.
         """
-        if _attempt(self.job).select_for_update().first() is None:
+        mine = _attempt(self.job).select_for_update().first()
+        if mine is None:
             raise TakenOver
+        if mine.cancel_asked_at is not None:
+            raise Cancelled
 
     def write(self) -> None:
         """Write it down, with a sign of life, and see whether to stop."""

@@ -80,7 +80,8 @@ def read_upload(job: Job, progress: Progress) -> None:
     progress.says("Reading the workbook")
     if job.subject_id is not None:
         _read(job.subject_id)
-    progress.says("The workbook was read.")
+    # Not told by `says`: what was read is kept, whoever asks to stop it now.
+    progress.message = "The workbook was read."
 
 
 def _read(pk: int, *, request: HttpRequest | None = None) -> None:

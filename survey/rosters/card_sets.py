@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
-from survey.files import new_name, path_of
+from survey.files import new_name, path_of, sweep
 from survey.jobs import JobRefused, Progress, job, start
 from survey.models import Administration, CardSet, Job, Respondent
 from survey.rosters import codes
@@ -250,6 +250,12 @@ def delete_old_cards() -> None:
     old = timezone.now() - KEPT
     for card_set in CardSet.objects.filter(created_at__lt=old, deleted_at=None):
         delete_file(card_set)
+    # And what a worker wrote when it was deleted already.
+    sweep(FOLDER, _named)
+
+
+def _named() -> set[str]:
+    return set(CardSet.objects.filter(deleted_at=None).values_list("file", flat=True))
 
 
 def delete_file(card_set: CardSet) -> None:

@@ -22,7 +22,7 @@ from accounts.audit import record
 from accounts.letters import post
 from accounts.models import District, School, User
 from accounts.permissions import Permissions
-from survey.files import new_name, path_of, private_files
+from survey.files import new_name, path_of, private_files, sweep
 from survey.jobs import (
     Cancelled,
     Interrupted,
@@ -243,7 +243,7 @@ def check_roster(job: Job, progress: Progress) -> None:
             RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(
                 state=State.REFUSED, message=str(error)[:500]
             )
-            progress.says("The file cannot be read.")
+            progress.message = "The file cannot be read."
 
 
 def _check(upload: RosterUpload, progress: Progress) -> None:
@@ -251,7 +251,7 @@ def _check(upload: RosterUpload, progress: Progress) -> None:
         with _compared(upload, table, upload.by, progress) as diff:
             rejected = _write_rejected(diff, table, progress)
         _store(upload, diff.report, rejected, progress)
-    progress.says(f"Checked {diff.report.rows:,} rows.")
+    progress.message = f"Checked {diff.report.rows:,} rows."
 
 
 @job("roster.apply", long=True, stoppable=False)
@@ -376,7 +376,6 @@ def _write_rejected(diff: Diff, table: Table, progress: Progress) -> str:
     return name
 
 
-@transaction.atomic
 def _store(
     upload: RosterUpload,
     report: RosterReport,
@@ -385,11 +384,29 @@ def _store(
     message: str = "",
 ) -> None:
     """Keep what a comparison has found, to be confirmed."""
+    try:
+        _write_down(upload, report, rejected_file, progress, message)
+    except (Cancelled, TakenOver):
+        # After any other error nobody knows whether it was committed: what no
+        # row names is swept up in time.
+        _remove(rejected_file)
+        raise
+
+
+@transaction.atomic
+def _write_down(
+    upload: RosterUpload,
+    report: RosterReport,
+    rejected_file: str,
+    progress: Progress,
+    message: str,
+) -> None:
     current = RosterUpload.objects.select_for_update().get(pk=upload.pk)
     if current.state not in (State.CHECKING, State.APPLYING):
         # Cancelled in the meantime.
         raise Cancelled
-    _remove(current.rejected_file)
+    before = current.rejected_file
+    transaction.on_commit(lambda: _remove(before))
     current.schools.all().delete()
     current.rejections.all().delete()
     RosterSchool.objects.bulk_create(
@@ -489,12 +506,21 @@ def _tell_by_mail(upload: RosterUpload) -> None:
 
 
 def forget_old_rosters() -> int:
-    """Delete files and cells of uploads whose time is over; how many uploads."""
+    """Delete files and cells of uploads whose time is over; how many uploads.
+
+    And files that no upload names: they hold names as well.
+    """
+    sweep(FOLDER, _named)
     old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
     old = old.exclude(state=State.APPLYING).exclude(file="", rejected_file="")
     uploads = list(old[:1000])
     _forget_files(uploads)
     return len(uploads)
+
+
+def _named() -> set[str]:
+    rows = RosterUpload.objects.exclude(file="", rejected_file="")
+    return {name for row in rows.values_list("file", "rejected_file") for name in row}
 
 
 def _forget_files(uploads: list[RosterUpload]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -19,9 +21,9 @@ from accounts.models import AuditEntry, District, Letter, Membership, School
 from accounts.permissions import Permissions
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from survey import jobs
+from survey import files, jobs
 from survey.administrations import change_administration, plan_of
-from survey.files import private_files
+from survey.files import path_of, private_files
 from survey.models import Identity, Respondent, Response, RosterUpload
 from survey.rosters import uploads
 from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS, reach_of
@@ -782,6 +784,56 @@ def test_files_are_deleted_after_a_month(
     )
     chen.confirm(upload)
     assert (upload.state, upload.message) == ("failed", uploads.GONE)
+
+
+def folder():
+    return path_of("rosters/any").parent
+
+
+def test_a_check_that_is_cancelled_at_its_end_leaves_no_file(
+    staff, administration, entered, monkeypatch
+):
+    before = set(folder().iterdir())
+    confirm = jobs.Progress.confirm
+
+    def asked_to_stop(progress):
+        jobs.ask_to_cancel(progress.job)
+        confirm(progress)
+
+    monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    assert (upload.state, uploads.job_of(upload).state) == ("cancelled", "cancelled")
+    assert not upload.rejections.exists()
+    assert set(folder().iterdir()) - before == {path_of(upload.file)}
+
+
+def test_asked_too_late_to_stop_a_check_is_done(
+    staff, administration, entered, monkeypatch
+):
+    """Not "nothing of it was kept", with figures on the page."""
+    store = uploads._store
+
+    def too_late(upload, *args):
+        store(upload, *args)
+        args[2].cancel_asked = True
+
+    monkeypatch.setattr(uploads, "_store", too_late)
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA)
+    assert (upload.state, uploads.job_of(upload).state) == ("checked", "done")
+
+
+def test_a_file_that_no_upload_names_is_swept_up(staff, administration, entered):
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    left, fresh = (folder() / name for name in (".left.csv.4711", "fresh.roster"))
+    for path in (left, fresh):
+        path.write_text("00123,Maya,Lopez")
+    kept = [path_of(name) for name in (upload.file, upload.rejected_file)]
+    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    for path in (left, *kept):
+        os.utime(path, (long_ago, long_ago))
+    uploads.forget_old_rosters()
+    assert not left.exists()
+    assert all(path.exists() for path in (fresh, *kept))
 
 
 # Pages ---------------------------------------------------------------------------
