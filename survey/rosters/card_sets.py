@@ -178,6 +178,14 @@ def sets_of_person_are_outdated(respondent: Respondent) -> None:
     )
 
 
+def sets_of_people_are_outdated(people: QuerySet[Respondent]) -> None:
+    """Of all their schools, of whatever grade: 1 statement for each of them."""
+    groups = people.order_by().values_list("administration", "school").distinct()
+    schools = School.objects.in_bulk({school for _, school in groups})
+    for administration, school in groups:
+        _mark_outdated(_holding(administration, schools[school]))
+
+
 def _holding(administration_id: int, school: School | None) -> QuerySet[CardSet]:
     """Sets that may hold codes of this school's: its own, its district's, all's."""
     district = school.district_id if school else None

@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.formulas import defused, undefused
-from accounts.models import District, School
+from accounts.models import AuditEntry, District, School
 from survey.models import Administration, Identity, Respondent, Response
 from survey.rosters import apply, codes, diff, people
 from survey.rosters.apply import import_roster
@@ -667,6 +667,9 @@ def test_the_command_imports_and_measures(administration, roster):
     assert "row 3, grade: '=88' is no grade" in out
     assert "new schools (1): lincoln" in out
     assert "rows/s" in out and "MB at most" in out
+    [entry] = AuditEntry.objects.filter(action="import roster")
+    assert (entry.by, entry.subject) == ("import_roster", "students-2027")
+    assert (entry.after["added"], entry.after["rejected"]) == (1, 1)
 
 
 def test_the_command_withdraws_who_is_missing_when_told(administration, roster):
