@@ -107,6 +107,11 @@ def _about_version(reason: str) -> Problem:
 
 @transaction.atomic
 def _keep(upload: SurveyUpload, reading: Reading, request: HttpRequest | None) -> None:
+    # Of two workers that have read it, one was taken for dead: the first one's
+    # outcome stays, which somebody may have published by now.
+    mine = SurveyUpload.objects.select_for_update().filter(pk=upload.pk, read_at=None)
+    if not mine.values_list("pk"):
+        return
     if reading.draft is None:
         _keep_problems(upload, reading, reading.problems)
         return
