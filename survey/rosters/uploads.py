@@ -148,10 +148,12 @@ def confirm(
 def cancel(
     upload: RosterUpload, *, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Leave everything as it is. Raises NotNow."""
+    """Leave everything as it is. Raises NotNow, also once a part of it may have
+    been applied: then it is only completed."""
     _move(
         upload,
         (State.CHECKING, State.CHECKED, State.REFUSED, State.FAILED),
+        confirmed_at=None,
         to={"state": State.CANCELLED, "ended_at": timezone.now()},
     )
     _record("cancel roster", upload, by=by, request=request)

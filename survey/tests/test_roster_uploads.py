@@ -25,7 +25,7 @@ from survey import files, jobs
 from survey.administrations import change_administration, plan_of
 from survey.files import path_of, private_files
 from survey.models import Identity, Respondent, Response, RosterUpload
-from survey.rosters import uploads
+from survey.rosters import apply, uploads
 from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS, reach_of
 from survey.tests.conftest import FIRST_PAGE
 
@@ -691,6 +691,29 @@ def test_cancelled_it_changes_nothing_and_is_forgotten(staff, administration, en
     assert not any(map(private_files().exists, kept))
     chen.confirm(upload)
     assert upload.state == "cancelled" and not Respondent.objects.exists()
+
+
+def test_what_is_half_applied_is_not_called_cancelled(
+    staff, administration, entered, monkeypatch
+):
+    """By a page that stood open since before it was confirmed."""
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ALI)
+    change = apply._change
+    monkeypatch.setattr(apply, "_change", lambda *_: 1 / 0)
+    dana.confirm(upload)
+    assert (upload.state, Respondent.objects.count()) == ("failed", 2)
+
+    response = dana.post(f"/console/rosters/{upload.pk}/cancel/")
+    assert [str(one) for one in get_messages(response.wsgi_request)] == [
+        "This roster is not finished."
+    ]
+    upload.refresh_from_db()
+    assert upload.state == "failed" and upload.file
+    monkeypatch.setattr(apply, "_change", change)
+    dana.post(f"/console/rosters/{upload.pk}/again/")
+    upload.refresh_from_db()
+    assert upload.state == "applied"
 
 
 def test_a_second_click_applies_nothing_twice(staff, administration, entered):
