@@ -114,6 +114,14 @@ def test_what_an_engineer_changes_is_written_down(staff, client):
     )
 
 
+def test_what_is_for_somebody_stays_in_no_browser(staff, client):
+    log_in(client, staff.dana)
+    for address in ("staff/", "audit/", "audit/entries.csv", "me/", "rosters/"):
+        response = client.get(f"/console/{address}", follow=True)
+        assert response.status_code == 200, address
+        assert "no-store" in response["Cache-Control"], address
+
+
 def test_an_engineer_needs_a_second_factor(client):
     engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
 
