@@ -119,7 +119,12 @@ class AccessMiddleware:
         request.permissions = SimpleLazyObject(  # type: ignore[attr-defined]
             lambda: Permissions(request.user)  # type: ignore[arg-type]
         )
-        return self.get_response(request)
+        response = self.get_response(request)
+        if getattr(request, "is_for_somebody", False):
+            # Names and figures stay in no browser's cache, where whoever sits
+            # at the computer next goes back to them.
+            response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
 
     def process_view(
         self,
@@ -133,6 +138,7 @@ class AccessMiddleware:
             raise ImproperlyConfigured(f"{view.__module__}.{view.__name__} has no rule")
         if rule.who is Who.ANYONE:
             return None
+        request.is_for_somebody = True  # type: ignore[attr-defined]
         if not request.user.is_authenticated:
             return redirect_to_login(
                 request.get_full_path(), resolve_url(settings.LOGIN_URL)

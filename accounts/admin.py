@@ -10,6 +10,8 @@ from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
@@ -38,8 +40,47 @@ for _theirs in (EmailAddress, Authenticator, UserSession):
 admin.site.site_header = admin.site.site_title = "Groundswell for engineers"
 
 
+class Audited(admin.ModelAdmin):
+    """What is changed here is written down as everywhere, by the same words."""
+
+    def save_model(
+        self, request: HttpRequest, obj: Model, form: Any, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        changed = [one for one in form.changed_data if not one.startswith("password")]
+        self._record(
+            "change" if change else "add",
+            request,
+            obj,
+            before={name: str(form.initial.get(name, "")) for name in changed},
+            after={name: str(form.cleaned_data[name]) for name in changed},
+        )
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        self._record("delete", request, obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        # A page of the admin is one transaction, but for this action.
+        with transaction.atomic():
+            for one in queryset:
+                self._record("delete", request, one)
+            super().delete_queryset(request, queryset)
+
+    def _record(
+        self, verb: str, request: HttpRequest, obj: Model, **changes: Any
+    ) -> None:
+        audit.record(
+            f"{verb} {obj._meta.verbose_name}",
+            by=request.user,  # type: ignore[arg-type]
+            request=request,
+            subject=obj,
+            **changes,
+        )
+
+
 @admin.register(User)
-class StaffAdmin(UserAdmin):
+class StaffAdmin(Audited, UserAdmin):
     ordering = ("email",)
     list_display = ("email", "first_name", "last_name", "is_staff", "is_active")
     search_fields = ("email", "first_name", "last_name")
@@ -58,33 +99,26 @@ class StaffAdmin(UserAdmin):
             one for one in super().get_urls() if one.name != "auth_user_password_change"
         ]
 
-    def save_model(
-        self, request: HttpRequest, obj: User, form: Any, change: bool
-    ) -> None:
-        super().save_model(request, obj, form, change)
-        changed = [one for one in form.changed_data if not one.startswith("password")]
-        audit.record(
-            "change user" if change else "add user",
-            by=request.user,  # type: ignore[arg-type]
-            request=request,
-            subject=obj,
-            before={name: str(form.initial.get(name, "")) for name in changed},
-            after={name: str(form.cleaned_data[name]) for name in changed},
-        )
-
 
 @admin.register(District)
-class DistrictAdmin(admin.ModelAdmin):
+class DistrictAdmin(Audited):
     list_display = ("name", "code")
     search_fields = ("name", "code")
 
 
 @admin.register(School)
-class SchoolAdmin(admin.ModelAdmin):
+class SchoolAdmin(Audited):
     list_display = ("name", "code", "district")
     list_filter = ("district",)
     list_select_related = ("district",)
     search_fields = ("name", "code")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: School | None = None
+    ) -> tuple[str, ...]:
+        # Its people are known by their district and ID: under another district
+        # they would be seen there, and be strangers to its next roster.
+        return ("district",) if obj else ()
 
 
 class ReadOnly(admin.ModelAdmin):

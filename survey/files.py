@@ -8,12 +8,18 @@ nginx sends it (X-Accel-Redirect) or, where there is none, this process.
 from __future__ import annotations
 
 import secrets
+import shutil
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 from django.core.files.storage import Storage, storages
 from django.http import FileResponse, HttpResponse, HttpResponseBase
 from django.utils.http import content_disposition_header
+
+FORGOTTEN_AFTER = 24 * 60 * 60
 
 
 def private_files() -> Storage:
@@ -30,6 +36,25 @@ def path_of(name: str) -> Path:
     path = Path(private_files().path(name))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def sweep(folder: str, named: Callable[[], Collection[str]]) -> None:
+    """Delete what a dead worker left: files and folders that no row names.
+
+    `named` is asked first. What is younger than a day may be one that somebody
+    is writing, whose row is still to come.
+    """
+    known = named()
+    before = time.time() - FORGOTTEN_AFTER
+    for path in path_of(f"{folder}/any").parent.iterdir():
+        # Somebody else may delete it in between.
+        with suppress(FileNotFoundError):
+            if f"{folder}/{path.name}" in known or path.stat().st_mtime > before:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def download(name: str, *, as_name: str, content_type: str) -> HttpResponseBase:

@@ -151,17 +151,21 @@ def wake(pk: int, queue: str = QUICK) -> None:
             log.warning("job %s waits: the message broker is away", pk)
 
 
-def ask_to_cancel(asked: Job) -> None:
-    """Stop it at its next step; what has not begun is over at once."""
+def ask_to_cancel(asked: Job) -> bool:
+    """Stop it at its next step; what has not begun is over at once.
+
+    Whether there was something to stop, of which nobody had asked it yet.
+    """
     kind = KINDS.get(asked.kind)
     if kind and not kind.is_stoppable:
-        return
+        return False
     now = timezone.now()
     mine = Job.objects.filter(pk=asked.pk, ended_at=None)
-    if not mine.filter(state=Job.State.WAITING).update(
-        state=Job.State.CANCELLED, ended_at=now, message="Cancelled."
-    ):
-        mine.update(cancel_asked_at=now)
+    waiting = mine.filter(state=Job.State.WAITING)
+    return bool(
+        waiting.update(state=Job.State.CANCELLED, ended_at=now, message="Cancelled.")
+        or mine.filter(cancel_asked_at=None).update(cancel_asked_at=now)
+    )
 
 
 def runnable(queue: str | None = None) -> QuerySet[Job]:
@@ -320,10 +324,14 @@ class Progress:
 
         And stays so until the commit, for its row is locked. Without it, a
         worker that stood still could commit what another has done meanwhile.
-        Raises TakenOver.
+        Whoever asks to stop it afterwards is too late, so nothing behind the
+        commit may call `check`. Raises TakenOver and Cancelled.
         """
-        if _attempt(self.job).select_for_update().first() is None:
+        mine = _attempt(self.job).select_for_update().first()
+        if mine is None:
             raise TakenOver
+        if mine.cancel_asked_at is not None:
+            raise Cancelled
 
     def write(self) -> None:
         """Write it down, with a sign of life, and see whether to stop."""

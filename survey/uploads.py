@@ -80,7 +80,8 @@ def read_upload(job: Job, progress: Progress) -> None:
     progress.says("Reading the workbook")
     if job.subject_id is not None:
         _read(job.subject_id)
-    progress.says("The workbook was read.")
+    # Not told by `says`: what was read is kept, whoever asks to stop it now.
+    progress.message = "The workbook was read."
 
 
 def _read(pk: int, *, request: HttpRequest | None = None) -> None:
@@ -106,6 +107,11 @@ def _about_version(reason: str) -> Problem:
 
 @transaction.atomic
 def _keep(upload: SurveyUpload, reading: Reading, request: HttpRequest | None) -> None:
+    # Of two workers that have read it, one was taken for dead: the first one's
+    # outcome stays, which somebody may have published by now.
+    mine = SurveyUpload.objects.select_for_update().filter(pk=upload.pk, read_at=None)
+    if not mine.values_list("pk"):
+        return
     if reading.draft is None:
         _keep_problems(upload, reading, reading.problems)
         return

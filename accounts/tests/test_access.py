@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import path
 
 from accounts.access import ANYONE, SIGNED_IN, AccessMiddleware, needs, under
-from accounts.models import User
+from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability
 from accounts.tests.logging_in import log_in
 
@@ -74,6 +74,52 @@ def test_a_page_is_not_there_for_who_lacks_its_capability(staff, rf, monkeypatch
 
 def test_the_engineers_pages_are_not_there_for_other_staff(staff, client):
     assert log_in(client, staff.state).get("/engineers/").status_code == 404
+
+
+def test_what_an_engineer_changes_is_written_down(staff, client):
+    engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
+    log_in(client, engineer)
+    schools, districts = (
+        f"/engineers/accounts/{one}/" for one in ("school", "district")
+    )
+    hill = {"code": "hill", "name": "Hill", "district": staff.riverside.pk}
+    client.post(f"{schools}add/", hill)
+    school = School.objects.get(code="hill")
+    # Its people are the district's: it stays there.
+    moved = {**hill, "name": "Hilltop", "district": staff.lakeside.pk}
+    client.post(f"{schools}{school.pk}/change/", moved)
+    school.refresh_from_db()
+    assert (school.name, school.district) == ("Hilltop", staff.riverside)
+    client.post(
+        schools,
+        {"action": "delete_selected", "_selected_action": school.pk, "post": "yes"},
+    )
+    client.post(f"{districts}add/", {"code": "bay", "name": "Bay"})
+    bay = District.objects.get(code="bay")
+    client.post(f"{districts}{bay.pk}/delete/", {"post": "yes"})
+
+    assert not School.objects.filter(pk=school.pk).exists()
+    assert not District.objects.filter(pk=bay.pk).exists()
+    entries = AuditEntry.objects.filter(by="e@example.org").order_by("pk")
+    assert [(one.action, one.subject) for one in entries] == [
+        ("add school", "Hill"),
+        ("change school", "Hilltop"),
+        ("delete school", "Hilltop"),
+        ("add district", "Bay"),
+        ("delete district", "Bay"),
+    ]
+    assert (entries[1].before, entries[1].after) == (
+        {"name": "Hill"},
+        {"name": "Hilltop"},
+    )
+
+
+def test_what_is_for_somebody_stays_in_no_browser(staff, client):
+    log_in(client, staff.dana)
+    for address in ("staff/", "audit/", "audit/entries.csv", "me/", "rosters/"):
+        response = client.get(f"/console/{address}", follow=True)
+        assert response.status_code == 200, address
+        assert "no-store" in response["Cache-Control"], address
 
 
 def test_an_engineer_needs_a_second_factor(client):

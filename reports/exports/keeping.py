@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +14,8 @@ from accounts.models import User
 from reports.exports.making import FOLDER, make_export
 from reports.models.exports import Export
 from survey import jobs
-from survey.files import path_of
+from survey.files import path_of, sweep
 from survey.models import Administration
-
-# A file without a row is a dead worker's, or one that is being written.
-FORGOTTEN_AFTER = 24 * 60 * 60
 
 
 @transaction.atomic
@@ -83,19 +78,10 @@ def delete_old_exports() -> None:
     known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
     for export in known.filter(expires_at__lte=timezone.now()):
         delete_file(export, by="delete_old_exports")
-    _delete_forgotten()
+    sweep(FOLDER, _named)
 
 
-def _delete_forgotten() -> None:
+def _named() -> set[str]:
     known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-    named = {
-        name for row in known.values_list("file_name", "codebook_name") for name in row
-    }
-    before = time.time() - FORGOTTEN_AFTER
-    for path in path_of(f"{FOLDER}/any").parent.iterdir():
-        if f"{FOLDER}/{path.name}" in named or path.stat().st_mtime > before:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    rows = known.values_list("file_name", "codebook_name")
+    return {name for row in rows for name in row}

@@ -37,7 +37,7 @@ from reports.exports.wide_rows import WideRows
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
 from reports.models.exports import KEPT, Export
 from survey.files import new_name, path_of
-from survey.jobs import JobRefused, Progress, TakenOver, job
+from survey.jobs import Cancelled, JobRefused, Progress, TakenOver, job
 from survey.models import Administration, Identity, Job, PublishedSurvey
 
 log = logging.getLogger(__name__)
@@ -84,8 +84,9 @@ def make_export(job: Job, progress: Progress) -> None:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise JobRefused(NO_ROOM) from error
             raise
-    progress.says(f"Ready: {made.rows.rows:,} rows.", total=made.respondents)
-    progress.done = made.respondents
+    # Not told by `says`: it is kept, whoever asks to stop it now.
+    progress.message = f"Ready: {made.rows.rows:,} rows."
+    progress.done = progress.total = made.respondents
 
 
 def _asked(job: Job) -> Export:
@@ -296,7 +297,7 @@ def _keep(export: Export, folder: Path, made: Made, progress: Progress) -> None:
         with transaction.atomic():
             _write_down(export, made, names, size=size, sha256=digest)
             progress.confirm()
-    except TakenOver:
+    except (TakenOver, Cancelled):
         # After any other error nobody knows whether it was committed: a file
         # without a row is swept up, a row without its file would be a lie.
         for name in names:

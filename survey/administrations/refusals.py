@@ -191,7 +191,9 @@ def check_places(
 
 def _check_nobody_is_left_out(current: Administration, before: Plan, to: Plan) -> None:
     """By the schools, not by two million respondents."""
-    invited = Respondent.objects.filter(administration=current, school=OuterRef("pk"))
+    invited = Respondent.objects.filter(
+        administration=current, school=OuterRef("pk"), withdrawn_at=None
+    )
     remaining = schools_offered(current.district, to.districts, to.schools)
     taken_away = (
         schools_offered(current.district, before.districts, before.schools)

@@ -337,10 +337,7 @@ def cards_reissue(request: HttpRequest, pk: int) -> HttpResponse:
     school = asked_school(request, request.GET.get("school"))
     if school is None or not _may_reissue(request, school):
         raise Http404
-    asked = {
-        name: request.GET.get(name, "").replace("\x00", "")[:64]
-        for name in ("grade", "classroom")
-    }
+    asked = {name: _group(request, name) for name in ("grade", "classroom")}
     people = people_of(CardSet(administration=administration, school=school, **asked))
     form = ReissueForm(
         request.POST if request.method == "POST" else None, school=school
@@ -364,6 +361,10 @@ def cards_reissue(request: HttpRequest, pk: int) -> HttpResponse:
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },
     )
+
+
+def _group(request: HttpRequest, name: str) -> str:
+    return request.GET.get(name, "")[:64].replace("\x00", "")
 
 
 def _may_reissue(request: HttpRequest, school: School | None) -> bool:

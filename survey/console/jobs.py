@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts import audit
 from accounts.access import staff
 from survey import jobs
 from survey.models import Job
@@ -27,7 +29,17 @@ def job_progress(request: HttpRequest, pk: int) -> HttpResponse:
 @staff
 @require_POST
 def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    jobs.ask_to_cancel(_own(request, pk))
+    job = _own(request, pk)
+    with transaction.atomic():
+        if jobs.ask_to_cancel(job):
+            audit.record(
+                "cancel job",
+                by=request.user,  # type: ignore[arg-type]
+                request=request,
+                subject=job,
+                after={"kind": job.kind, "of": job.subject_id},
+                **audit.place_of(request.user),  # type: ignore[arg-type]
+            )
     back = request.headers.get("Referer", "")
     here = url_has_allowed_host_and_scheme(back, {request.get_host()})
     return redirect(back if here else "console_home")

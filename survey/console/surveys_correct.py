@@ -7,6 +7,7 @@ import json
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
@@ -99,7 +100,9 @@ def survey_correction(request: HttpRequest, pk: int) -> HttpResponse:
     form = UseForm(offering, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            return _confirmed(request, survey, corrects, form.chosen)
+            # All that was chosen, or nothing.
+            with transaction.atomic():
+                return _confirmed(request, survey, corrects, form.chosen)
         except (NotPublishable, WrongSurvey) as error:
             refusal = str(error)
         except PermissionDenied:

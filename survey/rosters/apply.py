@@ -71,7 +71,7 @@ def import_roster(
     with compared(
         administration=administration,
         table=table,
-        reach=reach,
+        reach=lambda: reach or Reach(),
         complete_for=complete_for,
         tell=tell,
         alone=True,

@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
-from survey.files import new_name, path_of
+from survey.files import new_name, path_of, sweep
 from survey.jobs import JobRefused, Progress, job, start
 from survey.models import Administration, CardSet, Job, Respondent
 from survey.rosters import codes
@@ -178,6 +178,14 @@ def sets_of_person_are_outdated(respondent: Respondent) -> None:
     )
 
 
+def sets_of_people_are_outdated(people: QuerySet[Respondent]) -> None:
+    """Of all their schools, of whatever grade: 1 statement for each of them."""
+    groups = people.order_by().values_list("administration", "school").distinct()
+    schools = School.objects.in_bulk({school for _, school in groups})
+    for administration, school in groups:
+        _mark_outdated(_holding(administration, schools[school]))
+
+
 def _holding(administration_id: int, school: School | None) -> QuerySet[CardSet]:
     """Sets that may hold codes of this school's: its own, its district's, all's."""
     district = school.district_id if school else None
@@ -250,6 +258,12 @@ def delete_old_cards() -> None:
     old = timezone.now() - KEPT
     for card_set in CardSet.objects.filter(created_at__lt=old, deleted_at=None):
         delete_file(card_set)
+    # And what a worker wrote when it was deleted already.
+    sweep(FOLDER, _named)
+
+
+def _named() -> set[str]:
+    return set(CardSet.objects.filter(deleted_at=None).values_list("file", flat=True))
 
 
 def delete_file(card_set: CardSet) -> None:

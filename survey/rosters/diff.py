@@ -79,7 +79,7 @@ def compared(
     *,
     administration: Administration,
     table: Table,
-    reach: Reach | None = None,
+    reach: Callable[[], Reach] = Reach,
     complete_for: str = CompleteFor.CHANGES,
     tell: Tell = _quiet,
     alone: bool = False,
@@ -87,28 +87,30 @@ def compared(
     """Read the whole file and hold it against the people already there.
 
     `alone` waits for another roster of the administration that is being
-    applied, and keeps further ones out until the end.
+    applied, and keeps further ones out until the end, and whoever would change
+    whom it asks, or where. So `reach` is asked behind that, and may raise.
 
     Raises RosterUnreadable where the file turns out to be damaged on the way.
     """
-    reach = reach or Reach()
     report = RosterReport(table.columns, table.description)
-    reader = _reader_for(administration, table)
     with open_staging() as staging:
         if alone:
             tell("Waiting for another roster of this administration", 0)
             staging.lock(administration.pk)
+        places = reach()
+        reader = _reader_for(administration, table)
         log = Rejections(lambda batch: staging.copy("roster_rejection", batch))
         with filling(staging):
             _stage(staging, reader, table, log, report, tell)
         tell("Comparing with the people already there", report.rows)
         _reject_duplicates(staging, table, log)
         _settle_date_order(staging, table, reader, log)
-        placing = place_people(staging, reader, table.columns, reach, log)
+        placing = place_people(staging, reader, table.columns, places, log)
+        _reject_same_people(staging, table, log)
         _match(staging, administration, report)
-        _reject_lost_zeros(staging, administration, report, log)
-        _reject_others_people(staging, administration, report, reach, log)
-        _find_gone(staging, administration, report, reach, complete_for)
+        _reject_lost_zeros(staging, administration, report, places, log)
+        _reject_others_people(staging, administration, report, places, log)
+        _find_gone(staging, administration, report, places, complete_for)
         log.flush()
         # For a file of which every row is refused.
         staging.run(
@@ -171,16 +173,35 @@ def _stage(
 
 
 def _reject_duplicates(staging: Staging, table: Table, log: Rejections) -> None:
+    """Whoever is there twice, by the file's own words for their district."""
+    _reject_second_rows(staging, table, log, "district", "roster_row")
+
+
+def _reject_same_people(staging: Staging, table: Table, log: Rejections) -> None:
+    """Once more where one district is called by its code and by its name."""
+    [(words, districts)] = staging.all(
+        "SELECT count(*), count(DISTINCT district_id) FROM roster_district"
+    )
+    if words > districts:
+        rows = "roster_row JOIN roster_place USING (place)"
+        _reject_second_rows(staging, table, log, "district_id", rows)
+
+
+def _reject_second_rows(
+    staging: Staging, table: Table, log: Rejections, district: str, rows: str
+) -> None:
+    staging.run("DROP TABLE IF EXISTS roster_duplicate")
+    # Both texts are those of the two functions above.
     staging.run(
-        """
+        f"""
         CREATE TEMPORARY TABLE roster_duplicate AS
         SELECT row, first, external_id FROM (
             SELECT row, external_id,
-                   min(row) OVER (PARTITION BY district, external_id) AS first
-            FROM roster_row
+                   min(row) OVER (PARTITION BY {district}, external_id) AS first
+            FROM {rows}
         ) AS ranked
         WHERE row > first
-        """
+        """  # noqa: S608
     )
     staging.run("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
     heading = table.columns.heading("external_id")
@@ -309,23 +330,30 @@ def _reject_lost_zeros(
     staging: Staging,
     administration: Administration,
     report: RosterReport,
+    reach: Reach,
     log: Rejections,
 ) -> None:
     """Refuse 123 where a roster before this one had 00123.
 
     Excel drops the zeros when it opens a CSV file; everybody would be there
-    twice. A file that has both means two people.
+    twice. A file that has both means two people. An ID that is on the roster of
+    somebody else's school is not told.
     """
+    seen = "TRUE"
+    if not _has_districts(reach):
+        seen = f"r.school_id IN ({_own_schools(reach)})"
     staging.run(
         f"""
         CREATE TEMPORARY TABLE roster_zero AS
-        SELECT new.row, new.external_id, min(i.external_id) AS known, new.district
+        SELECT new.row, new.external_id, min(i.external_id) AS known, new.district,
+               min(CASE WHEN {seen} THEN i.external_id END) AS told
         FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN roster_place AS p ON p.place = new.place
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND ltrim(i.external_id, '0') = ltrim(new.external_id, '0')
+        JOIN survey_respondent AS r ON r.id = i.respondent_id
         WHERE m.what = '{ADDED}' AND NOT EXISTS (
             SELECT 1 FROM roster_match
             WHERE roster_match.respondent_id = i.respondent_id)
@@ -336,11 +364,13 @@ def _reject_lost_zeros(
     staging.run("CREATE INDEX roster_zero_row ON roster_zero (row)")
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
-        "SELECT row, external_id, known FROM roster_zero"
+        "SELECT row, external_id, told FROM roster_zero"
         " WHERE row > %s ORDER BY row LIMIT %s"
     ):
-        for row, given, known in batch:
-            reason = f"is {known} but for the zeros, who is already on the roster"
+        for row, given, told in batch:
+            reason = f"is {told} but for the zeros, who is already on the roster"
+            if told is None:
+                reason = f"but for its zeros {ELSEWHERE}"
             log.add([Rejection(row, heading, reason, given)])
     # The one with the zeros stays as they are.
     staging.run("INSERT INTO roster_spared SELECT district, known FROM roster_zero")
@@ -362,10 +392,10 @@ def _reject_others_people(
     Otherwise a coordinator could print the login card of anybody in the
     district, by their ID.
     """
-    if reach.places.state or reach.places.districts:
+    if _has_districts(reach):
         # Matched by the district's own IDs: they come from there.
         return
-    own = ", ".join(str(int(pk)) for pk in sorted(reach.places.schools)) or "0"
+    own = _own_schools(reach)
     heading = report.columns.heading("external_id")
     for batch in staging.in_batches(
         f"""
@@ -381,6 +411,15 @@ def _reject_others_people(
         f"DELETE FROM roster_match WHERE what = '{MOVED}'"  # noqa: S608
         f" AND old_school_id NOT IN ({own})"
     )
+
+
+def _has_districts(reach: Reach) -> bool:
+    return reach.places.state or bool(reach.places.districts)
+
+
+def _own_schools(reach: Reach) -> str:
+    """For the brackets of an IN."""
+    return ", ".join(str(int(pk)) for pk in sorted(reach.places.schools)) or "0"
 
 
 def _find_gone(

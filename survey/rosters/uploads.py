@@ -22,7 +22,7 @@ from accounts.audit import record
 from accounts.letters import post
 from accounts.models import District, School, User
 from accounts.permissions import Permissions
-from survey.files import new_name, path_of, private_files
+from survey.files import new_name, path_of, private_files, sweep
 from survey.jobs import (
     Cancelled,
     Interrupted,
@@ -59,6 +59,11 @@ NOT_YOURS = (
 MORE_WITHDRAWN = (
     "Meanwhile the roster has changed, so that this file would withdraw more people"
     " than was shown. Nothing was applied: look at the figures and confirm again."
+)
+MORE_REJECTED = (
+    "Meanwhile the roster or its administration has changed, so that more rows of"
+    " this file cannot be taken than was shown. Nothing was applied: look at the"
+    " reasons and confirm again."
 )
 GONE = "The file was deleted, as all are after 30 days. Upload it again."
 
@@ -117,6 +122,7 @@ def confirm(
     `seen` is how many people the page said would be withdrawn: what was shown
     is what is confirmed, not a comparison that came after it.
     """
+    typed = typed[:200].replace("\x00", "")
     if seen != str(upload.withdrawn):
         raise NotNow("The figures have changed meanwhile: look at them again.")
     if upload.must_be_typed and _number(typed) != upload.withdrawn:
@@ -129,7 +135,7 @@ def confirm(
             "state": State.APPLYING,
             "confirmed_by": by,
             "confirmed_at": timezone.now(),
-            "typed": typed[:200],
+            "typed": typed,
             "message": "",
         },
     )
@@ -142,10 +148,12 @@ def confirm(
 def cancel(
     upload: RosterUpload, *, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Leave everything as it is. Raises NotNow."""
+    """Leave everything as it is. Raises NotNow, also once a part of it may have
+    been applied: then it is only completed."""
     _move(
         upload,
         (State.CHECKING, State.CHECKED, State.REFUSED, State.FAILED),
+        confirmed_at=None,
         to={"state": State.CANCELLED, "ended_at": timezone.now()},
     )
     _record("cancel roster", upload, by=by, request=request)
@@ -237,18 +245,15 @@ def check_roster(job: Job, progress: Progress) -> None:
             RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(
                 state=State.REFUSED, message=str(error)[:500]
             )
-            progress.says("The file cannot be read.")
+            progress.message = "The file cannot be read."
 
 
 def _check(upload: RosterUpload, progress: Progress) -> None:
-    reach = reach_of(upload, Permissions(upload.by))
-    if reach is None:
-        raise JobRefused(NOT_YOURS)
     with _opened(upload) as file, open_table(file) as table:
-        with _compared(upload, table, reach, progress) as diff:
+        with _compared(upload, table, upload.by, progress) as diff:
             rejected = _write_rejected(diff, table, progress)
         _store(upload, diff.report, rejected, progress)
-    progress.says(f"Checked {diff.report.rows:,} rows.")
+    progress.message = f"Checked {diff.report.rows:,} rows."
 
 
 @job("roster.apply", long=True, stoppable=False)
@@ -264,22 +269,19 @@ def apply_roster(job: Job, progress: Progress) -> None:
 
 def _apply(upload: RosterUpload, progress: Progress) -> None:
     assert upload.confirmed_by is not None  # noqa: S101
-    reach = reach_of(upload, Permissions(upload.confirmed_by))
-    if reach is None:
-        raise JobRefused(NOT_YOURS)
     with (
         _opened(upload) as file,
         open_table(file) as table,
-        _compared(upload, table, reach, progress, alone=True) as diff,
+        _compared(upload, table, upload.confirmed_by, progress, alone=True) as diff,
     ):
         upload.refresh_from_db(fields=["state"])
         if upload.state != State.APPLYING:
             # Another worker was taken for dead, and was not.
             return
-        if _withdraws_more(upload, diff.report):
+        if changed := _why_to_ask_again(upload, diff.report):
             rejected = _write_rejected(diff, table, progress)
-            _store(upload, diff.report, rejected, progress, MORE_WITHDRAWN)
-            raise JobRefused(MORE_WITHDRAWN)
+            _store(upload, diff.report, rejected, progress, changed)
+            raise JobRefused(changed)
 
         write_changes(diff, lambda step, done: progress.says(f"{step}: {done:,}"))
         _finish(upload, progress)
@@ -339,11 +341,19 @@ def _opened(upload: RosterUpload) -> BinaryIO:
 def _compared(
     upload: RosterUpload,
     table: Table,
-    reach: Reach,
+    by: User,
     progress: Progress,
     *,
     alone: bool = False,
 ) -> Any:
+    def reach() -> Reach:
+        # As it stands behind the lock: it may have been changed since.
+        upload.administration.refresh_from_db(fields=["role", "published"])
+        found = reach_of(upload, Permissions(by))
+        if found is None:
+            raise JobRefused(NOT_YOURS)
+        return found
+
     def tell(step: str, done: int) -> None:
         progress.says(f"{step}: {done:,} rows" if done else step)
 
@@ -368,7 +378,6 @@ def _write_rejected(diff: Diff, table: Table, progress: Progress) -> str:
     return name
 
 
-@transaction.atomic
 def _store(
     upload: RosterUpload,
     report: RosterReport,
@@ -377,11 +386,29 @@ def _store(
     message: str = "",
 ) -> None:
     """Keep what a comparison has found, to be confirmed."""
+    try:
+        _write_down(upload, report, rejected_file, progress, message)
+    except (Cancelled, TakenOver):
+        # After any other error nobody knows whether it was committed: what no
+        # row names is swept up in time.
+        _remove(rejected_file)
+        raise
+
+
+@transaction.atomic
+def _write_down(
+    upload: RosterUpload,
+    report: RosterReport,
+    rejected_file: str,
+    progress: Progress,
+    message: str,
+) -> None:
     current = RosterUpload.objects.select_for_update().get(pk=upload.pk)
     if current.state not in (State.CHECKING, State.APPLYING):
         # Cancelled in the meantime.
         raise Cancelled
-    _remove(current.rejected_file)
+    before = current.rejected_file
+    transaction.on_commit(lambda: _remove(before))
     current.schools.all().delete()
     current.rejections.all().delete()
     RosterSchool.objects.bulk_create(
@@ -444,6 +471,13 @@ def must_be_typed(schools: list[SchoolCounts]) -> bool:
     return any(is_many(gone, people[pk]) for pk, gone in withdrawn.items())
 
 
+def _why_to_ask_again(upload: RosterUpload, report: RosterReport) -> str:
+    """What was shown is what was confirmed: more of it is not done in silence."""
+    if _withdraws_more(upload, report):
+        return MORE_WITHDRAWN
+    return MORE_REJECTED if report.rejected > upload.rejected else ""
+
+
 def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:
     """Of any school than was confirmed. After a part was done it is less."""
     shown = dict(
@@ -455,7 +489,11 @@ def _withdraws_more(upload: RosterUpload, report: RosterReport) -> bool:
 def _tell_by_mail(upload: RosterUpload) -> None:
     """Put down with what it tells of, so that it is sent once and not lost."""
     counts = {name: upload.report.get(name, 0) for name in _COUNTS}
-    for to in sorted({one.email for one in (upload.by, upload.confirmed_by) if one}):
+    known = {one.email: one for one in (upload.by, upload.confirmed_by) if one}
+    for to, user in sorted(known.items()):
+        # Who has left the place meanwhile has no business with it any more.
+        if reach_of(upload, Permissions(user)) is None:
+            continue
         post(
             "roster applied",
             to=to,
@@ -470,12 +508,21 @@ def _tell_by_mail(upload: RosterUpload) -> None:
 
 
 def forget_old_rosters() -> int:
-    """Delete files and cells of uploads whose time is over; how many uploads."""
+    """Delete files and cells of uploads whose time is over; how many uploads.
+
+    And files that no upload names: they hold names as well.
+    """
+    sweep(FOLDER, _named)
     old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
     old = old.exclude(state=State.APPLYING).exclude(file="", rejected_file="")
     uploads = list(old[:1000])
     _forget_files(uploads)
     return len(uploads)
+
+
+def _named() -> set[str]:
+    rows = RosterUpload.objects.exclude(file="", rejected_file="")
+    return {name for row in rows.values_list("file", "rejected_file") for name in row}
 
 
 def _forget_files(uploads: list[RosterUpload]) -> None:

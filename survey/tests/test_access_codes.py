@@ -8,7 +8,8 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.models import Identity
+from accounts.models import AuditEntry, School, User
+from survey.models import CardSet, Identity
 from survey.rosters import codes
 from survey.rosters.codes import (
     ALPHABET,
@@ -232,6 +233,38 @@ def test_codes_are_written_for_login_cards(named, maya, tmp_path):
     assert stat.S_IMODE((tmp_path / "codes.csv").stat().st_mode) == 0o600
 
 
+def test_it_is_written_down_whose_codes_were_read(named, lincoln, tmp_path):
+    written(tmp_path)
+    written(tmp_path, "--school", "lincoln", "--force")
+    whole, one = AuditEntry.objects.filter(action="download cards").order_by("pk")
+    assert (whole.by, whole.after, whole.district_id) == (
+        "access_codes",
+        {"people": 2},
+        None,
+    )
+    assert (one.after, one.school_id) == (
+        {"people": 1, "school": "lincoln"},
+        lincoln.pk,
+    )
+
+
+def test_cards_with_codes_that_were_replaced_say_so(named, maya, lincoln, tmp_path):
+    mine, other = (
+        CardSet.objects.create(
+            administration=named, school=school, file=f"cards/{school.pk}", by=by
+        )
+        for by in [User.objects.create_user("chen@example.org")]
+        for school in (lincoln, School.objects.get(name="Roosevelt"))
+    )
+    written(tmp_path, "--reissue", "00123", "--district", "riverside")
+    mine.refresh_from_db()
+    other.refresh_from_db()
+    assert mine.outdated_at is not None
+    assert other.outdated_at is None
+    [entry] = AuditEntry.objects.filter(action="reissue access codes")
+    assert (entry.by, entry.school_id) == ("access_codes", lincoln.pk)
+
+
 def test_a_respondent_without_identity_has_a_code_still(maya, tmp_path):
     [line] = written(tmp_path)
     assert line["ID"] == line["given name"] == ""
@@ -311,10 +344,11 @@ def test_a_mistake_is_one_clear_line(named, tmp_path, arguments, message):
 def test_the_number_of_statements_does_not_grow_with_the_school(
     named, administration, lincoln, tmp_path, django_assert_num_queries
 ):
-    # The administration, its schools, and one for each of the two schools.
-    with django_assert_num_queries(4):
+    # The administration, its schools, and one for each of the two schools; and
+    # six to write down that it was done.
+    with django_assert_num_queries(10):
         written(tmp_path)
     for number in range(3):
         enrol(administration, lincoln, attributes={"n": number})
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(10):
         assert len(written(tmp_path, "--force")) == 5

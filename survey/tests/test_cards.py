@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -17,7 +19,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey import jobs
+from survey import files, jobs
 from survey.files import path_of
 from survey.models import CardSet, Identity, Job, Respondent
 from survey.rosters import card_sets, codes
@@ -350,6 +352,19 @@ def test_files_are_deleted_after_seven_days(client, staff, order, maya):
     assert "no longer there" in text_of(response)
 
 
+def test_what_was_written_behind_its_deletion_is_swept_up(client, staff, order, maya):
+    log_in(client, staff.chen)
+    deleted, there = order(staff.lincoln), order(staff.lincoln)
+    card_sets.delete_file(deleted)
+    path_of(deleted.file).write_text("codes")
+    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    for one in (deleted, there):
+        os.utime(path_of(one.file), (long_ago, long_ago))
+    delete_old_cards()
+    assert not path_of(deleted.file).exists()
+    assert path_of(there.file).exists()
+
+
 def test_the_time_table_deletes_them(client):
     tasks = [one["task"] for one in settings.CELERY_BEAT_SCHEDULE.values()]
     assert "survey.tasks.delete_old_cards" in tasks
@@ -644,3 +659,9 @@ def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layl
         assert sorted(workers.map(work, range(2))) == [0, 2]
     maya.refresh_from_db()
     assert maya.issue == 3
+
+
+def test_a_group_that_no_database_holds_is_nobodys(client, staff, administration):
+    log_in(client, staff.chen)
+    address = f"/console/administrations/{administration.pk}/cards/reissue/"
+    assert client.get(address, {"grade": "a\x00b"}).status_code == 200

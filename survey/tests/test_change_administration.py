@@ -193,6 +193,16 @@ def test_a_place_with_people_is_not_taken_away(staff, publish):
     changed(administration, schools=frozenset())
 
 
+def test_a_place_whose_people_were_withdrawn_is_taken_away(staff, publish):
+    """As the refusal advises."""
+    administration = at_once(publish(), districts=[staff.riverside])
+    enrol(administration, staff.washington, withdrawn_at=timezone.now())
+    enrol(administration, staff.lincoln)
+    lincoln = frozenset([staff.lincoln])
+    administration = changed(administration, districts=frozenset(), schools=lincoln)
+    assert list(administration.schools.all()) == [staff.lincoln]
+
+
 def test_everywhere_is_not_narrowed_past_its_people(staff, publish):
     administration = at_once(publish())
     for school in (staff.lincoln, staff.washington, staff.roosevelt):

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from survey.console import surveys_correct
 from survey.corrections import (
     NotACorrection,
     WrongSurvey,
@@ -484,6 +485,34 @@ def test_a_typing_mistake_is_mended_by_pages(staff, client, running):
     waiting.refresh_from_db()
     assert waiting.published.survey == draft
     assert "uses this correction already" in client.get(page).content.decode()
+
+
+def test_a_correction_is_used_in_all_that_were_chosen_or_in_none(
+    staff, client, running, monkeypatch
+):
+    published, administration = running
+    waiting = offered(published, "later")
+    log_in(client, staff.state)
+    address = reverse("survey_correct", args=[published.survey_id])
+    send(client, book(MENDED, version="1.1"), address=address)
+    draft = Survey.objects.get(version="1.1")
+    use = surveys_correct.use_correction
+
+    def refused_for_the_second(*, administration, **options):
+        if administration == waiting:
+            raise WrongSurvey("Later offers something else by now.")
+        use(administration=administration, **options)
+
+    monkeypatch.setattr(surveys_correct, "use_correction", refused_for_the_second)
+    page = reverse("survey_correction", args=[draft.pk])
+    chosen = {"administrations": [administration.pk, waiting.pk]}
+    response = client.post(page, chosen)
+    assert response.status_code == 409
+    assert "something else by now" in response.content.decode()
+    for one in (administration, draft):
+        one.refresh_from_db()
+    assert (administration.published, draft.published_at) == (published, None)
+    assert not AuditEntry.objects.filter(action__startswith="correct texts").exists()
 
 
 def test_a_version_that_is_published_is_asked_to_be_raised(staff, client, running):

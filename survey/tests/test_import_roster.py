@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.formulas import defused, undefused
-from accounts.models import District, School
+from accounts.models import AuditEntry, District, School
 from survey.models import Administration, Identity, Respondent, Response
 from survey.rosters import apply, codes, diff, people
 from survey.rosters.apply import import_roster
@@ -71,6 +71,24 @@ def test_a_roster_comes_in(administration, lincoln):
     noor = Identity.objects.select_related("district").get(given_name="Noor")
     assert (noor.district.code, noor.district.name) == ("lakeshore", "Lakeshore")
     assert report.schools_created == ["roosevelt"]
+
+
+def test_a_district_by_its_code_and_by_its_name_is_one(administration):
+    harbor = District.objects.create(code="d7", name="Harbor")
+    School.objects.create(code="sea", name="Sea", district=harbor)
+    header = HEADER.replace("district,", "district name,")
+    rows = [MAYA.replace("Riverside,Lincoln", f"{one},sea") for one in ("d7", "Harbor")]
+
+    report = brought_in(administration, header, *rows, partial=True)
+    assert counts(report) == (1, 0, 0, 1)
+    [refused] = report.rejections
+    assert (refused.row, refused.reason) == (
+        3,
+        "is the same as in row 2, in the same district",
+    )
+    # And who is there already is not two either.
+    report = brought_in(administration, header, *reversed(rows), partial=True)
+    assert counts(report) == (0, 0, 1, 1)
 
 
 def test_an_imported_person_logs_in(administration, browser):
@@ -649,6 +667,9 @@ def test_the_command_imports_and_measures(administration, roster):
     assert "row 3, grade: '=88' is no grade" in out
     assert "new schools (1): lincoln" in out
     assert "rows/s" in out and "MB at most" in out
+    [entry] = AuditEntry.objects.filter(action="import roster")
+    assert (entry.by, entry.subject) == ("import_roster", "students-2027")
+    assert (entry.after["added"], entry.after["rejected"]) == (1, 1)
 
 
 def test_the_command_withdraws_who_is_missing_when_told(administration, roster):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import time
+from dataclasses import replace
 from datetime import timedelta
 
 import openpyxl
@@ -15,12 +18,15 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEntry, District, Letter, Membership, School
+from accounts.permissions import Permissions
+from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from survey import jobs
-from survey.files import private_files
+from survey import files, jobs
+from survey.administrations import change_administration, plan_of
+from survey.files import path_of, private_files
 from survey.models import Identity, Respondent, Response, RosterUpload
-from survey.rosters import uploads
-from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS
+from survey.rosters import apply, uploads
+from survey.rosters.reach import ELSEWHERE, NOT_OFFERED, NOT_YOURS, reach_of
 from survey.tests.conftest import FIRST_PAGE
 
 pytestmark = pytest.mark.django_db
@@ -327,6 +333,87 @@ def test_without_that_look_it_would_withdraw_them(
     assert person("00124").withdrawn_at
 
 
+def test_where_more_rows_would_be_refused_than_was_shown_it_asks_again(
+    staff, administration, entered
+):
+    chen, dana = entered(staff.chen), entered(staff.dana)
+    upload = chen.upload(administration, HEADER, MAYA, ALI)
+    assert counts(upload) == {"added": 2}
+    # Meanwhile, the district brings Ali to another school.
+    dana.apply(administration, HEADER, ALI.replace("lincoln", "washington"))
+    before = everybody()
+
+    chen.confirm(upload)
+    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
+    assert reasons(upload) == [(3, "student ID", ELSEWHERE)]
+    assert everybody() == before
+    chen.confirm(upload)
+    assert (upload.state, counts(upload)) == ("applied", {"added": 1, "rejected": 1})
+
+
+def test_without_that_look_the_figures_would_be_wrong(
+    staff, administration, entered, monkeypatch
+):
+    """The twin."""
+    monkeypatch.setattr(uploads, "_why_to_ask_again", lambda *_: "")
+    chen, dana = entered(staff.chen), entered(staff.dana)
+    upload = chen.upload(administration, HEADER, MAYA, ALI)
+    dana.apply(administration, HEADER, ALI.replace("lincoln", "washington"))
+    chen.confirm(upload)
+    assert (upload.state, counts(upload)) == ("applied", {"added": 2})
+    assert person("00124").school == staff.washington
+
+
+@pytest.fixture
+def changed_while_opening(administration, staff, monkeypatch):
+    """It is offered in Lincoln alone from the moment that the file is opened."""
+
+    def change():
+        opened = uploads.open_table
+
+        def changing(file):
+            plan = plan_of(administration)
+            change_administration(
+                administration=administration,
+                to=replace(plan, schools=frozenset([staff.lincoln])),
+                seen=None,
+                by="a test",
+            )
+            return opened(file)
+
+        monkeypatch.setattr(uploads, "open_table", changing)
+
+    return change
+
+
+def test_nobody_is_invited_where_it_is_not_offered_any_more(
+    staff, administration, entered, changed_while_opening
+):
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ZOE)
+    changed_while_opening()
+
+    dana.confirm(upload)
+    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
+    assert reasons(upload) == [(3, "school", NOT_OFFERED)]
+    assert not Respondent.objects.exists()
+
+
+def test_asked_before_the_lock_somebody_would_be(
+    staff, administration, entered, changed_while_opening, monkeypatch
+):
+    """The twin: what the lock is about was read in front of it."""
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ZOE)
+    early = reach_of(upload, Permissions(staff.dana))
+    monkeypatch.setattr(uploads, "reach_of", lambda *_: early)
+    changed_while_opening()
+
+    dana.confirm(upload)
+    assert upload.state == "applied"
+    assert person("00125").school == staff.washington
+
+
 # Rejected rows ----------------------------------------------------------------
 
 BAD = [
@@ -488,6 +575,24 @@ def test_nobody_takes_another_schools_student(staff, administration, entered):
     assert person("00125").school == staff.lincoln
 
 
+def test_nobody_learns_another_schools_ids_by_leaving_out_the_zeros(
+    staff, administration, entered
+):
+    dana, chen = entered(staff.dana), entered(staff.chen)
+    dana.apply(administration, HEADER, MAYA, ZOE)
+    guessed = [MAYA.replace("00123", "123"), MAYA.replace("00123", "125")]
+    upload = chen.upload(administration, HEADER, *guessed, complete_for="changes")
+    assert reasons(upload) == [
+        (2, "student ID", "is 00123 but for the zeros, who is already on the roster"),
+        (3, "student ID", f"but for its zeros {ELSEWHERE}"),
+    ]
+    page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
+    assert "00123" in page and "00125" not in page
+    # The district has both schools, and is told both.
+    upload = dana.upload(administration, HEADER, *guessed, complete_for="changes")
+    assert [reason.split()[1] for *_, reason in reasons(upload)] == ["00123", "00125"]
+
+
 def test_who_was_dismissed_meanwhile_applies_nothing(
     staff, administration, entered, monkeypatch
 ):
@@ -607,12 +712,52 @@ def test_cancelled_it_changes_nothing_and_is_forgotten(staff, administration, en
     assert upload.state == "cancelled" and not Respondent.objects.exists()
 
 
+def test_what_is_half_applied_is_not_called_cancelled(
+    staff, administration, entered, monkeypatch
+):
+    """By a page that stood open since before it was confirmed."""
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ALI)
+    change = apply._change
+    monkeypatch.setattr(apply, "_change", lambda *_: 1 / 0)
+    dana.confirm(upload)
+    assert (upload.state, Respondent.objects.count()) == ("failed", 2)
+
+    response = dana.post(f"/console/rosters/{upload.pk}/cancel/")
+    assert [str(one) for one in get_messages(response.wsgi_request)] == [
+        "This roster is not finished."
+    ]
+    upload.refresh_from_db()
+    assert upload.state == "failed" and upload.file
+    monkeypatch.setattr(apply, "_change", change)
+    dana.post(f"/console/rosters/{upload.pk}/again/")
+    upload.refresh_from_db()
+    assert upload.state == "applied"
+
+
 def test_a_second_click_applies_nothing_twice(staff, administration, entered):
     chen = entered(staff.chen)
     upload = chen.apply(administration, HEADER, MAYA)
     response = chen.confirm(upload)
     assert "This roster is applied" in str(list(get_messages(response.wsgi_request))[0])
     assert len(mail.outbox) == 1
+
+
+def test_who_has_left_the_school_is_not_written_to(staff, administration, entered):
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA)
+    dismiss(membership=staff.chen.memberships.get(), by=staff.dana)
+    entered(staff.dana).confirm(upload)
+    assert upload.state == "applied"
+    assert [letter.to for letter in mail.outbox] == [[staff.dana.email]]
+
+
+def test_what_no_database_holds_is_left_out_of_what_was_typed(
+    staff, administration, entered
+):
+    dana = entered(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA)
+    dana.confirm(upload, typed="a\x00b")
+    assert (upload.state, upload.typed) == ("applied", "ab")
 
 
 def test_a_mail_server_that_is_away_harms_nothing(
@@ -652,6 +797,10 @@ def test_a_check_is_stopped_when_asked(staff, administration, entered, monkeypat
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert f"/console/jobs/{job.pk}/cancel/" in page
     chen.post(f"/console/jobs/{job.pk}/cancel/")
+    chen.post(f"/console/jobs/{job.pk}/cancel/")
+    [entry] = AuditEntry.objects.filter(action="cancel job")
+    assert (entry.by, entry.school_id) == (staff.chen.email, staff.lincoln.pk)
+    assert entry.after == {"kind": "roster.check", "of": upload.pk}
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "It has stopped" in page and "Cancel this roster" in page
     chen.post(f"/console/rosters/{upload.pk}/cancel/")
@@ -677,6 +826,56 @@ def test_files_are_deleted_after_a_month(
     )
     chen.confirm(upload)
     assert (upload.state, upload.message) == ("failed", uploads.GONE)
+
+
+def folder():
+    return path_of("rosters/any").parent
+
+
+def test_a_check_that_is_cancelled_at_its_end_leaves_no_file(
+    staff, administration, entered, monkeypatch
+):
+    before = set(folder().iterdir())
+    confirm = jobs.Progress.confirm
+
+    def asked_to_stop(progress):
+        jobs.ask_to_cancel(progress.job)
+        confirm(progress)
+
+    monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    assert (upload.state, uploads.job_of(upload).state) == ("cancelled", "cancelled")
+    assert not upload.rejections.exists()
+    assert set(folder().iterdir()) - before == {path_of(upload.file)}
+
+
+def test_asked_too_late_to_stop_a_check_is_done(
+    staff, administration, entered, monkeypatch
+):
+    """Not "nothing of it was kept", with figures on the page."""
+    store = uploads._store
+
+    def too_late(upload, *args):
+        store(upload, *args)
+        args[2].cancel_asked = True
+
+    monkeypatch.setattr(uploads, "_store", too_late)
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA)
+    assert (upload.state, uploads.job_of(upload).state) == ("checked", "done")
+
+
+def test_a_file_that_no_upload_names_is_swept_up(staff, administration, entered):
+    upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    left, fresh = (folder() / name for name in (".left.csv.4711", "fresh.roster"))
+    for path in (left, fresh):
+        path.write_text("00123,Maya,Lopez")
+    kept = [path_of(name) for name in (upload.file, upload.rejected_file)]
+    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    for path in (left, *kept):
+        os.utime(path, (long_ago, long_ago))
+    uploads.forget_old_rosters()
+    assert not left.exists()
+    assert all(path.exists() for path in (fresh, *kept))
 
 
 # Pages ---------------------------------------------------------------------------

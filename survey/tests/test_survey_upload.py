@@ -256,6 +256,27 @@ def test_a_job_that_failed_says_so_and_offers_the_upload_again(
     assert "It went wrong." in text and "Upload again" in text
 
 
+def test_a_worker_that_was_taken_for_dead_does_not_undo_what_another_read(
+    staff, client, monkeypatch
+):
+    read, late = uploads.read_xlsform, []
+
+    def slowly(content, name):
+        if not late:
+            late.append(SurveyUpload.objects.get())
+            uploads._read(late[0].pk)
+            publish_survey(survey=Survey.objects.get())
+        return read(content, name=name)
+
+    monkeypatch.setattr(uploads, "read_xlsform", slowly)
+    log_in(client, staff.dana)
+    send(client, book())
+    upload, survey = SurveyUpload.objects.get(), Survey.objects.get()
+    assert late
+    assert (upload.survey, upload.problems) == (survey, [])
+    assert AuditEntry.objects.filter(action="upload survey").count() == 1
+
+
 def test_a_workbook_whose_job_was_cancelled_is_forgotten_after_a_day(
     staff, client, monkeypatch
 ):

@@ -22,7 +22,7 @@ from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, ordered
 from reports.tests.exports.test_formats import content, rows_of
 from survey import jobs
-from survey.files import path_of
+from survey.files import FORGOTTEN_AFTER, path_of
 from survey.models import Job, Respondent, Response
 
 ROOT = Path(__file__).parents[3]
@@ -237,6 +237,36 @@ def test_cancelling_leaves_nothing(staff, fall, people, monkeypatch):
 
 
 @pytest.mark.django_db
+def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkeypatch):
+    before = left()
+    confirm = jobs.Progress.confirm
+
+    def asked_to_stop(progress):
+        jobs.ask_to_cancel(progress.job)
+        confirm(progress)
+
+    monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
+    export = made(staff.state, fall)
+    assert (export.job.state, export.made_at) == (Job.State.CANCELLED, None)
+    assert left() == before
+
+
+@pytest.mark.django_db
+def test_asked_too_late_to_stop_it_is_ready(staff, fall, people, monkeypatch):
+    """Not "nothing of it was kept", with a file that can be downloaded."""
+    keep = making._keep
+
+    def too_late(*args):
+        keep(*args)
+        args[-1].cancel_asked = True
+
+    monkeypatch.setattr(making, "_keep", too_late)
+    export = made(staff.state, fall)
+    assert (export.job.state, export.standing) == (Job.State.DONE, "ready")
+    assert (export.job.done, export.job.total) == (12, 12)
+
+
+@pytest.mark.django_db
 def test_many_respondents_go_through_bundles_on_disk(staff, fall, people, monkeypatch):
     monkeypatch.setattr("reports.exports.shuffling.ROOM", 300)
     monkeypatch.setattr(making, "AT_ONCE", 400)
@@ -295,7 +325,7 @@ def test_what_a_dead_worker_left_is_swept_up(staff, fall, people):
     stray.write_bytes(b"x")
     fresh = folder() / "fresh.csv"
     fresh.write_bytes(b"x")
-    long_ago = time.time() - keeping.FORGOTTEN_AFTER - 60
+    long_ago = time.time() - FORGOTTEN_AFTER - 60
     for path in (forgotten, stray, path_of(export.file_name)):
         os.utime(path, (long_ago, long_ago))
     keeping.delete_old_exports()

@@ -5,14 +5,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from accounts.audit import record
 from accounts.models import School
 from survey.administrations import AdministrationNotFound, administration_called
 from survey.models import Respondent
+from survey.rosters.card_sets import sets_of_people_are_outdated
 from survey.rosters.cards import invited, write_access_codes
 from survey.rosters.codes import CodeKeyMissing
 from survey.rosters.private_files import private_file
+
+# What the audit calls it.
+COMMAND = "access_codes"
 
 
 class Command(BaseCommand):
@@ -43,6 +49,7 @@ class Command(BaseCommand):
         path: Path = options["output"]
         try:
             with private_file(path, replace=options["force"]) as file:
+                _written_down(people, options)
                 written = write_access_codes(
                     people=people,
                     file=file,
@@ -55,6 +62,25 @@ class Command(BaseCommand):
             hint = "; --force replaces it" if isinstance(error, FileExistsError) else ""
             raise CommandError(f"{path}: {error.strerror}{hint}.") from error
         self.stdout.write(f"{written:,} access codes are in {path}")
+
+
+def _written_down(people: QuerySet[Respondent], options: dict[str, Any]) -> None:
+    """Before the first name is read: a file that was broken off holds some."""
+    reissues = bool(options["reissue"] or options["reissue_all"])
+    asked = {name: options[name] for name in ("district", "school") if options[name]}
+    schools = School.objects.filter(pk__in=people.values("school"))
+    places = list(schools.select_related("district")[:2])
+    with transaction.atomic():
+        record(
+            "reissue access codes" if reissues else "download cards",
+            by=COMMAND,
+            subject=administration_called(options["administration"]),
+            # Of one school, its administrators may read it.
+            school=places[0] if len(places) == 1 else None,
+            after={**asked, "people": people.count()},
+        )
+        if reissues:
+            sets_of_people_are_outdated(people)
 
 
 def _checked_url(url: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.audit import record
 from survey.administrations import AdministrationNotFound, administration_called
 from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
@@ -18,6 +19,9 @@ from survey.rosters.report import RosterReport
 from survey.rosters.tables import RosterUnreadable, open_table
 
 SHOWN = 20
+# What the audit calls it, and what it says.
+COMMAND = "import_roster"
+COUNTED = ("added", "changed", "withdrawn", "unchanged", "rejected")
 
 
 class Command(BaseCommand):
@@ -76,7 +80,7 @@ def _import(administration: Administration, options: dict[str, Any]) -> RosterRe
             private_file(rejects) if rejects else nullcontext() as rejects_file,
             open_table(file) as table,
         ):
-            return import_roster(
+            report = import_roster(
                 administration=administration,
                 table=table,
                 partial=options["partial"],
@@ -87,6 +91,10 @@ def _import(administration: Administration, options: dict[str, Any]) -> RosterRe
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{error.filename or path}: {error.strerror}.") from error
+    if report.imported:
+        counts = {name: getattr(report, name) for name in COUNTED}
+        record("import roster", by=COMMAND, subject=administration, after=counts)
+    return report
 
 
 def _lines(report: RosterReport, rejects: Path | None) -> list[str]:
