@@ -49,9 +49,10 @@ class Person:
     def answer_page(self) -> int:
         """Answer everything that shows, and what appears because of it."""
         done: set[str] = set()
+        self.number()
         while True:
-            items = self.page.locator("#page .item[data-item]:visible").all()
-            names = [item.get_attribute("data-item") or "" for item in items]
+            items = self.page.locator("#page .item[data-item]:visible")
+            names = items.evaluate_all("all => all.map((one) => one.dataset.item)")
             new = [name for name in names if name not in done]
             if not new:
                 break
