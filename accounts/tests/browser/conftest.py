@@ -6,6 +6,7 @@ from accounts.tests.conftest import staff  # noqa: F401
 from survey.tests.browser.conftest import (  # noqa: F401
     device,
     server,
+    shared_server,
     static_root,
 )
 from survey.tests.conftest import chromium  # noqa: F401

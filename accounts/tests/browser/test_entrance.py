@@ -6,35 +6,18 @@ import re
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from accounts import audit, invitations, passwords
 from accounts.models import Invitation, Membership, User
 from accounts.tests.logging_in import PASSWORD, code_of, give_app
+from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 
 # What a page looks like does not depend on the database.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 SMALL = {"width": 390, "height": 800}
-
-
-def violations(page: Page) -> list[str]:
-    page.wait_for_timeout(200)
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [
-        f"{page.url} {rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
-
-
-def scrolls_sideways(page: Page) -> bool:
-    return page.evaluate(
-        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-    )
 
 
 def clean(page: Page) -> None:

@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -14,7 +13,7 @@ from reports.models import RollUp
 from reports.rolling import roll_up
 from reports.tests.conftest import invite
 from survey.models import Respondent, Role, Wave
-from survey.tests.browser.test_accessible import RULES, scrolls_sideways
+from survey.tests.browser.barriers import scrolls_sideways, violations
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 MINUTE = 60_500
@@ -163,16 +162,6 @@ SCREENS = [
     {"viewport": {"width": 390, "height": 844}},
     {"viewport": {"width": 390, "height": 844}, "forced_colors": "active"},
 ]
-
-
-def violations(page: Page) -> list[str]:
-    page.wait_for_timeout(300)
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [
-        f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("options", SCREENS)

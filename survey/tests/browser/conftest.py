@@ -19,9 +19,30 @@ TABLET = {"width": 768, "height": 1024}
 LAPTOP = {"width": 1280, "height": 800}
 
 
+# One process, since the project takes longer to load than each of these.
+COLLECT = """
+import django
+from django.conf import settings
+from django.core.management import call_command
+from whitenoise.compress import main
+
+django.setup()
+call_command("collectstatic", interactive=False, verbosity=0)
+call_command("compress", verbosity=0)
+main(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
+"""
+
+_collected: list[Path] = []
+
+
 @pytest.fixture(scope="session")
 def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What production serves: collected, joined and precompressed."""
+    """What production serves: collected, joined and precompressed.
+
+    Once for a whole run, though each app's fixture is one of its own.
+    """
+    if _collected:
+        return _collected[0]
     folder = tmp_path_factory.mktemp("static")
     environment = {
         **os.environ,
@@ -29,28 +50,36 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "GROUNDSWELL_STATIC_ROOT": str(folder),
         "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
     }
-    for command in (
-        ["manage.py", "collectstatic", "--noinput", "--verbosity=0"],
-        ["manage.py", "compress", "--verbosity=0"],
-        ["-m", "whitenoise.compress", "--quiet", str(folder / "CACHE")],
-    ):
-        subprocess.run(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
+    subprocess.run(
+        [sys.executable, "-c", COLLECT],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    _collected.append(folder)
     return folder
 
 
-@pytest.fixture
-def server(
-    transactional_db: None, static_root: Path, tmp_path: Path
+@pytest.fixture(scope="package")
+def shared_server(
+    django_db_setup: None, static_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    server = Server(static_root, tmp_path / "server.log").start()
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    server = Server(static_root, log).start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def server(transactional_db: None, shared_server: Server) -> Iterator[Server]:
+    """One that knows nothing of an earlier test, and is left as still.
+
+    Browsers are closed before, the database is emptied after it.
+    """
+    shared_server.begin_anew()
+    yield shared_server
+    shared_server.begin_anew()
 
 
 @pytest.fixture

@@ -12,6 +12,11 @@ from survey.taking.published import understand
 from survey.tests.conftest import code_of
 
 Answers = dict[str, str | None]
+# A page's number, and for how many milliseconds this person has seen it.
+SEEN = """(section) => {
+  section.seen ??= performance.now();
+  return [section.dataset.page, performance.now() - section.seen];
+}"""
 
 
 class Person:
@@ -39,15 +44,15 @@ class Person:
         self.page.wait_for_selector("#page section.page")
 
     def number(self) -> int:
-        section = self.page.locator("#page section.page")
-        return int(section.get_attribute("data-page") or 0)
+        return int(self.page.locator("#page section.page").evaluate(SEEN)[0])
 
     def answer_page(self) -> int:
         """Answer everything that shows, and what appears because of it."""
         done: set[str] = set()
+        self.number()
         while True:
-            items = self.page.locator("#page .item[data-item]:visible").all()
-            names = [item.get_attribute("data-item") or "" for item in items]
+            items = self.page.locator("#page .item[data-item]:visible")
+            names = items.evaluate_all("all => all.map((one) => one.dataset.item)")
             new = [name for name in names if name not in done]
             if not new:
                 break
@@ -145,7 +150,9 @@ class Person:
 
     def turn(self) -> None:
         # Nobody reads a page faster; the second half of a double click does.
-        self.page.wait_for_timeout(600)
+        _, passed = self.page.locator("#page section.page").evaluate(SEEN)
+        if passed < 600:
+            self.page.wait_for_timeout(600 - passed)
         self.page.click("#next")
 
     def is_reviewing(self) -> bool:

@@ -16,6 +16,8 @@ from django.conf import settings
 from django.db import connection
 
 ROOT = Path(__file__).parents[3]
+# As in `application`, which only the server itself may import.
+BEGIN_ANEW = "/begin-anew/"
 
 
 def free_port() -> int:
@@ -46,7 +48,7 @@ class Server:
                     sys.executable,
                     "-m",
                     "gunicorn",
-                    "settings.wsgi",
+                    "survey.tests.browser.application",
                     f"--bind=127.0.0.1:{self.port}",
                     "--worker-class=gthread",
                     "--threads=8",
@@ -69,6 +71,15 @@ class Server:
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
         raise AssertionError(self.log.read_text())
+
+    def begin_anew(self) -> None:
+        """Still, and without memory of an earlier test; started where it is not."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(self.url + BEGIN_ANEW, timeout=30).close()  # noqa: S310
+                return
+        self.stop()
+        self.start()
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End master and worker; SIGKILL leaves them no time for anything."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from survey.models import PublishedSurvey, Respondent
 from survey.publishing import publish_survey
+from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol, open_now
@@ -19,8 +19,6 @@ from survey.xlsform import import_survey
 
 # What a page looks like does not depend on the database.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
-
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 
 # type, name, English, Arabic, hint, appearance, required, constraint, parameters
 SURVEY = [
@@ -109,23 +107,6 @@ def maya(published: PublishedSurvey, lincoln) -> Respondent:
     return enrol(open_now(published), lincoln, language="en")
 
 
-def violations(page: Page) -> list[str]:
-    # Colours that are still fading would be judged halfway.
-    page.wait_for_timeout(300)
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [
-        f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
-
-
-def scrolls_sideways(page: Page) -> bool:
-    return page.evaluate(
-        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-    )
-
-
 # The narrowest stands for the phone in daylight: both are one column.
 SCREENS = [
     ({"viewport": PHONE, "color_scheme": "dark"}, "ar"),
@@ -152,6 +133,7 @@ def pages_of(person: Person, language: str) -> Iterator[str]:
         yield f"page {n}, answered"
         if n < TOTAL:
             person.next()
+            person.sees("saved")
     person.turn()
     page.wait_for_url("**/take/complete/**")
     yield "review"
@@ -163,7 +145,8 @@ def pages_of(person: Person, language: str) -> Iterator[str]:
 def test_no_page_has_a_barrier_or_scrolls_sideways(
     device: Callable, maya: Respondent, options: dict, language: str
 ):
-    page = device(**options).new_page()
+    # Where nothing moves there is no need to wait until it came to rest.
+    page = device(**options, reduced_motion="reduce").new_page()
     page.goto(f"/?language={language}")
     assert violations(page) == []
     page.fill("#code", "ABCD-EFGH-KLMN")

@@ -17,8 +17,8 @@ from accounts.staff_door import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Respondent
 from survey.rosters.codes import code_of, shown
+from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
-from survey.tests.browser.test_accessible import scrolls_sideways, violations
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.db import connection
 from django.test import Client
@@ -18,8 +17,8 @@ from accounts.tests.logging_in import log_in
 from survey.corrections import publish_correction, use_correction
 from survey.models import Respondent, Response, Survey
 from survey.publishing import publish_survey
+from survey.tests.browser.barriers import violations
 from survey.tests.browser.conftest import LAPTOP
-from survey.tests.browser.test_accessible import RULES
 from survey.tests.conftest import code_of, enrol
 from survey.tests.test_console_surveys import CHOICES, book, draft_of, offered
 from survey.tests.test_corrections import MENDED
@@ -99,16 +98,6 @@ def turn(page: Page) -> None:
     # Nobody reads a page faster; the second half of a double click does.
     page.wait_for_timeout(600)
     inside(page).locator("#next").click()
-
-
-def violations(page: Page) -> list[str]:
-    page.wait_for_timeout(300)
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [
-        f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
 
 
 def count_rows() -> list[tuple[str, int]]:

@@ -16,6 +16,7 @@ from survey.tests.browser.conftest import (  # noqa: F401
     LAPTOP,
     device,
     server,
+    shared_server,
     static_root,
 )
 from survey.tests.conftest import chromium  # noqa: F401

@@ -9,15 +9,14 @@ from pathlib import Path
 import openpyxl
 import polars
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from reports.models import Export
 from reports.tests.exports.conftest import SKIP, answer, ordered
 from survey.models import Job, Response
+from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
-from survey.tests.browser.test_accessible import RULES, scrolls_sideways
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -98,16 +97,6 @@ def test_the_schools_follow_the_district(at_screen, staff, answered):
     page.get_by_label("School").select_option("Roosevelt")
     page.get_by_role("button", name="Make the file").click()
     expect(page.locator(".facts")).to_contain_text("Roosevelt")
-
-
-def violations(page: Page) -> list[str]:
-    page.wait_for_timeout(300)
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [
-        f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(
