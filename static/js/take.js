@@ -22,6 +22,8 @@ const LOADING_SHOWS_AFTER = 200;
 const LOADING_WORRIES_AFTER = 4000;
 // Shorter than anybody reads a page, longer than a slow double tap.
 const TURN_TAKES = 400;
+// In CSS pixels: two taps of one finger are not farther apart.
+const FINGER = 40;
 // Ways in which saving ends for this tab, so that going on would be in vain.
 const FINAL = ["superseded", "person", "finished", "closed", "withdrawn"];
 
@@ -40,6 +42,8 @@ class Take {
     this.sheet = null;
     this.turns = 0;
     this.turnedAt = -Infinity;
+    // Where the click was that turned the page.
+    this.turnedBy = null;
     this.draftTimer = null;
     this.edited = new Set();
     this.toldRefusals = new Set();
@@ -619,9 +623,11 @@ class Take {
   // Events
 
   listen() {
-    // The second click of a double click is meant for the page before.
-    this.nextButton.addEventListener("click", (event) => event.detail < 2 && this.next());
-    this.backButton.addEventListener("click", (event) => event.detail < 2 && this.back());
+    this.nextButton.addEventListener("click", (event) => this.turn(event, () => this.next()));
+    this.backButton.addEventListener("click", (event) => this.turn(event, () => this.back()));
+    for (const kind of ["mousedown", "click"]) {
+      this.container.addEventListener(kind, (event) => this.dropEcho(event), true);
+    }
     this.select?.addEventListener("change", () => this.switchLanguage(this.select.value));
     addEventListener("popstate", (event) => this.travel(event.state));
     addEventListener("online", () => this.nudge());
@@ -630,6 +636,25 @@ class Take {
     addEventListener("pageshow", (event) => event.persisted && location.reload());
     addEventListener("beforeunload", (event) => this.warn(event));
     setInterval(() => wipeOld(), LONGEST_KEPT / 24);
+  }
+
+  // The second click of a double click is meant for the page before.
+  turn(event, move) {
+    if (event.detail > 1) return;
+    this.turnedBy = event;
+    move();
+  }
+
+  // Nor does it answer what came to lie under it. Judged by when it was made:
+  // a slow device hears of it long after.
+  dropEcho(event) {
+    const { turnedBy, turnedAt } = this;
+    if (!event.detail || !turnedBy || event.timeStamp - turnedAt > TURN_TAKES) return;
+    const x = event.clientX - turnedBy.clientX;
+    const y = event.clientY - turnedBy.clientY;
+    if (event.detail < 2 && Math.hypot(x, y) > FINGER) return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   travel(state) {

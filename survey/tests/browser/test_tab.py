@@ -82,6 +82,31 @@ def test_a_double_click_on_next_is_one_move(begin, maya):
     is_on(page, 3)
 
 
+# Made at once, as a quick finger does, and heard of when the page is there.
+ECHO = """async ([detail, away]) => {
+  const made = (detail, clientX) =>
+    new MouseEvent("click", { bubbles: true, cancelable: true, detail, clientX, clientY: 700 });
+  document.getElementById("next").dispatchEvent(made(1, 100));
+  const echo = made(detail, 100 + away);
+  const find = () => document.querySelector("section.page[data-page='2'] input[type=radio], section.page[data-page='2'] input[type=checkbox]");
+  while (!find()) await new Promise(requestAnimationFrame);
+  find().dispatchEvent(echo);
+  return find().checked;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("detail", "away", "answers"),
+    [(2, 0, False), (2, 300, False), (1, 5, False), (1, 300, True)],
+)
+def test_the_second_click_on_next_answers_nothing_on_the_page_after_it(
+    begin, detail, away, answers
+):
+    page = begin()
+    choose(page, "safe", "3")
+    assert page.evaluate(ECHO, [detail, away]) is answers
+
+
 def test_next_moves_focus_and_says_where_it_is(begin):
     page = begin()
     choose(page, "safe", "3")
