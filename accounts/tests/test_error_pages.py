@@ -37,6 +37,8 @@ def test_who_mistypes_an_address_is_led_back_to_the_console(staff, client):
     assert reply.status_code == 404
     text = reply.content.decode()
     assert 'href="/console/"' in text and "first page shows" in text
+    # For who has no role, and therefore no first page either.
+    assert 'href="/console/me/"' in text
     assert "code" not in text
 
 

@@ -169,6 +169,7 @@ def _show(
             ],
             "totals": [(label, report.get(name, 0)) for name, label in _TOTALS],
             "nobody_withdrawn": _why_nobody(upload),
+            "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
             "typed": typed,
             "error": error,

@@ -512,6 +512,8 @@ def test_a_district_makes_schools_and_the_state_districts(
 
     upload = entered(staff.state).upload(administration, HEADER, new_district)
     assert not District.objects.filter(code="hilltop").exists()
+    page = entered(staff.state).get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "1 district in this file is not known yet, and will be added: hill" in page
     entered(staff.state).confirm(upload)
     assert District.objects.get(code="hilltop").schools.get().code == "roosevelt"
 
