@@ -645,14 +645,16 @@ class Take {
     move();
   }
 
-  // Nor does it answer what came to lie under it. Judged by when it was made:
-  // a slow device hears of it long after.
+  // Nor does it answer what came to lie under it. Judged by when it was made: a
+  // slow device hears of it long after. Of a mouse the browser counts the
+  // clicks; of a finger they are told by their place.
   dropEcho(event) {
     const { turnedBy, turnedAt } = this;
     if (!event.detail || !turnedBy || event.timeStamp - turnedAt > TURN_TAKES) return;
     const x = event.clientX - turnedBy.clientX;
     const y = event.clientY - turnedBy.clientY;
-    if (event.detail < 2 && Math.hypot(x, y) > FINGER) return;
+    const isTap = event.type === "click" && event.pointerType !== "mouse";
+    if (event.detail < 2 && !(isTap && Math.hypot(x, y) < FINGER)) return;
     event.preventDefault();
     event.stopPropagation();
   }

@@ -83,9 +83,9 @@ def test_a_double_click_on_next_is_one_move(begin, maya):
 
 
 # Made at once, as a quick finger does, and heard of when the page is there.
-ECHO = """async ([detail, away]) => {
+ECHO = """async ([pointerType, detail, away]) => {
   const made = (detail, clientX) =>
-    new MouseEvent("click", { bubbles: true, cancelable: true, detail, clientX, clientY: 700 });
+    new PointerEvent("click", { bubbles: true, cancelable: true, pointerType, detail, clientX, clientY: 700 });
   document.getElementById("next").dispatchEvent(made(1, 100));
   const echo = made(detail, 100 + away);
   const find = () => document.querySelector("section.page[data-page='2'] input[type=radio], section.page[data-page='2'] input[type=checkbox]");
@@ -96,15 +96,21 @@ ECHO = """async ([detail, away]) => {
 
 
 @pytest.mark.parametrize(
-    ("detail", "away", "answers"),
-    [(2, 0, False), (2, 300, False), (1, 5, False), (1, 300, True)],
+    ("pointer", "detail", "away", "answers"),
+    [
+        ("mouse", 2, 0, False),
+        ("mouse", 2, 300, False),
+        ("touch", 1, 5, False),
+        ("touch", 1, 300, True),
+        ("mouse", 1, 5, True),
+    ],
 )
 def test_the_second_click_on_next_answers_nothing_on_the_page_after_it(
-    begin, detail, away, answers
+    begin, pointer, detail, away, answers
 ):
     page = begin()
     choose(page, "safe", "3")
-    assert page.evaluate(ECHO, [detail, away]) is answers
+    assert page.evaluate(ECHO, [pointer, detail, away]) is answers
 
 
 def test_next_moves_focus_and_says_where_it_is(begin):
