@@ -21,7 +21,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.crypto import salted_hmac
 
-from accounts import audit, delays
+from accounts import audit, login_throttle
 from accounts.models import User
 from accounts.permissions import Permissions
 from accounts.second_factor import is_set_up
@@ -57,9 +57,9 @@ class AccountAdapter(DefaultAccountAdapter):
             _record_refusal(request, email, tried)
             raise ValidationError(
                 "The e-mail address or the password is not right. Wait"
-                f" {delays.in_words(tried.next_wait)} before you try again."
+                f" {login_throttle.in_words(tried.next_wait)} before you try again."
             )
-        delays.succeeded(delays.What.PASSWORD, email)
+        login_throttle.succeeded(login_throttle.What.PASSWORD, email)
         return user
 
     def reauthenticate(self, user: Any, password: str) -> bool:
@@ -105,23 +105,25 @@ def check_own_password(request: HttpRequest, user: User, password: str) -> None:
         _record_refusal(request, user.email, tried)
         raise ValidationError(
             "This is not your password. Wait"
-            f" {delays.in_words(tried.next_wait)} before you try again."
+            f" {login_throttle.in_words(tried.next_wait)} before you try again."
         )
-    delays.succeeded(delays.What.PASSWORD, user.email)
+    login_throttle.succeeded(login_throttle.What.PASSWORD, user.email)
 
 
-def _take(email: str) -> delays.Try:
-    tried = delays.take(delays.What.PASSWORD, email)
+def _take(email: str) -> login_throttle.Try:
+    tried = login_throttle.take(login_throttle.What.PASSWORD, email)
     if tried.wait:
         raise ValidationError(
             "Too soon after a wrong password, so this one was not looked at. Wait"
-            f" {delays.in_words(tried.wait)}, then try again. A new password, by"
-            " “Forgot your password?”, lets you in at once."
+            f" {login_throttle.in_words(tried.wait)}, then try again. A new password,"
+            " by “Forgot your password?”, lets you in at once."
         )
     return tried
 
 
-def _record_refusal(request: HttpRequest, email: str, tried: delays.Try) -> None:
+def _record_refusal(
+    request: HttpRequest, email: str, tried: login_throttle.Try
+) -> None:
     # Of known accounts only, for an entry stays for good and anybody may type
     # addresses. It shows in no answer: a millisecond, once, before the next
     # try may be made only seconds later.

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import audit, letters, passwords
+from accounts import audit, email_outbox, passwords
 from accounts.models import District, Invitation, Letter, Membership, School, User
 from accounts.permissions import Permissions
 from accounts.staff import appoint, dismiss
@@ -57,7 +57,9 @@ def invite(
             request=request,
         )
         if user.has_usable_password():
-            letters.post("role added", to=user.email, by=_who(by), **_role(membership))
+            email_outbox.post(
+                "role added", to=user.email, by=_who(by), **_role(membership)
+            )
         else:
             _send(membership, by=by)
     return membership
@@ -119,15 +121,15 @@ def key_of(invitation: Invitation) -> str:
     return signing.dumps([invitation.user_id, invitation.number], salt=SALT)
 
 
-@letters.writes("invitation")
-def _letter(letter: Letter) -> letters.Facts | None:
+@email_outbox.writes("invitation")
+def _letter(letter: Letter) -> email_outbox.Facts | None:
     invitation = Invitation.objects.filter(
         user__email=letter.to, number=letter.facts["number"]
     ).first()
     # Withdrawn, sent anew or accepted in the meantime.
     if invitation is None:
         return None
-    return {"link": letters.link("invitation", key=key_of(invitation))}
+    return {"link": email_outbox.link("invitation", key=key_of(invitation))}
 
 
 def _send(membership: Membership, *, by: User | str) -> None:
@@ -138,7 +140,7 @@ def _send(membership: Membership, *, by: User | str) -> None:
             number=F("number") + 1, sent_at=timezone.now()
         )
         invitation.refresh_from_db()
-    letters.post(
+    email_outbox.post(
         "invitation",
         to=user.email,
         number=invitation.number,

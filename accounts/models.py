@@ -209,7 +209,7 @@ class Invitation(models.Model):
 class FailedTries(models.Model):
     """How often in a row somebody failed to log in, under an address as typed.
 
-    There is a row whether or not there is such a user; see `accounts.delays`.
+    There is a row whether or not there is such a user; see `accounts.login_throttle`.
     """
 
     # A keyed hash: addresses that nobody has are not kept in clear.
@@ -229,7 +229,7 @@ class FailedTries(models.Model):
 
 
 class Letter(models.Model):
-    """A mail to be written and sent; see `accounts.letters`. Gone once it is.
+    """A mail to be written and sent; see `accounts.email_outbox`. Gone once it is.
 
     No link stands in it: what it proves is made when it is sent.
     """

@@ -6,7 +6,7 @@ from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
 from django.http import HttpRequest
 
-from accounts import audit, delays, letters
+from accounts import audit, email_outbox, login_throttle
 from accounts.models import Invitation, Letter, User
 
 
@@ -26,30 +26,30 @@ def set_password(
             how, by=user, request=request, subject=user, **audit.place_of(user)
         )
         # Whoever has just proved the mailbox does not pay for guesses of others.
-        delays.succeeded(delays.What.PASSWORD, user.email)
+        login_throttle.succeeded(login_throttle.What.PASSWORD, user.email)
         if not is_first:
-            letters.post("password changed", to=user.email)
+            email_outbox.post("password changed", to=user.email)
 
 
-def ask_for_link(email: str) -> delays.Try:
+def ask_for_link(email: str) -> login_throttle.Try:
     """Whether the link may be sent; again and again has to wait, by the address."""
-    return delays.take(delays.What.MAIL, email)
+    return login_throttle.take(login_throttle.What.MAIL, email)
 
 
 def send_link(email: str) -> None:
     """The same work here for every address: whether there is such a user, the
     worker finds out that would write to them."""
-    letters.post("password reset", to=email)
+    email_outbox.post("password reset", to=email)
 
 
-@letters.writes("password reset")
-def _reset_letter(letter: Letter) -> letters.Facts | None:
+@email_outbox.writes("password reset")
+def _reset_letter(letter: Letter) -> email_outbox.Facts | None:
     user = User.objects.filter(email=letter.to.lower(), is_active=True).first()
     if user is None:
         return None
     # What the person typed may be the same address in other letters.
     letter.to = user.email
-    return {"link": letters.link("password_choose", key=reset_key(user))}
+    return {"link": email_outbox.link("password_choose", key=reset_key(user))}
 
 
 def reset_key(user: User) -> str:

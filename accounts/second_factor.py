@@ -24,7 +24,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 
-from accounts import audit, delays, letters, sessions
+from accounts import audit, email_outbox, login_throttle, sessions
 from accounts.models import User
 from accounts.staff import may_appoint_all
 
@@ -105,7 +105,7 @@ def set_up(request: HttpRequest, *, secret: str, code: str) -> list[str]:
         totp.save(update_fields=["data"])
         codes = RecoveryCodes.activate(user).generate_codes()
         _record("replace second factor" if had_one else "set up second factor", request)
-        letters.post(
+        email_outbox.post(
             "second factor changed", to=user.email, what="set up on a new device"
         )
     post_authentication(request, totp)
@@ -119,7 +119,7 @@ def new_recovery_codes(request: HttpRequest) -> list[str]:
         Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
         codes = RecoveryCodes.activate(user).generate_codes()
         _record("make recovery codes", request)
-        letters.post(
+        email_outbox.post(
             "second factor changed", to=user.email, what="given new recovery codes"
         )
     return codes
@@ -141,7 +141,7 @@ def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> 
             )
     with transaction.atomic():
         Authenticator.objects.filter(user=user).delete()
-        delays.succeeded(delays.What.SECOND_FACTOR, user.email)
+        login_throttle.succeeded(login_throttle.What.SECOND_FACTOR, user.email)
         sessions.end_all(user)
         audit.record(
             "reset second factor",
@@ -150,7 +150,7 @@ def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> 
             subject=user,
             **audit.place_of(user),
         )
-        letters.post("second factor reset", to=user.email, by=str(by))
+        email_outbox.post("second factor reset", to=user.email, by=str(by))
 
 
 # Showing it
@@ -193,11 +193,11 @@ def _is_left(row: Authenticator, code: str) -> bool:
 
 def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
     """Raises ValidationError with what to do, and how long to wait before."""
-    tried = delays.take(delays.What.SECOND_FACTOR, user.email)
+    tried = login_throttle.take(login_throttle.What.SECOND_FACTOR, user.email)
     if tried.wait:
         raise ValidationError(
             "Too soon after a wrong code, so this one was not looked at. Wait"
-            f" {delays.in_words(tried.wait)}, then enter the code that your app"
+            f" {login_throttle.in_words(tried.wait)}, then enter the code that your app"
             " shows."
         )
     found = accepts(user, code)
@@ -213,10 +213,10 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
             )
         raise ValidationError(
             "This code is not right, or was used before. Wait"
-            f" {delays.in_words(tried.next_wait)}, then enter the one that your app"
-            " shows."
+            f" {login_throttle.in_words(tried.next_wait)}, then enter the one that"
+            " your app shows."
         )
-    delays.succeeded(delays.What.SECOND_FACTOR, user.email)
+    login_throttle.succeeded(login_throttle.What.SECOND_FACTOR, user.email)
     return found
 
 

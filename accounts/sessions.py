@@ -22,7 +22,7 @@ from accounts.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class StaffSession:
     """One session, as its owner sees it."""
 
     pk: int
@@ -32,11 +32,11 @@ class Seat:
     is_current: bool
 
 
-def seats_of(user: User, *, current: str | None) -> list[Seat]:
+def seats_of(user: User, *, current: str | None) -> list[StaffSession]:
     """Those that are not over, the newest first. `current` is a session's key."""
     rows = UserSession.objects.filter(user=user).order_by("-created_at")
     return [
-        Seat(
+        StaffSession(
             pk=one.pk,
             began_at=one.created_at,
             address=one.ip,

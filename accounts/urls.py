@@ -8,7 +8,7 @@ from django.urls import path
 
 from accounts.access import ANYONE, SIGNED_IN, under
 from accounts.console import account as mine
-from accounts.console import audit, entrance, staff
+from accounts.console import audit, password_views, staff
 
 # Of allauth's pages only those that are offered, each under its rule.
 _for_anyone = [
@@ -42,9 +42,11 @@ urlpatterns = [
     *under(ANYONE, _for_anyone),
     *under(SIGNED_IN, _for_who_is_signed_in),
     path(
-        "account/password/reset/new/", entrance.password_choose, name="password_choose"
+        "account/password/reset/new/",
+        password_views.password_choose,
+        name="password_choose",
     ),
-    path("invitation/", entrance.invitation, name="invitation"),
+    path("invitation/", password_views.invitation, name="invitation"),
     path("me/", mine.my_account, name="my_account"),
     path(
         "second-factor/set-up/",

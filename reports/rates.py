@@ -26,9 +26,9 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
-from reports.lines import Line, SchoolLine, Total, is_open
 from reports.models import GradeRate, RollUp, SchoolRate
-from reports.pace import last_school_day
+from reports.progress_pace import last_school_day
+from reports.rate_lines import Line, SchoolLine, Total, is_open
 from reports.suppression import (
     LEAST_IN_A_SCHOOL,
     hidden_grades,

@@ -47,13 +47,14 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "accounts.staff_door.StaffDoorMiddleware",
+    "accounts.staff_cookies.StaffDoorMiddleware",
     "survey.taking.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
     "accounts.access.AccessMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -95,7 +96,7 @@ ACCOUNT_FORMS = {
     "reauthenticate": "accounts.console.forms.PasswordAgainForm",
 }
 # Its own limits count by address, where a whole district office sits behind
-# one, and in the cache, which may be away. See accounts.delays instead.
+# one, and in the cache, which may be away. See accounts.login_throttle instead.
 ACCOUNT_RATE_LIMITS = False
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
@@ -210,7 +211,10 @@ COMPRESS_OFFLINE = True
 COMPRESS_CSS_HASHING_METHOD = "content"
 COMPRESS_FILTERS = {
     "css": ["compressor.filters.cssmin.rCSSMinFilter"],
-    "js": ["settings.bundling.JoinedModule", "compressor.filters.jsmin.rJSMinFilter"],
+    "js": [
+        "settings.infrastructure.bundling.JoinedModule",
+        "compressor.filters.jsmin.rJSMinFilter",
+    ],
 }
 
 # django-cache-machine's: published rows never change, a lagging replica's miss

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-SESSION_ENGINE = "settings.sessions"
+SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
 
 
@@ -32,11 +32,11 @@ def postgresql(
 def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
     return {
         "default": {
-            "BACKEND": "settings.backends.KeptMemcachedCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
             "LOCATION": list(memcached),
         },
         SESSION_CACHE_ALIAS: {
-            "BACKEND": "settings.backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
             "LOCATION": redis,
             "KEY_PREFIX": "session",
         },

@@ -42,13 +42,13 @@ if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
         password=env.str("GROUNDSWELL_REPLICA_PASSWORD", default=""),
     ) | {
         # Hands over to the primary when the replica fails.
-        "ENGINE": "survey.replica",
+        "ENGINE": "survey.database.replica",
         "OPTIONS": {"connect_timeout": 1},
         "TEST": {"MIRROR": "default"},
     }
 
 # The workers': exports and roll-ups read the replica by name, in a pool and a
-# role of their own (see survey.replica.reports); the primary, where the pool
+# role of their own (see survey.database.replica.reports); the primary, where the pool
 # that is named here leads there. Cursors of the server live in a transaction
 # only, for behind pgbouncer the next one may be somebody else's.
 if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
@@ -61,11 +61,11 @@ if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
     ) | {"DISABLE_SERVER_SIDE_CURSORS": False, "TEST": {"MIRROR": "default"}}
 
 # django-balancer's: reads that may be stale are spread over the pool by weight.
-DATABASE_ROUTERS = ["survey.routers.ForcedReadRouter"]
+DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
 MASTER_DATABASE = "default"
 DATABASE_POOL = {"replica" if "replica" in DATABASES else "default": 1}
 # Outside of whatever reads the database.
-MIDDLEWARE = ["survey.pinning.PinningMiddleware", *MIDDLEWARE]  # noqa: F405
+MIDDLEWARE = ["survey.database.pinning.PinningMiddleware", *MIDDLEWARE]  # noqa: F405
 
 # First of all: it answers /healthz when nothing else works.
 MIDDLEWARE = ["settings.monitoring.middleware.MonitoringMiddleware", *MIDDLEWARE]

@@ -47,7 +47,7 @@ if SERVERS:
                 user="groundswell",
                 password="",
             ),
-            "ENGINE": "settings.behind_pgbouncer",
+            "ENGINE": "settings.infrastructure.behind_pgbouncer",
         }
     }
     CACHES = servers.caches(

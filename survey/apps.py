@@ -9,6 +9,6 @@ class SurveyConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey.rosters.codes import check_access_code_keys
+        from survey.access_codes import check_access_code_keys
 
         checks.register(check_access_code_keys, checks.Tags.security, deploy=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from celery import shared_task
 
 from survey import jobs
-from survey import uploads as surveys  # noqa: F401 - registers its jobs
-from survey.rosters import card_sets
+from survey.definitions import uploads as surveys  # noqa: F401 - registers its jobs
+from survey.login_cards import card_sets
 from survey.rosters import uploads as rosters
 
 

@@ -7,7 +7,7 @@ from allauth.account.internal.flows.reauthentication import (
 )
 from allauth.mfa.adapter import get_adapter
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -22,18 +22,19 @@ from django.views.decorators.http import (
 from accounts import second_factor, sessions
 from accounts.access import signed_in
 from accounts.console.forms import SetUpForm
+from accounts.http import StaffRequest
 from accounts.models import User
 
 
 @signed_in
 @require_safe
-def my_account(request: HttpRequest) -> HttpResponse:
+def my_account(request: StaffRequest) -> HttpResponse:
     user = _me(request)
     return render(
         request,
         "accounts/my_account.html",
         {
-            "memberships": request.permissions.memberships,  # type: ignore[attr-defined]
+            "memberships": request.permissions.memberships,
             "has_app": second_factor.is_set_up(user),
             "codes_left": second_factor.codes_left(user),
             "seats": _seats(request),
@@ -47,7 +48,7 @@ def my_account(request: HttpRequest) -> HttpResponse:
 @signed_in
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def second_factor_set_up(request: HttpRequest) -> HttpResponse:
+def second_factor_set_up(request: StaffRequest) -> HttpResponse:
     """For the first time, or on another device; also where a session has to
     show one that is there."""
     user = _me(request)
@@ -84,7 +85,7 @@ def second_factor_set_up(request: HttpRequest) -> HttpResponse:
 @signed_in
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def recovery_codes_new(request: HttpRequest) -> HttpResponse:
+def recovery_codes_new(request: StaffRequest) -> HttpResponse:
     if not second_factor.is_set_up(_me(request)):
         raise Http404
     raise_if_reauthentication_required(request, app="allauth.mfa")
@@ -93,7 +94,7 @@ def recovery_codes_new(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/recovery_codes_new.html")
 
 
-def _recovery_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
+def _recovery_codes(request: StaffRequest, codes: list[str]) -> HttpResponse:
     # The answer to the POST itself, not another page: the codes are shown
     # once, and lie in no session in between.
     return render(request, "accounts/recovery_codes.html", {"codes": codes})
@@ -114,7 +115,7 @@ def _picture(address: str) -> SafeString:
 
 @signed_in
 @require_POST
-def session_end(request: HttpRequest, pk: int) -> HttpResponse:
+def session_end(request: StaffRequest, pk: int) -> HttpResponse:
     user = _me(request)
     mine = [one for one in _seats(request) if one.is_current]
     if any(one.pk == pk for one in mine):
@@ -128,18 +129,18 @@ def session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 @signed_in
 @require_POST
-def sessions_end(request: HttpRequest) -> HttpResponse:
+def sessions_end(request: StaffRequest) -> HttpResponse:
     sessions.end_others(request, user=_me(request))
     messages.success(request, "You are logged out everywhere but here.")
     return redirect("my_account")
 
 
-def _seats(request: HttpRequest) -> list[sessions.Seat]:
+def _seats(request: StaffRequest) -> list[sessions.StaffSession]:
     return sessions.seats_of(_me(request), current=request.session.session_key)
 
 
-def _me(request: HttpRequest) -> User:
-    return request.user  # type: ignore[return-value]
+def _me(request: StaffRequest) -> User:
+    return request.user
 
 
 def _home() -> str:

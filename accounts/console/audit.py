@@ -13,7 +13,7 @@ from django import forms
 from django.contrib import messages
 from django.db import connection
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -23,7 +23,8 @@ from django.views.decorators.http import require_safe
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH, Listing
-from accounts.formulas import defused
+from accounts.csv_injection import escape_formula
+from accounts.http import StaffRequest
 from accounts.models import AuditEntry, District, School
 from accounts.permissions import Capability
 
@@ -85,7 +86,7 @@ class FilterForm(forms.Form):
 
 @needs(Capability.SEE_AUDIT)
 @require_safe
-def audit_list(request: HttpRequest) -> HttpResponse:
+def audit_list(request: StaffRequest) -> HttpResponse:
     filters = FilterForm(request.GET)
     rows = _asked(request, filters)
     listing = Listing(request, rows, most=MOST_COUNTED)
@@ -104,7 +105,7 @@ def audit_list(request: HttpRequest) -> HttpResponse:
 
 @needs(Capability.SEE_AUDIT)
 @require_safe
-def audit_csv(request: HttpRequest) -> HttpResponseBase:
+def audit_csv(request: StaffRequest) -> HttpResponseBase:
     """What the page shows, all of it; the download is an entry itself."""
     filters = FilterForm(request.GET)
     rows = _asked(request, filters).filter(at__lte=timezone.now())
@@ -122,19 +123,19 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
     asked = {name: str(value) for name, value in filters.cleaned_data.items() if value}
     audit.record(
         "download audit",
-        by=request.user,  # type: ignore[arg-type]
+        by=request.user,
         request=request,
         after={**asked, **({"what": query} if query else {}), "entries": count},
-        **audit.place_of(request.user),  # type: ignore[arg-type]
+        **audit.place_of(request.user),
     )
     response = StreamingHttpResponse(_csv(rows), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="audit.csv"'
     return response
 
 
-def _asked(request: HttpRequest, filters: FilterForm) -> QuerySet[AuditEntry]:
+def _asked(request: StaffRequest, filters: FilterForm) -> QuerySet[AuditEntry]:
     """Each filter alone has an index for it: there are millions of rows."""
-    rows = audit.entries_for(request.permissions)  # type: ignore[attr-defined]
+    rows = audit.entries_for(request.permissions)
     if not filters.is_valid():
         return rows.none()
     asked = filters.cleaned_data
@@ -151,7 +152,7 @@ def _asked(request: HttpRequest, filters: FilterForm) -> QuerySet[AuditEntry]:
     return rows
 
 
-def _query(request: HttpRequest) -> str:
+def _query(request: StaffRequest) -> str:
     return request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "").strip()
 
 
@@ -218,4 +219,4 @@ def _lines(piece: Iterable[AuditEntry]) -> Iterator[list[str]]:
             json.dumps(one.after, ensure_ascii=False) if one.after else "",
         )
         at = timezone.localtime(one.at).isoformat(timespec="seconds")
-        yield [at, *map(defused, cells)]
+        yield [at, *map(escape_formula, cells)]

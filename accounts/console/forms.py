@@ -11,7 +11,7 @@ from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
-from accounts import delays, passwords, second_factor
+from accounts import login_throttle, passwords, second_factor
 from accounts.adapter import check_own_password
 from accounts.models import User
 
@@ -77,7 +77,8 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
             if asked.wait:
                 raise ValidationError(
                     "A link for this address was asked for just now. Look into the"
-                    f" mailbox, or wait {delays.in_words(asked.wait)} and ask again."
+                    f" mailbox, or wait {login_throttle.in_words(asked.wait)} and ask"
+                    " again."
                 )
         return cleaned
 

@@ -23,9 +23,11 @@ from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+
+from accounts.http import StaffRequest
 
 PER_PAGE = 50
 LONGEST_SEARCH = 200
@@ -59,7 +61,7 @@ class Listing(Generic[M]):
 
     def __init__(
         self,
-        request: HttpRequest,
+        request: StaffRequest,
         rows: QuerySet[M],
         *,
         search: Sequence[str] = (),
@@ -100,7 +102,7 @@ class Listing(Generic[M]):
 
     @property
     def is_part(self) -> bool:
-        return self.request.headers.get("HX-Request") == "true"
+        return bool(self.request.htmx)
 
     def address(self, **changed: object) -> str:
         """The query of this list with something changed; None takes it out."""

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import (
     require_http_methods,
@@ -19,6 +19,7 @@ from django.views.decorators.http import (
 from accounts import invitations, second_factor
 from accounts.access import needs
 from accounts.console.listing import Listing
+from accounts.http import StaffRequest
 from accounts.models import District, Membership, School
 from accounts.permissions import APPOINTS, Capability, Permissions
 from accounts.staff import dismiss, may_appoint_all, members_for
@@ -35,10 +36,10 @@ class FilterForm(forms.Form):
 
 @needs(MANAGE)
 @require_safe
-def staff_list(request: HttpRequest) -> HttpResponse:
+def staff_list(request: StaffRequest) -> HttpResponse:
     """2 statements, and those that ask who one is."""
     filters = FilterForm(request.GET)
-    rows = members_for(_permissions(request))
+    rows = members_for(request.permissions)
     if filters.is_valid() and filters.cleaned_data["role"]:
         rows = rows.filter(role=filters.cleaned_data["role"])
     listing = Listing(
@@ -64,7 +65,7 @@ def staff_list(request: HttpRequest) -> HttpResponse:
 
 @needs(MANAGE)
 @require_safe
-def membership_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def membership_detail(request: StaffRequest, pk: int) -> HttpResponse:
     membership = _member(request, pk)
     user = membership.user
     return render(
@@ -75,20 +76,20 @@ def membership_detail(request: HttpRequest, pk: int) -> HttpResponse:
             "member": user,
             "is_me": user.pk == request.user.pk,
             "invitation": getattr(user, "invitation", None),
-            "may_reset": may_appoint_all(request.user, user),  # type: ignore[arg-type]
+            "may_reset": may_appoint_all(request.user, user),
         },
     )
 
 
 @needs(MANAGE)
 @require_POST
-def membership_dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+def membership_dismiss(request: StaffRequest, pk: int) -> HttpResponse:
     return _act(request, pk, dismiss, "{user} is dismissed as {membership}.")
 
 
 @needs(MANAGE)
 @require_POST
-def membership_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+def membership_withdraw(request: StaffRequest, pk: int) -> HttpResponse:
     return _act(
         request, pk, invitations.withdraw, "The invitation of {user} is withdrawn."
     )
@@ -96,7 +97,7 @@ def membership_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 @needs(MANAGE)
 @require_POST
-def membership_resend(request: HttpRequest, pk: int) -> HttpResponse:
+def membership_resend(request: StaffRequest, pk: int) -> HttpResponse:
     return _act(
         request,
         pk,
@@ -108,7 +109,7 @@ def membership_resend(request: HttpRequest, pk: int) -> HttpResponse:
 
 @needs(MANAGE)
 @require_POST
-def membership_reset_second_factor(request: HttpRequest, pk: int) -> HttpResponse:
+def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpResponse:
     def reset(*, membership: Membership, **by: Any) -> None:
         second_factor.reset(user=membership.user, **by)
 
@@ -123,9 +124,9 @@ def membership_reset_second_factor(request: HttpRequest, pk: int) -> HttpRespons
 
 @needs(MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
-def staff_invite(request: HttpRequest) -> HttpResponse:
-    permissions = _permissions(request)
-    if request.headers.get("HX-Request") == "true":
+def staff_invite(request: StaffRequest) -> HttpResponse:
+    permissions = request.permissions
+    if request.htmx:
         # Another district was chosen: its schools.
         form = InvitationForm(permissions, initial=request.GET.dict())
         return render(request, "accounts/_staff_school.html", {"form": form})
@@ -135,7 +136,7 @@ def staff_invite(request: HttpRequest) -> HttpResponse:
             membership = invitations.invite(
                 **form.person(),
                 **form.place(),
-                by=request.user,  # type: ignore[arg-type]
+                by=request.user,
                 request=request,
             )
         except ValidationError as error:
@@ -251,7 +252,7 @@ def _roles(permissions: Permissions) -> list[tuple[str, str]]:
 
 
 def _act(
-    request: HttpRequest,
+    request: StaffRequest,
     pk: int,
     act: Callable[..., Any],
     done: str,
@@ -270,15 +271,11 @@ def _act(
     return redirect("membership_detail", pk) if stay else redirect("staff_list")
 
 
-def _member(request: HttpRequest, pk: int) -> Membership:
-    return get_object_or_404(members_for(_permissions(request)), pk=pk)
+def _member(request: StaffRequest, pk: int) -> Membership:
+    return get_object_or_404(members_for(request.permissions), pk=pk)
 
 
 def _in_words(error: ValidationError) -> str:
     if "one_current_membership" in str(error):
         return "This person has this role there already."
     return " ".join(error.messages)
-
-
-def _permissions(request: HttpRequest) -> Permissions:
-    return request.permissions  # type: ignore[attr-defined]

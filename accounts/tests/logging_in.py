@@ -16,7 +16,7 @@ from django.conf import settings
 from django.test import Client
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 
 # Of the whole cast.
 PASSWORD = "calm-harbour-42"

@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.test import Client
 from django.utils import timezone
 
-from accounts import invitations, letters
+from accounts import email_outbox, invitations
 from accounts.models import AuditEntry, Invitation, Letter, Membership, User
 from accounts.tests.logging_in import is_inside, log_in, type_password
 from accounts.tests.test_second_factor import set_up
@@ -193,7 +193,7 @@ def test_sending_it_again_replaces_the_link(
     assert "run out" in dana.get(f"/console/staff/{membership.pk}/").content.decode()
     with django_capture_on_commit_callbacks(execute=True):
         dana.post(f"/console/staff/{membership.pk}/resend/")
-    letters.send_waiting()
+    email_outbox.send_waiting()
     # The first letter was still waiting: it is not sent any more.
     [message] = mail.outbox
     assert Client().get(OPEN, {"key": old}).status_code == 410
@@ -208,7 +208,7 @@ def test_what_is_withdrawn_opens_nothing(staff, dana):
     assert Client().get(OPEN, {"key": key}).status_code == 410
     membership.refresh_from_db()
     assert membership.ended_at is not None
-    letters.send_waiting()
+    email_outbox.send_waiting()
     assert mail.outbox == []
 
 

@@ -15,8 +15,8 @@ from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 
-from accounts import delays, passwords
-from accounts.delays import What
+from accounts import login_throttle, passwords
+from accounts.login_throttle import What
 from accounts.models import AuditEntry, FailedTries, Letter, User
 from accounts.tests.logging_in import (
     PASSWORD,
@@ -177,7 +177,7 @@ def test_the_right_password_is_not_looked_at_while_it_waits(staff, client):
 
 def test_without_the_delay_guessing_goes_on(staff, client, monkeypatch):
     """The twin."""
-    monkeypatch.setattr(delays, "wait_after", lambda failures: timedelta(0))
+    monkeypatch.setattr(login_throttle, "wait_after", lambda failures: timedelta(0))
     for guess in ("wrong", "wronger", "wrongest"):
         assert "is not right" in words(type_password(client, "dana@example.org", guess))
     assert type_password(client, "dana@example.org").status_code == 302
@@ -196,12 +196,12 @@ def test_a_quiet_day_is_forgiven(staff, client):
     later(25 * 3600)
     assert "Wait 1 second" in words(type_password(client, "dana@example.org", "wrong"))
     later(25 * 3600)
-    delays.forget_old()
+    login_throttle.forget_old()
     assert not FailedTries.objects.exists()
 
 
 def test_they_are_bounded_in_number(monkeypatch):
-    monkeypatch.setattr(delays, "MOST_KEPT", 2)
+    monkeypatch.setattr(login_throttle, "MOST_KEPT", 2)
     now = timezone.now()
     for number in range(5):
         FailedTries.objects.create(
@@ -209,7 +209,7 @@ def test_they_are_bounded_in_number(monkeypatch):
             last_at=now - timedelta(minutes=number),
             failures=9 if number == 4 else 1,
         )
-    delays.forget_old()
+    login_throttle.forget_old()
     assert {one.key for one in FailedTries.objects.all()} == {"0", "4"}
 
 
@@ -253,7 +253,7 @@ if connection.vendor == "postgresql":
         def guess():
             start.wait()
             try:
-                made.append(not delays.take(What.PASSWORD, NOBODY).wait)
+                made.append(not login_throttle.take(What.PASSWORD, NOBODY).wait)
             finally:
                 connections.close_all()
 
@@ -269,7 +269,7 @@ if connection.vendor == "postgresql":
     ("failures", "seconds"), [(0, 0), (1, 1), (5, 16), (10, 512), (11, 900), (99, 900)]
 )
 def test_it_doubles_up_to_a_quarter_of_an_hour(failures, seconds):
-    assert delays.wait_after(failures).total_seconds() == seconds
+    assert login_throttle.wait_after(failures).total_seconds() == seconds
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_it_doubles_up_to_a_quarter_of_an_hour(failures, seconds):
     [(0.2, "1 second"), (1.1, "2 seconds"), (90, "90 seconds"), (91, "2 minutes")],
 )
 def test_a_wait_is_told_in_words(seconds, said):
-    assert delays.in_words(timedelta(seconds=seconds)) == said
+    assert login_throttle.in_words(timedelta(seconds=seconds)) == said
 
 
 # A forgotten password

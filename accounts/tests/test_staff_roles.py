@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
-from accounts import letters
+from accounts import email_outbox
 from accounts.models import AuditEntry, Letter, Membership, User
 from accounts.permissions import Capability, Permissions
 from accounts.staff import appoint, dismiss
@@ -125,7 +125,7 @@ def test_the_first_administrator_comes_from_a_command():
 
 def send_letters() -> None:
     for letter in Letter.objects.all():
-        letters.send(letter.pk)
+        email_outbox.send(letter.pk)
 
 
 def test_whom_the_command_appoints_comes_in_by_the_link_of_a_mail(client):

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from provisioning.benchmarks import growth, processes, statement
+from provisioning.benchmarks.compare_revisions import _ratios
+from provisioning.benchmarks.group_commit import Measured, best_delay
+from provisioning.benchmarks.phases import Size, with_enough_people
 from provisioning.commands import ROOT, Refusal
-from provisioning.measuring import growth, processes, statement
-from provisioning.measuring.against import _ratios
-from provisioning.measuring.group_commit import Measured, best_delay
-from provisioning.measuring.phases import Size, with_enough_people
 from provisioning.tests.conftest import run
 from survey.models import Response
-from survey.rehearsal import open_rehearsal
+from survey.simulation.load_survey import open_rehearsal
 from survey.taking.published import understand
 
 COMMANDS = ("bench", "group_commit", "capacity")

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from provisioning.benchmarks import capacity_model
+from provisioning.benchmarks.capacity_model import (
+    Cost,
+    Day,
+    Machines,
+    inventory_of,
+    sheet_for,
+)
 from provisioning.commands import ROOT
-from provisioning.measuring import sheet
-from provisioning.measuring.sheet import Cost, Day, Machines, inventory_of, sheet_for
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once
@@ -50,7 +56,7 @@ def bench(tmp_path: Path) -> Path:
 
 def test_illinois_is_1250_requests_a_second():
     # 50,000 / 3600 = 13.9 people start in a second; 90 requests each.
-    rates = sheet.requests_per_s(ILLINOIS)
+    rates = capacity_model.requests_per_s(ILLINOIS)
     assert sum(rates.values()) == pytest.approx(1250)
     assert rates["survey_change_page"] == pytest.approx(625)
     assert rates["survey_login"] == pytest.approx(27.8, abs=0.1)
@@ -58,51 +64,51 @@ def test_illinois_is_1250_requests_a_second():
 
 
 def test_short_surveys_read_no_content():
-    assert sum(sheet.requests_of_a_person(45).values()) == 90
-    assert sheet.requests_of_a_person(3)["survey_content"] == 0
+    assert sum(capacity_model.requests_of_a_person(45).values()) == 90
+    assert capacity_model.requests_of_a_person(3)["survey_content"] == 0
 
 
 def test_people_at_once():
     # 13.9 a second, each there for 45 * 20 = 900 s.
-    assert sheet.people_at_once(ILLINOIS) == pytest.approx(12_500)
+    assert capacity_model.people_at_once(ILLINOIS) == pytest.approx(12_500)
 
 
 def test_processors():
     # 1250 requests of 500 µs each: 0.625 s in each second.
-    assert sheet.cores_used(1250, 500) == pytest.approx(0.625)
+    assert capacity_model.cores_used(1250, 500) == pytest.approx(0.625)
     # Half of eight cores stay free: 4 are to be had of each server.
-    assert sheet.servers_for(0.625, 8) == 1
-    assert sheet.servers_for(4.0, 8) == 1
-    assert sheet.servers_for(4.1, 8) == 2
+    assert capacity_model.servers_for(0.625, 8) == 1
+    assert capacity_model.servers_for(4.0, 8) == 1
+    assert capacity_model.servers_for(4.1, 8) == 2
 
 
 def test_workers_and_pools():
     # 400 + 20 + 200 + 20 µs, and 1 ms for the flush.
-    assert sheet.service_seconds(COST) == pytest.approx(0.00164)
-    assert sheet.statement_seconds(COST) == pytest.approx(0.0012)
+    assert capacity_model.service_seconds(COST) == pytest.approx(0.00164)
+    assert capacity_model.statement_seconds(COST) == pytest.approx(0.0012)
     # 10,000 a second keep 16.4 workers busy, half of 33 of them.
-    assert sheet.workers_for(10_000, COST, cores=8) == 33
-    assert sheet.workers_for(100, COST, cores=8) == 16
+    assert capacity_model.workers_for(10_000, COST, cores=8) == 33
+    assert capacity_model.workers_for(100, COST, cores=8) == 16
     # 12 statements at any moment; 24 connections, on two servers.
-    assert sheet.pool_for(10_000, COST, 2, 8) == 12
-    assert sheet.pool_for(10_000, COST, 8, 8) == 8
+    assert capacity_model.pool_for(10_000, COST, 2, 8) == 12
+    assert capacity_model.pool_for(10_000, COST, 8, 8) == 8
 
 
 def test_memory_and_disk():
     # 50,000 an hour for four hours, 1,100 bytes each.
-    assert sheet.sessions_mb(ILLINOIS) == pytest.approx(220)
+    assert capacity_model.sessions_mb(ILLINOIS) == pytest.approx(220)
     # 46 documents of 8 KiB, nine times.
-    assert sheet.content_mb(45) == pytest.approx(3.39, abs=0.01)
+    assert capacity_model.content_mb(45) == pytest.approx(3.39, abs=0.01)
     # 350,000 people a day, 225 rows each.
-    assert sheet.rows_per_day(ILLINOIS) == pytest.approx(78_750_000)
-    assert sheet.rows_gb_per_day(ILLINOIS) == pytest.approx(10.24, abs=0.01)
+    assert capacity_model.rows_per_day(ILLINOIS) == pytest.approx(78_750_000)
+    assert capacity_model.rows_gb_per_day(ILLINOIS) == pytest.approx(10.24, abs=0.01)
     # 15.75 million saves, 1,000 bytes each.
-    assert sheet.wal_gb_per_day(ILLINOIS, COST) == pytest.approx(15.75)
+    assert capacity_model.wal_gb_per_day(ILLINOIS, COST) == pytest.approx(15.75)
 
 
 def test_load_servers():
-    assert sheet.load_servers_for(1250, 2) == 2
-    assert sheet.load_servers_for(1200, 2) == 1
+    assert capacity_model.load_servers_for(1250, 2) == 2
+    assert capacity_model.load_servers_for(1200, 2) == 1
 
 
 def test_what_runs_out_first():

@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from provisioning.checker.answers import Item, answers_for, as_stored, fingerprint
-from provisioning.checker.attempts import (
+from provisioning.fault_injection.answers import (
+    Item,
+    answers_for,
+    as_stored,
+    fingerprint,
+)
+from provisioning.fault_injection.attempts import (
     ACKED,
     FINISHING,
     REJECTED,
@@ -16,7 +21,7 @@ from provisioning.checker.attempts import (
     AttemptLog,
     Follower,
 )
-from provisioning.checker.verdict import FORBIDDEN, Judge, Row, Verdict
+from provisioning.fault_injection.verdict import FORBIDDEN, Judge, Row, Verdict
 
 pytestmark = pytest.mark.once
 

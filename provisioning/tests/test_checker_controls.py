@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.checker.controls import GUARD, controls, run_controls, twin_of
-from survey.taking.saving import POSTGRESQL, REPLACING
+from provisioning.fault_injection.controls import GUARD, controls, run_controls, twin_of
+from survey.taking.storage import POSTGRESQL, REPLACING
 
 pytestmark = pytest.mark.once
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.checker.attempts import ACKED, REJECTED, UNKNOWN, Attempt
-from provisioning.checker.windows import Baseline, Timeline
+from provisioning.fault_injection.attempts import ACKED, REJECTED, UNKNOWN, Attempt
+from provisioning.fault_injection.recovery import Baseline, Timeline
 
 pytestmark = pytest.mark.once
 

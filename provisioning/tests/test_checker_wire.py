@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from provisioning.checker.attempts import ACKED, REJECTED, UNKNOWN
-from provisioning.checker.wire import Browser, read_receipt
+from provisioning.fault_injection.attempts import ACKED, REJECTED, UNKNOWN
+from provisioning.fault_injection.wire import Browser, read_receipt
 from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
 from provisioning.load.target import target_of

@@ -13,16 +13,16 @@ from random import Random
 import psycopg2
 import pytest
 
-from provisioning.checker import processes
-from provisioning.checker.arguments import KNOWN
-from provisioning.checker.controls import Controlled
-from provisioning.checker.faults import FAULTS, QUICK, drawn
-from provisioning.checker.home import Home
-from provisioning.checker.losing import Losing
-from provisioning.checker.report import Report
-from provisioning.checker.run import Fired, Orders, Outcome
-from provisioning.checker.verdict import FORBIDDEN, Finding, Verdict
 from provisioning.commands import Refusal
+from provisioning.fault_injection import processes
+from provisioning.fault_injection.arguments import KNOWN
+from provisioning.fault_injection.controls import Controlled
+from provisioning.fault_injection.failover import Losing
+from provisioning.fault_injection.faults import FAULTS, QUICK, drawn
+from provisioning.fault_injection.report import Report
+from provisioning.fault_injection.run import Fired, Orders, Outcome
+from provisioning.fault_injection.stack import Home
+from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
 from provisioning.installation.home import Supervisor
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import ROOT, Refusal
-from provisioning.rehearsal import cpu, install, shapes
-from provisioning.rehearsal.arguments import LEVELS, add_arguments
-from provisioning.rehearsal.levels import (
+from provisioning.jmeter import cpu, install, shapes
+from provisioning.jmeter.arguments import LEVELS, add_arguments
+from provisioning.jmeter.levels import (
     SAMPLERS,
     arrivals,
     judge,
@@ -23,9 +23,9 @@ from provisioning.rehearsal.levels import (
     read_levels,
     table,
 )
-from provisioning.rehearsal.plan import PLAN
-from provisioning.rehearsal.server import write_part
-from provisioning.rehearsal.target import check_target, is_loopback
+from provisioning.jmeter.plan import PLAN
+from provisioning.jmeter.server import write_part
+from provisioning.jmeter.target import check_target, is_loopback
 
 pytestmark = pytest.mark.once
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from provisioning.checker.overload import (
+from provisioning.fault_injection.overload import (
     CLASSES,
     CORES,
     Counted,
@@ -17,7 +17,7 @@ from provisioning.checker.overload import (
     Step,
     Tab,
 )
-from provisioning.checker.wire import Browser
+from provisioning.fault_injection.wire import Browser
 from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
 from provisioning.load.target import target_of

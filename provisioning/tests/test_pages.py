@@ -10,7 +10,7 @@ from django.urls import include, path
 from accounts.access import anyone
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
-from provisioning.measuring import page_walk, pages
+from provisioning.benchmarks import page_walk, pages
 
 pytestmark = pytest.mark.django_db
 

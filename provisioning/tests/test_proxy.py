@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from provisioning.checker.proxy import Fault, proxied
+from provisioning.fault_injection.proxy import Fault, proxied
 
 pytestmark = pytest.mark.once
 

@@ -8,9 +8,8 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from provisioning.commands import Refusal, Stopped
-from provisioning.measuring import queries
-from provisioning.measuring.queries import (
+from provisioning.benchmarks import queries
+from provisioning.benchmarks.queries import (
     SETTING,
     Server,
     _essentials,
@@ -20,8 +19,9 @@ from provisioning.measuring.queries import (
     _set,
     _short,
 )
-from survey import rehearsal
+from provisioning.commands import Refusal, Stopped
 from survey.models import Administration
+from survey.simulation import load_survey
 
 needs_postgresql = pytest.mark.skipif(
     not settings.SERVERS, reason="asks a PostgreSQL server"
@@ -117,7 +117,7 @@ def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
 @pytest.mark.django_db(transaction=True)
 def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
     monkeypatch.setattr(queries, "DATABASE", connection.settings_dict["NAME"])
-    administration = rehearsal.open_rehearsal(
+    administration = load_survey.open_rehearsal(
         name="spring", respondents=1, pages=1, items=1
     ).administration
     _refuse_real_people(primary)

@@ -12,6 +12,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from provisioning.benchmarks.phases import Size
+from provisioning.benchmarks.soak import (
+    Memory,
+    Reading,
+    people_for,
+    seconds_between,
+    start_shortcomings,
+)
 from provisioning.installation import workers
 from provisioning.installation.workers import (
     children_of,
@@ -21,14 +29,6 @@ from provisioning.installation.workers import (
     workers_of,
 )
 from provisioning.load.driver import Driver
-from provisioning.measuring.phases import Size
-from provisioning.measuring.soak import (
-    Memory,
-    Reading,
-    people_for,
-    seconds_between,
-    start_shortcomings,
-)
 
 pytestmark = pytest.mark.once
 

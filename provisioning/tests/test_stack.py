@@ -30,17 +30,17 @@ import psutil
 import psycopg2
 import pytest
 
-from provisioning.checker.home import Home
-from provisioning.checker.processes import wait_until_gone
+from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
+from provisioning.benchmarks.stack import running_stack
+from provisioning.fault_injection.processes import wait_until_gone
+from provisioning.fault_injection.stack import Home
 from provisioning.installation.home import Supervisor
 from provisioning.installation.workers import workers_of
 from provisioning.load.respondent import SAVE
-from provisioning.measuring.sheet import WORKER_MB
-from provisioning.measuring.soak import LONGEST_START, start_of_a_worker
-from provisioning.measuring.stack import running_stack
 from provisioning.tests.conftest import copied, equipped, run
-from survey.taking.prepared import statements
-from survey.taking.saving import _postgresql_text, _types
+from survey.taking.prepared_statements import statements
+from survey.taking.storage import _postgresql_text, _types
 from survey.tests.workbooks import form
 
 pytestmark = pytest.mark.once

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
@@ -16,12 +16,13 @@ from django.views.decorators.http import require_safe
 from accounts.access import needs
 from accounts.audit import record
 from accounts.console.listing import Listing
+from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
-from reports import curves, rates
+from reports import rates, time_series
 from reports.console import rates_files
-from reports.lines import Line, SchoolLine, Total, is_open
 from reports.models import Curve, GradeRate, SchoolRate
+from reports.rate_lines import Line, SchoolLine, Total, is_open
 from survey.models import Administration
 
 DISTRICT_SORTS = {
@@ -47,9 +48,9 @@ SCHOOL_SORTS = {
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_board(request: HttpRequest) -> HttpResponse:
+def rates_board(request: StaffRequest) -> HttpResponse:
     """Districts; who has one place only is sent there."""
-    permissions = _permissions(request)
+    permissions = request.permissions
     own = permissions.places(Capability.SEE_RATES)
     if not own.state and len(own.districts) != 1 and not _several_districts(own):
         return _sent_to_schools(request, own.schools)
@@ -79,22 +80,22 @@ def rates_board(request: HttpRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_schools(request: HttpRequest) -> HttpResponse:
+def rates_schools(request: StaffRequest) -> HttpResponse:
     """All schools that somebody may see, whatever their district."""
     return _schools_page(request, None)
 
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_district(request: HttpRequest, pk: int) -> HttpResponse:
+def rates_district(request: StaffRequest, pk: int) -> HttpResponse:
     return _schools_page(request, _district(request, pk))
 
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_school(request: HttpRequest, pk: int) -> HttpResponse:
+def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     """Each role of the wave, and the grades."""
-    permissions = _permissions(request)
+    permissions = request.permissions
     school = _school(request, pk)
     board = Board(request, school=school)
     if board.chosen is None:
@@ -112,9 +113,7 @@ def rates_school(request: HttpRequest, pk: int) -> HttpResponse:
         "sees_district": permissions.places(Capability.SEE_RATES).has_district(
             school.district_id
         ),
-        "layout": "console/list_alone.html"
-        if _is_part(request)
-        else "console/base.html",
+        "layout": "console/list_alone.html" if request.htmx else "console/base.html",
     }
     response = render(request, "reports/rates_school.html", context)
     patch_vary_headers(response, ("HX-Request",))
@@ -126,7 +125,7 @@ def rates_school(request: HttpRequest, pk: int) -> HttpResponse:
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_board_csv(request: HttpRequest) -> HttpResponse:
+def rates_board_csv(request: StaffRequest) -> HttpResponse:
     chosen = _chosen_or_404(request)
     rows = district_listing(request, chosen).page.paginator.object_list
     lines = (rates.district_line(row, chosen) for row in rows)
@@ -136,29 +135,29 @@ def rates_board_csv(request: HttpRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_schools_csv(request: HttpRequest) -> HttpResponse:
+def rates_schools_csv(request: StaffRequest) -> HttpResponse:
     return _schools_file(request, None)
 
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_district_csv(request: HttpRequest, pk: int) -> HttpResponse:
+def rates_district_csv(request: StaffRequest, pk: int) -> HttpResponse:
     return _schools_file(request, _district(request, pk))
 
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_school_csv(request: HttpRequest, pk: int) -> HttpResponse:
+def rates_school_csv(request: StaffRequest, pk: int) -> HttpResponse:
     school = _school(request, pk)
     board = Board(request, school=school)
     if board.chosen is None:
         raise Http404
-    panels = school_panels(_permissions(request), school, board.of_the_wave)
+    panels = school_panels(request.permissions, school, board.of_the_wave)
     _recorded(request, board.chosen, school=school)
     return rates_files.school_csv(school, panels, board.chosen)
 
 
-def _schools_file(request: HttpRequest, district: District | None) -> HttpResponse:
+def _schools_file(request: StaffRequest, district: District | None) -> HttpResponse:
     chosen = _chosen_or_404(request)
     rows = school_listing(request, chosen, district).page.paginator.object_list
     lines = (rates.school_line(row, chosen) for row in rows)
@@ -167,14 +166,14 @@ def _schools_file(request: HttpRequest, district: District | None) -> HttpRespon
 
 
 def _recorded(
-    request: HttpRequest,
+    request: StaffRequest,
     administration: Administration,
     school: School | None = None,
     district: District | None = None,
 ) -> None:
     record(
         "download response rates",
-        by=request.user,  # type: ignore[arg-type]
+        by=request.user,
         request=request,
         subject=administration,
         school=school,
@@ -191,9 +190,9 @@ class Board:
     With a school, those that have a row of it: 2.
     """
 
-    def __init__(self, request: HttpRequest, school: School | None = None) -> None:
+    def __init__(self, request: StaffRequest, school: School | None = None) -> None:
         self.request = request
-        self.choices = rates.choices(_permissions(request))
+        self.choices = rates.choices(request.permissions)
         if school is not None:
             of_school = set(
                 SchoolRate.objects.filter(school=school).values_list(
@@ -263,20 +262,20 @@ def _role_order(administration: Administration) -> int:
 
 
 def district_listing(
-    request: HttpRequest, administration: Administration
+    request: StaffRequest, administration: Administration
 ) -> Listing[District]:
     return Listing(
         request,
-        rates.districts_for(_permissions(request), administration),
+        rates.districts_for(request.permissions, administration),
         search=("name", "code"),
         sorts=DISTRICT_SORTS,
     )
 
 
 def school_listing(
-    request: HttpRequest, administration: Administration, district: District | None
+    request: StaffRequest, administration: Administration, district: District | None
 ) -> Listing[SchoolRate]:
-    rows = rates.rates_for(_permissions(request), administration)
+    rows = rates.rates_for(request.permissions, administration)
     if district is not None:
         rows = rows.filter(district=district)
     rows = rates.in_state(rows, request.GET.get("state", ""))
@@ -288,8 +287,8 @@ def school_listing(
     )
 
 
-def _schools_page(request: HttpRequest, district: District | None) -> HttpResponse:
-    permissions = _permissions(request)
+def _schools_page(request: StaffRequest, district: District | None) -> HttpResponse:
+    permissions = request.permissions
     board = Board(request)
     if board.chosen is None:
         return _nothing(request)
@@ -357,7 +356,7 @@ def school_panels(
 
 
 def _curve(
-    request: HttpRequest,
+    request: StaffRequest,
     administration: Administration,
     level: str,
     place: int,
@@ -366,23 +365,23 @@ def _curve(
     """The curve of a place whose figures may be shown. 1 statement, or none."""
     if figures is None or figures.finished is None or not figures.eligible:
         return {"days": None}
-    hours = curves.hours_of(administration, level, place)
+    hours = time_series.hours_of(administration, level, place)
     eligible, needed = figures.eligible, figures.needed or 0
-    days = curves.by_day(hours, administration, eligible=eligible, needed=needed)
-    day = curves.day_to_show(hours, request.GET.get("day", ""))
-    of_day = curves.by_hour(hours, day, eligible=eligible) if day else []
+    days = time_series.by_day(hours, administration, eligible=eligible, needed=needed)
+    day = time_series.day_to_show(hours, request.GET.get("day", ""))
+    of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
     return {
         "days": days,
-        "days_chart": curves.for_chart(days),
+        "days_chart": time_series.for_chart(days),
         "days_sentence": _sentence(figures, days),
         "busy_days": {hour.date() for hour, *_ in hours},
         "day": day,
         "hours": of_day,
-        "hours_chart": curves.for_chart(of_day),
+        "hours_chart": time_series.for_chart(of_day),
     }
 
 
-def _sentence(figures: Total | SchoolLine, days: list[curves.Point]) -> str:
+def _sentence(figures: Total | SchoolLine, days: list[time_series.Point]) -> str:
     """What the chart shows, for who does not see it."""
     told = (
         f"Starts and finishes by day from {days[0].label} to {days[-1].label}:"
@@ -422,48 +421,40 @@ def _percent(part: int, whole: int) -> float:
 # Who may see what ------------------------------------------------------------
 
 
-def _permissions(request: HttpRequest) -> Permissions:
-    return request.permissions  # type: ignore[attr-defined]
-
-
-def _district(request: HttpRequest, pk: int) -> District:
+def _district(request: StaffRequest, pk: int) -> District:
     """A whole district that somebody sees, with all that is in it."""
-    permissions = _permissions(request)
+    permissions = request.permissions
     return get_object_or_404(permissions.districts(Capability.SEE_RATES), pk=pk)
 
 
-def _school(request: HttpRequest, pk: int) -> School:
-    schools = _permissions(request).schools(Capability.SEE_RATES)
+def _school(request: StaffRequest, pk: int) -> School:
+    schools = request.permissions.schools(Capability.SEE_RATES)
     return get_object_or_404(schools.select_related("district"), pk=pk)
 
 
-def _chosen_or_404(request: HttpRequest) -> Administration:
+def _chosen_or_404(request: StaffRequest) -> Administration:
     chosen = Board(request).chosen
     if chosen is None:
         raise Http404
     return chosen
 
 
-def _is_part(request: HttpRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
-
-
 def _several_districts(own: Any) -> bool:
     return len(own.districts) > 1 or bool(own.districts and own.schools)
 
 
-def _sent_to_schools(request: HttpRequest, schools: frozenset[int]) -> HttpResponse:
+def _sent_to_schools(request: StaffRequest, schools: frozenset[int]) -> HttpResponse:
     if len(schools) == 1:
         [only] = schools
         return _sent_on(request, "rates_school", only)
     return _sent_on(request, "rates_schools")
 
 
-def _sent_on(request: HttpRequest, route: str, *arguments: int) -> HttpResponse:
+def _sent_on(request: StaffRequest, route: str, *arguments: int) -> HttpResponse:
     query = request.GET.urlencode()
     address = reverse(route, args=arguments)
     return redirect(f"{address}?{query}" if query else address)
 
 
-def _nothing(request: HttpRequest) -> HttpResponse:
+def _nothing(request: StaffRequest) -> HttpResponse:
     return render(request, "reports/rates_nothing.html")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.utils import timezone
 
-from accounts.formulas import defused
+from accounts.csv_injection import escape_formula
 from accounts.models import School
-from reports.lines import Line, SchoolLine, Total
+from reports.rate_lines import Line, SchoolLine, Total
 from reports.rates import age_of
 from reports.suppression import HIDDEN
 from survey.models import Administration
@@ -113,6 +113,6 @@ def _file(
     writer = csv.writer(response)
     writer.writerow((*header, "as of"))
     for row in rows:
-        cells = [defused(one) if isinstance(one, str) else one for one in row]
+        cells = [escape_formula(one) if isinstance(one, str) else one for one in row]
         writer.writerow([*cells, moment])
     return response

@@ -18,7 +18,7 @@ from django.utils import timezone
 from reports.exports.columns import CHOICES, Tally, Variable, Version
 from reports.exports.rows import Edition, Plan, Rows
 from reports.models.exports import Export
-from survey.corrections import TextChange, compare
+from survey.definitions.corrections import TextChange, compare
 
 KINDS = {
     "text": "Text",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from survey.rules import is_computed
+from survey.definitions.rules import is_computed
 
 Texts = Mapping[str, str]
 Item = Mapping[str, Any]

@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import IO, Any
 
-from reports.exports.cells import Cell, Number, defused
+from reports.exports.cells import Cell, Number, escape_formula
 
 # What Python's own writer quotes as well.
 _TO_QUOTE = re.compile(r'[,"\r\n]')
@@ -36,7 +36,7 @@ def csv_cell(cell: Cell) -> str:
         return ""
     if isinstance(cell, Number):
         return str(cell)
-    text = defused(cell)
+    text = escape_formula(cell)
     if _TO_QUOTE.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -13,13 +13,13 @@ from django.utils.formats import date_format
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.exports.making import too_many_columns, too_many_rows
-from reports.exports.reading import Selection, Snapshot
+from reports.exports.job import too_many_columns, too_many_rows
+from reports.exports.snapshot import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
+from survey.definitions.rules import UNANSWERABLE
 from survey.models import Administration, Role
-from survey.rules import UNANSWERABLE
 
 SHORTEST_REASON = 10
 Format = Export.Format

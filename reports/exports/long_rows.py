@@ -7,7 +7,6 @@ from itertools import repeat
 from typing import Any
 
 from reports.exports.cells import Writer
-from reports.exports.reading import NOT_APPLICABLE, SKIPPED
 from reports.exports.rows import (
     IDENTITY,
     QUARTER,
@@ -18,6 +17,7 @@ from reports.exports.rows import (
     cell_of,
     keys,
 )
+from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
 
 ANSWERED = "answered"
 STATES = {SKIPPED: "skipped", NOT_APPLICABLE: "not applicable"}

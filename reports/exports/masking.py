@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
 from reports.exports.columns import Version
-from reports.exports.reading import NOT_APPLICABLE, SKIPPED
-from survey.expressions import labels_of, reads_clock, references
-from survey.rules import Item, deciding_rules, values_of
+from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
+from survey.definitions.expressions import labels_of, reads_clock, references
+from survey.definitions.rules import Item, deciding_rules, values_of
 
 MOST_KEPT = 20_000
 Outcome = tuple[Mapping[str, bool], Mapping[str, str]]

@@ -27,7 +27,7 @@ from reports.exports.columns import (
 )
 from reports.exports.masking import Rules
 from reports.exports.missing import Missing
-from reports.exports.reading import FIELDS, NOT_APPLICABLE, SKIPPED
+from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.models import Administration
 
 # Encoded answers that an item remembers, of those that come again.

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
@@ -22,10 +22,11 @@ from django.views.decorators.http import (
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
+from accounts.http import StaffRequest
 from accounts.models import User
 from accounts.permissions import Capability, Permissions
 from reports.exports.forms import ExportForm
-from reports.exports.keeping import ask_for_export, delete_file
+from reports.exports.requests import ask_for_export, delete_file
 from reports.models.exports import Export, exports_seen_by
 from survey.files import download, path_of
 
@@ -44,7 +45,7 @@ class WhoseForm(forms.Form):
 
 @needs(Capability.SEE_RESPONSES)
 @require_safe
-def export_list(request: HttpRequest) -> HttpResponse:
+def export_list(request: StaffRequest) -> HttpResponse:
     permissions, user = _who(request)
     seen = exports_seen_by(permissions, user.pk)
     sees_all = permissions.places(Capability.SEE_AUDIT).state
@@ -71,7 +72,7 @@ def export_list(request: HttpRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RESPONSES)
 @require_http_methods(["GET", "HEAD", "POST"])
-def export_new(request: HttpRequest) -> HttpResponse:
+def export_new(request: StaffRequest) -> HttpResponse:
     permissions, user = _who(request)
     if request.method == "POST":
         form = ExportForm(request.POST, permissions=permissions)
@@ -80,7 +81,7 @@ def export_new(request: HttpRequest) -> HttpResponse:
                 administrations=form.chosen(), by=user, request=request, **form.choices
             )
             return redirect("export_detail", export.pk)
-    elif request.headers.get("HX-Request") == "true":
+    elif request.htmx:
         # Something was chosen: how much would it be?
         form = ExportForm(request.GET, permissions=permissions)
         context = {"form": form, "size": form.size(), "part": True}
@@ -95,7 +96,7 @@ def export_new(request: HttpRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RESPONSES)
 @require_safe
-def export_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
     permissions, user = _who(request)
     # Its worker may have ended a moment ago: as the primary has it.
     seen = exports_seen_by(permissions, user.pk).using(DEFAULT_DB_ALIAS)
@@ -116,7 +117,7 @@ def export_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @needs(Capability.SEE_RESPONSES)
 @require_GET
-def export_download(request: HttpRequest, pk: int) -> HttpResponseBase:
+def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_with_file(request, pk)
     return _sent(
         request,
@@ -130,7 +131,7 @@ def export_download(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 @needs(Capability.SEE_RESPONSES)
 @require_GET
-def export_codebook(request: HttpRequest, pk: int) -> HttpResponseBase:
+def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_with_file(request, pk)
     name = f"{file_name(export).removesuffix(export.ending)}-codebook.html"
     return _sent(
@@ -145,7 +146,7 @@ def export_codebook(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 @needs(Capability.SEE_RESPONSES)
 @require_POST
-def export_delete(request: HttpRequest, pk: int) -> HttpResponse:
+def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
     _, user = _who(request)
     mine = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=user).exclude(file_name="")
     export = get_object_or_404(mine, pk=pk)
@@ -154,8 +155,8 @@ def export_delete(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("export_detail", pk)
 
 
-def _who(request: HttpRequest) -> tuple[Permissions, User]:
-    return request.permissions, request.user  # type: ignore[attr-defined, return-value]
+def _who(request: StaffRequest) -> tuple[Permissions, User]:
+    return request.permissions, request.user
 
 
 def _with_names(exports: QuerySet[Export]) -> QuerySet[Export]:
@@ -164,7 +165,7 @@ def _with_names(exports: QuerySet[Export]) -> QuerySet[Export]:
     )
 
 
-def _own_with_file(request: HttpRequest, pk: int) -> Export:
+def _own_with_file(request: StaffRequest, pk: int) -> Export:
     """Asked at every download: roles end, and so do seven days."""
     permissions, user = _who(request)
     known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
@@ -176,7 +177,7 @@ def _own_with_file(request: HttpRequest, pk: int) -> Export:
 
 
 def _sent(
-    request: HttpRequest,
+    request: StaffRequest,
     export: Export,
     action: str,
     name: str,

@@ -9,7 +9,6 @@ from typing import Any
 
 from reports.exports.cells import Cell, Number, Writer
 from reports.exports.columns import Item, Variable, Version
-from reports.exports.reading import NOT_APPLICABLE, SKIPPED
 from reports.exports.rows import (
     IDENTITY,
     Edition,
@@ -19,6 +18,7 @@ from reports.exports.rows import (
     Rows,
     cell_of,
 )
+from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
 
 
 class WideRows(Rows):

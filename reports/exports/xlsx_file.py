@@ -8,7 +8,7 @@ from typing import Any
 
 from xlsxwriter import Workbook
 
-from reports.exports.cells import Cell, Number, defused
+from reports.exports.cells import Cell, Number, escape_formula
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 # A spreadsheet's numbers have no more digits: a longer one stays text.
@@ -64,4 +64,4 @@ def xlsx_cell(cell: Cell) -> str | float | None:
         if digits > MOST_DIGITS:
             return str(cell)
         return float(cell) if "." in cell else int(cell)
-    return defused(cell)
+    return escape_formula(cell)

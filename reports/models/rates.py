@@ -1,6 +1,6 @@
 """Who was invited, has started and has finished, as they were last counted.
 
-Written by `reports.rolling` alone, once a minute; never by a page save. What
+Written by `reports.rollup` alone, once a minute; never by a page save. What
 stands here can be counted again at any time.
 """
 

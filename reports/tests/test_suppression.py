@@ -14,7 +14,7 @@ from accounts.models import Membership
 from accounts.tests.logging_in import log_in
 from reports import rates
 from reports.models import SchoolRate
-from reports.rolling import roll_up
+from reports.rollup import roll_up
 from reports.suppression import LEAST_IN_A_GRADE, hidden_grades, hides_school
 from reports.tests.conftest import invite
 from survey.models import Role

@@ -44,7 +44,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def readiness() -> dict[str, Any]:
-    from settings.monitoring.asking import ask_dependencies
+    from settings.monitoring.dependency_checks import ask_dependencies
 
     answers = ask_dependencies()
     return {

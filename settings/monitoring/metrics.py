@@ -297,7 +297,7 @@ def _is_from_the_monitoring_port(request: HttpRequest) -> bool:
 
 def exposition() -> bytes:
     # Here and not above: every pool counts, one is scraped.
-    from settings.monitoring.asking import statistics
+    from settings.monitoring.dependency_checks import statistics
 
     together = CollectorRegistry()
     if settings.METRICS_FOLDER:

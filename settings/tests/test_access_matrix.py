@@ -1,7 +1,7 @@
 """Every route × method × role: nobody reaches another district's anything.
 
 The routes are the resolver's, so a new one is tried as soon as it is there.
-One with a parameter needs a line in `settings/tests/matrix/things.py`.
+One with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import pytest
 
 from settings.tests.matrix import state
+from settings.tests.matrix.fixtures import forms_about
 from settings.tests.matrix.judging import (
     World,
     encoded,
@@ -19,7 +20,6 @@ from settings.tests.matrix.judging import (
     is_shown,
 )
 from settings.tests.matrix.routes import routes
-from settings.tests.matrix.things import forms_about
 
 # What is asked are permissions, the same on every database.
 pytestmark = [pytest.mark.once, pytest.mark.django_db]

@@ -14,7 +14,7 @@ from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.utils import OperationalError
 from redis import Redis
 
-from settings.backends import KeptMemcachedCache
+from settings.infrastructure.cache_backends import KeptMemcachedCache
 
 pytestmark = pytest.mark.skipif(
     not settings.SERVERS, reason="asks PostgreSQL, Redis and Memcached"

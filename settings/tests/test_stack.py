@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.checks.registry import registry
 
 from accounts.checks import check_second_factor
-from survey.replica.reports import reports_database
+from survey.database.replica.reports import reports_database
 
 pytestmark = pytest.mark.once
 
@@ -112,7 +112,7 @@ def test_workers_read_reports_from_a_pool_of_their_own():
         "GROUNDSWELL_REPORTS_NAME": "reports_replica",
     }
     alias = (
-        "[__import__('survey.replica.reports').replica.reports.REPORTS,"
+        "[__import__('survey.database.replica.reports').replica.reports.REPORTS,"
         " list(stack.DATABASES)]"
     )
     assert value_of(alias, **given) == ["reports", ["default", "reports"]]

@@ -1,6 +1,6 @@
-// Evaluates compiled expressions: the twin of survey/expressions.py, which
+// Evaluates compiled expressions: the twin of survey/definitions/expressions.py, which
 // says what the form is. Both give the same result for every vector of
-// survey/tests/expression_vectors.json.
+// survey/tests/definitions/expression_vectors.json.
 
 const MILLISECONDS_OF_DAY = 86400000;
 const LONGEST_INPUT = 5000;
@@ -285,7 +285,7 @@ const EAGER = {
 
 // The browser's own RegExp goes back and tries again, which takes years for
 // some patterns and answers. This follows all states at once, one character at
-// a time. It reads only the portable form that survey/patterns.py writes.
+// a time. It reads only the portable form that survey/definitions/portable_regex.py writes.
 // RegExp is asked about single characters alone.
 
 const PIECE =

@@ -1,5 +1,5 @@
-// The rules of a whole survey in the browser: the twin of survey/rules.py.
-// Both give the same state for every vector of survey/tests/rules_vectors.json.
+// The rules of a whole survey in the browser: the twin of survey/definitions/rules.py.
+// Both give the same state for every vector of survey/tests/definitions/rules_vectors.json.
 
 import { evaluate, text, truth } from "./expressions.js";
 

@@ -4,13 +4,18 @@ Whatever would harm one that is running is refused here, with a sentence for
 the person; the pages and the commands only pass it on.
 """
 
-from survey.administrations.changing import (
+from survey.administrations.changes import (
     change_administration,
     close_administration,
     open_administration,
     reopen_administration,
 )
-from survey.administrations.finding import (
+from survey.administrations.plans import (
+    Plan,
+    plan_of,
+    said,
+)
+from survey.administrations.queries import (
     LONGEST_NAME,
     AdministrationNotFound,
     Standing,
@@ -24,11 +29,6 @@ from survey.administrations.finding import (
     standing,
     suggest_name,
     surveys_to_offer,
-)
-from survey.administrations.plans import (
-    Plan,
-    plan_of,
-    said,
 )
 from survey.administrations.refusals import (
     Busy,

@@ -12,16 +12,16 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.models import District, School
-from survey.administrations.finding import (
+from survey.administrations.plans import Plan, said
+from survey.administrations.queries import (
     MOST_NAMED,
     schools_offered,
     somebody_has_started,
     somebody_was_invited,
 )
-from survey.administrations.plans import Plan, said
+from survey.definitions.ownership import is_offerable
 from survey.models import Administration, PublishedSurvey, Respondent, Role, Wave
-from survey.surveys import is_offerable
-from survey.taking.saving import GRACE
+from survey.taking.storage import GRACE
 
 # Beyond it a date is a slip of the hand.
 FARTHEST = timedelta(days=5 * 366)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db.models import Exists
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.access import staff
 from accounts.console.navigation import entries_for
+from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from survey.administrations import administrations_for
@@ -34,10 +35,10 @@ class Task:
 
 @staff
 @require_safe
-def console_home(request: HttpRequest) -> HttpResponse:
+def console_home(request: StaffRequest) -> HttpResponse:
     """3 statements: who is asking, what stands open for them, and where people
     are invited already."""
-    permissions: Permissions = request.permissions  # type: ignore[attr-defined]
+    permissions: Permissions = request.permissions
     return render(
         request,
         "survey/console/home.html",

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.access import staff
+from accounts.http import StaffRequest
 from survey import jobs
 from survey.models import Job
 
 
 @staff
 @require_safe
-def job_progress(request: HttpRequest, pk: int) -> HttpResponse:
+def job_progress(request: StaffRequest, pk: int) -> HttpResponse:
     """For htmx, each second. 1 statement."""
     job = _own(request, pk)
     response = render(request, "console/_job.html", {"job": job})
@@ -28,22 +29,22 @@ def job_progress(request: HttpRequest, pk: int) -> HttpResponse:
 
 @staff
 @require_POST
-def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     job = _own(request, pk)
     with transaction.atomic():
         if jobs.ask_to_cancel(job):
             audit.record(
                 "cancel job",
-                by=request.user,  # type: ignore[arg-type]
+                by=request.user,
                 request=request,
                 subject=job,
                 after={"kind": job.kind, "of": job.subject_id},
-                **audit.place_of(request.user),  # type: ignore[arg-type]
+                **audit.place_of(request.user),
             )
     back = request.headers.get("Referer", "")
     here = url_has_allowed_host_and_scheme(back, {request.get_host()})
     return redirect(back if here else "console_home")
 
 
-def _own(request: HttpRequest, pk: int) -> Job:
+def _own(request: StaffRequest, pk: int) -> Job:
     return get_object_or_404(Job, pk=pk, by=request.user)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from survey.console import (
-    administrations,
-    cards,
-    home,
-    jobs,
-    people,
-    rosters,
-    surveys,
-    surveys_correct,
-    surveys_preview,
-    surveys_upload,
-    waves,
-)
+from survey.console import home, jobs
+from survey.console import login_cards as cards
+from survey.console.administrations import views as administrations
+from survey.console.administrations import waves
+from survey.console.people import views as people
+from survey.console.rosters import views as rosters
+from survey.console.surveys import corrections, preview, upload
+from survey.console.surveys import views as surveys
 
 PEOPLE = "administrations/<int:pk>/people/"
 CARDS = "administrations/<int:pk>/cards/"
@@ -35,7 +30,11 @@ urlpatterns = [
     path(CARDS, cards.cards_list, name="cards_list"),
     path(f"{CARDS}reissue/", cards.cards_reissue, name="cards_reissue"),
     path(f"{CARDS}<int:card_set>/", cards.cards_detail, name="cards_detail"),
-    path(f"{CARDS}<int:card_set>/file/", cards.cards_download, name="cards_download"),
+    path(
+        f"{CARDS}<int:card_set>/file/",
+        cards.cards_download,
+        name="cards_download",
+    ),
     path(f"{CARDS}<int:card_set>/again/", cards.cards_again, name="cards_again"),
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
     path("jobs/<int:pk>/cancel/", jobs.job_cancel, name="job_cancel"),
@@ -74,15 +73,15 @@ urlpatterns = [
     path("waves/<int:pk>/rename/", waves.wave_rename, name="wave_rename"),
     path("waves/<int:pk>/delete/", waves.wave_delete, name="wave_delete"),
     path("surveys/", surveys.survey_list, name="survey_list"),
-    path("surveys/upload/", surveys_upload.survey_upload, name="survey_upload"),
+    path("surveys/upload/", upload.survey_upload, name="survey_upload"),
     path(
         "surveys/uploads/<int:pk>/",
-        surveys_upload.survey_uploaded,
+        upload.survey_uploaded,
         name="survey_uploaded",
     ),
     path(
         "surveys/uploads/<int:pk>/problems.csv",
-        surveys_upload.survey_upload_problems,
+        upload.survey_upload_problems,
         name="survey_upload_problems",
     ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
@@ -97,32 +96,32 @@ urlpatterns = [
     path("surveys/<int:pk>/delete/", surveys.survey_delete, name="survey_delete"),
     path(
         "surveys/<int:pk>/correct/",
-        surveys_correct.survey_correct,
+        corrections.survey_correct,
         name="survey_correct",
     ),
     path(
         "surveys/<int:pk>/correction/",
-        surveys_correct.survey_correction,
+        corrections.survey_correction,
         name="survey_correction",
     ),
     path(
         "surveys/<int:pk>/preview/",
-        surveys_preview.survey_preview,
+        preview.survey_preview,
         name="survey_preview",
     ),
     path(
         "surveys/<int:pk>/preview/<int:seed>/take/",
-        surveys_preview.survey_preview_take,
+        preview.survey_preview_take,
         name="survey_preview_take",
     ),
     path(
         "surveys/<int:pk>/preview/<int:seed>/content/<slug:language>/<int:n>/",
-        surveys_preview.survey_preview_content,
+        preview.survey_preview_content,
         name="survey_preview_content",
     ),
     path(
         "surveys/<int:pk>/preview/<int:seed>/complete/",
-        surveys_preview.survey_preview_complete,
+        preview.survey_preview_complete,
         name="survey_preview_complete",
     ),
     path("rosters/", rosters.roster_list, name="roster_list"),

@@ -4,7 +4,7 @@ A draft is rows that a person can still change. Publishing compiles it into
 one `PublishedSurvey`, which never changes again; triggers in the database
 freeze it and the rows it was compiled from. Texts are JSON objects from a
 language's code to the text: ``{"en": "My school", "es": "Mi escuela"}``.
-Rules are compiled expressions (see `survey.expressions`), or null.
+Rules are compiled expressions (see `survey.definitions.expressions`), or null.
 `cached` finds published rows only, which never change.
 """
 
@@ -36,7 +36,7 @@ class Survey(models.Model):
     source_name = models.CharField(max_length=255, blank=True)
     source = models.BinaryField(null=True)
     # The published version whose texts this one mends. A draft says what is
-    # meant; `survey.corrections` judges it, and keeps the ids of the items.
+    # meant; `survey.definitions.corrections` judges it, and keeps the ids of the items.
     corrects = models.ForeignKey(
         "PublishedSurvey",
         on_delete=models.PROTECT,
@@ -218,7 +218,7 @@ class PublishedSurvey(models.Model):
     """A survey as it is taken, in one row that never changes.
 
     `definition` is the canonical JSON text whose SHA-256 is `digest`; its
-    shape is described in `survey.publishing`.
+    shape is described in `survey.definitions.publishing`.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)

@@ -9,7 +9,7 @@ class Response(models.Model):
     """One respondent's answer to one item.
 
     No surrogate key, no secondary index and no foreign-key constraint: each
-    would be paid on every page turn. `survey.taking.saving` refuses unknown
+    would be paid on every page turn. `survey.taking.storage` refuses unknown
     respondents in its one statement, and unknown items before it. On
     PostgreSQL the table is partitioned by administration.
     """

@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from survey import access_codes
 from survey.models import Administration, Respondent
-from survey.rosters import codes
 from survey.rosters.diff import (
     ADDED,
     BACK,
@@ -26,12 +26,12 @@ from survey.rosters.diff import (
     differing,
     present_columns,
 )
+from survey.rosters.file_reader import Table
 from survey.rosters.people import Person
 from survey.rosters.places import create_places
-from survey.rosters.reach import Reach
 from survey.rosters.report import RosterReport, write_rejected
+from survey.rosters.scope import Reach
 from survey.rosters.staging import Packed, Staging, in_brief, side_by_side
-from survey.rosters.tables import Table
 
 # Nobody waits for new people, so these are as many as go fast.
 ADD_AT_ONCE = 5000
@@ -67,7 +67,7 @@ def import_roster(
     and CodeKeyMissing; then nothing is imported. Broken off later, it has
     imported a part; the same import again does the rest.
     """
-    codes.current_version()
+    access_codes.current_version()
     with compared(
         administration=administration,
         table=table,
@@ -121,7 +121,7 @@ def _packed(diff: Diff, what: str, first: int, last: int) -> Packed:
 
 def _add(diff: Diff, tell: Tell) -> None:
     """Insert the new people with their codes."""
-    version, done = codes.current_version(), 0
+    version, done = access_codes.current_version(), 0
     with side_by_side() as run:
         for batch in diff.staging.in_batches(
             f"SELECT row FROM roster_match WHERE what = '{ADDED}'"  # noqa: S608
@@ -146,7 +146,8 @@ def _insert(
     writer.unpack(packed)
     ids = writer.take_ids(len(rows))
     digests = (
-        codes.digest_for(codes.code_for(id_, 1, version), version) for id_ in ids
+        access_codes.digest_for(access_codes.code_for(id_, 1, version), version)
+        for id_ in ids
     )
     writer.copy("roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True))
     _insert_respondents(writer, administration, version, len(rows))
@@ -192,7 +193,9 @@ def _insert_respondents(
             """
         )
         for row, id_ in left:
-            digest = codes.digest_for(codes.code_for(id_, issue, version), version)
+            digest = access_codes.digest_for(
+                access_codes.code_for(id_, issue, version), version
+            )
             writer.run(
                 "UPDATE roster_new SET issue = %s, code_digest = %s WHERE row = %s",
                 [issue, digest, row],

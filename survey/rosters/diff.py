@@ -16,12 +16,12 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from survey.models import Administration, RosterUpload
+from survey.rosters.file_reader import Table
 from survey.rosters.people import Person, PersonReader, Rejection
 from survey.rosters.places import Placing, place_people
-from survey.rosters.reach import ELSEWHERE, Reach
 from survey.rosters.report import Rejections, RosterReport, SchoolCounts
+from survey.rosters.scope import ELSEWHERE, Reach
 from survey.rosters.staging import Staging, filling, open_staging
-from survey.rosters.tables import Table
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000

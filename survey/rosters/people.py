@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
-from accounts.formulas import undefused
+from accounts.csv_injection import undefused
 from survey.models import Role
-from survey.rosters import cells as read
-from survey.rosters.cells import Unreadable
+from survey.rosters import field_parsers as read
 from survey.rosters.columns import Columns
-from survey.rosters.tables import TooLarge
+from survey.rosters.field_parsers import Unreadable
+from survey.rosters.file_reader import TooLarge
 
 # More than any state has; a column of names in the place of schools has more.
 MOST_SCHOOLS = 20_000

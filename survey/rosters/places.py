@@ -12,8 +12,8 @@ from django.db.models.functions import Lower
 from accounts.models import District, School
 from survey.rosters.columns import Columns
 from survey.rosters.people import PersonReader, Place, Rejection
-from survey.rosters.reach import Reach
 from survey.rosters.report import Rejections
+from survey.rosters.scope import Reach
 from survey.rosters.staging import Staging, in_brief
 
 

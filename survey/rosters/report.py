@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TextIO
 
-from accounts.formulas import defused
+from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, Columns
 from survey.rosters.people import Rejection
-from survey.rosters.workbooks import Row
+from survey.spreadsheets.xlsx_rows import Row
 
 # Kept for the screen; all of them go to the file.
 MOST_REJECTIONS_KEPT = 1000
@@ -55,7 +55,7 @@ def write_rejected(
     writer = csv.writer(file)
     header = [(index, text) for index, text in enumerate(columns.header)]
     kept = [index for index, text in header if not _is_reason(text)]
-    writer.writerow([REASON_HEADER, *(defused(columns.header[i]) for i in kept)])
+    writer.writerow([REASON_HEADER, *(escape_formula(columns.header[i]) for i in kept)])
     written = 0
     for number, of_row in groupby(rejections, key=lambda one: one.row):
         cells = next((cells for row, cells in rows if row == number), None)
@@ -64,7 +64,7 @@ def write_rejected(
         width = len(columns.header)
         reason = f"Row {number}: " + "; ".join(_said(one) for one in of_row)
         shown = [*(cells[index] for index in kept), *cells[width:]]
-        writer.writerow([defused(reason), *map(defused, shown)])
+        writer.writerow([escape_formula(reason), *map(escape_formula, shown)])
         written += 1
     return written
 

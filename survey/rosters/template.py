@@ -8,10 +8,10 @@ import io
 from openpyxl import Workbook
 from openpyxl.styles import Font
 
-from accounts.formulas import defused
+from accounts.csv_injection import escape_formula
 from accounts.models import School
 from survey.models import Administration, Role
-from survey.rosters.cells import EXAMPLE_ID
+from survey.rosters.field_parsers import EXAMPLE_ID
 
 _ID = {Role.STUDENT: "Student ID", Role.TEACHER: "Staff ID", Role.PARENT: "Parent ID"}
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -37,7 +37,7 @@ def rows_of_template(
 
 def csv_template(rows: list[list[str]]) -> bytes:
     file = io.StringIO(newline="")
-    csv.writer(file).writerows(map(defused, row) for row in rows)
+    csv.writer(file).writerows(map(escape_formula, row) for row in rows)
     # The mark tells Excel that it is UTF-8.
     return file.getvalue().encode("utf-8-sig")
 

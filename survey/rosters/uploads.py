@@ -19,9 +19,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.audit import record
-from accounts.letters import post
+from accounts.email_outbox import post
 from accounts.models import District, School, User
 from accounts.permissions import Permissions
+from survey import access_codes
 from survey.files import new_name, path_of, private_files, sweep
 from survey.jobs import (
     Cancelled,
@@ -40,13 +41,12 @@ from survey.models import (
     RosterUpload,
 )
 from survey.models.roster import is_many
-from survey.rosters import codes
 from survey.rosters.apply import write_changes
 from survey.rosters.diff import Diff, compared
+from survey.rosters.file_reader import RosterUnreadable, Table, open_table
 from survey.rosters.private_files import private_file
-from survey.rosters.reach import Reach, reach_of
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected
-from survey.rosters.tables import RosterUnreadable, Table, open_table
+from survey.rosters.scope import Reach, reach_of
 
 State = RosterUpload.State
 CompleteFor = RosterUpload.CompleteFor
@@ -263,7 +263,7 @@ def apply_roster(job: Job, progress: Progress) -> None:
     if upload.state != State.APPLYING:
         return
     with _failing(upload):
-        codes.current_version()
+        access_codes.current_version()
         _apply(upload, progress)
 
 

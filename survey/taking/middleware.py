@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.sessions import middleware
 from django.http import HttpRequest, HttpResponse
 
-from survey.taking import resuming
-from survey.taking.retrying import come_again
+from survey.taking import resume_cookie
+from survey.taking.unavailable import come_again
 
 
 class SessionMiddleware(middleware.SessionMiddleware):
@@ -35,6 +35,6 @@ class SessionMiddleware(middleware.SessionMiddleware):
 def _wait(request: HttpRequest) -> HttpResponse:
     waiting = come_again(request, "sessions")
     # Nobody else: the console's people keep a session that comes back.
-    if resuming.asks_for_seat(request):
-        resuming.vacate(waiting)
+    if resume_cookie.asks_for_seat(request):
+        resume_cookie.vacate(waiting)
     return waiting

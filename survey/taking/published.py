@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
+from survey.definitions.rules import names_on
 from survey.models import PublishedSurvey
 from survey.models.cached import FrozenQuerySet
-from survey.rules import names_on
 
 UNANSWERABLE = frozenset(("note", "calculate", "hidden"))
 # A process that serves more surveys at once than this reads some again.
@@ -22,13 +22,13 @@ KEPT = 64
 
 @dataclass(frozen=True)
 class Published:
-    """`definition` as described in `survey.publishing`; never changed."""
+    """`definition` as described in `survey.definitions.publishing`; never changed."""
 
     digest: str
     definition: Mapping[str, Any]
     # For each page, the items that a save of it must name, in order.
     answerable: tuple[Mapping[str, Mapping[str, Any]], ...]
-    # For each page, its items as `survey.rules.names_on` orders them; none
+    # For each page, its items as `survey.definitions.rules.names_on` orders them; none
     # where nothing is to be applied when the page is saved.
     ruled: tuple[Sequence[str], ...]
     # Item id -> name.

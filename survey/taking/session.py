@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
 from django.utils.crypto import salted_hmac
 
-from survey.taking import resuming
+from survey.taking import resume_cookie
 from survey.taking.published import published_survey
 
 # Long enough to read the thanks; then the next child finds nothing here.
@@ -25,7 +25,7 @@ LIFE_AFTER_FINISHING = 10 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class RespondentSession:
     """One person's taking of one survey, as this browser's session knows it."""
 
     administration_id: int
@@ -41,10 +41,10 @@ class Taking:
     resumed: bool = False
 
 
-KEPT = {field.name for field in fields(Taking)} - {"resumed"}
+KEPT = {field.name for field in fields(RespondentSession)} - {"resumed"}
 
 
-def begin(request: HttpRequest, taking: Taking) -> None:
+def begin(request: HttpRequest, taking: RespondentSession) -> None:
     """Replace session and CSRF token: a new person sits down. 1 write."""
     request.session.flush()
     kept = asdict(taking)
@@ -53,7 +53,7 @@ def begin(request: HttpRequest, taking: Taking) -> None:
     rotate_token(request)
 
 
-def taking_of(request: HttpRequest) -> Taking | None:
+def taking_of(request: HttpRequest) -> RespondentSession | None:
     """Who is taking a survey here. 1 session read.
 
     By the cookie, 1 statement more where this process has not asked lately.
@@ -61,7 +61,9 @@ def taking_of(request: HttpRequest) -> Taking | None:
     return taking_in(request.session, request.COOKIES)
 
 
-def taking_in(store: SessionBase, cookies: Mapping[str, str]) -> Taking | None:
+def taking_in(
+    store: SessionBase, cookies: Mapping[str, str]
+) -> RespondentSession | None:
     """As `taking_of`, of a session and cookies that no request holds."""
     try:
         kept = store.get("taking")
@@ -70,7 +72,7 @@ def taking_in(store: SessionBase, cookies: Mapping[str, str]) -> Taking | None:
     return _understood(kept) or _resumed(cookies)
 
 
-def _understood(kept: object) -> Taking | None:
+def _understood(kept: object) -> RespondentSession | None:
     """None where something is missing that is needed.
 
     In a deploy, sessions of another release are read, with fields more or
@@ -79,25 +81,25 @@ def _understood(kept: object) -> Taking | None:
     if not isinstance(kept, Mapping):
         return None
     try:
-        return Taking(**{name: kept[name] for name in KEPT if name in kept})
+        return RespondentSession(**{name: kept[name] for name in KEPT if name in kept})
     except TypeError:
         return None
 
 
-def seat(taking: Taking) -> resuming.Seat:
-    return resuming.Seat(
+def seat(taking: RespondentSession) -> resume_cookie.ResumeToken:
+    return resume_cookie.ResumeToken(
         respondent_id=taking.respondent_id,
         administration_id=taking.administration_id,
         issue=taking.issue,
     )
 
 
-def _resumed(cookies: Mapping[str, str]) -> Taking | None:
-    seat = resuming.seat_of(cookies)
-    digest = resuming.digest_of(seat.administration_id) if seat else None
+def _resumed(cookies: Mapping[str, str]) -> RespondentSession | None:
+    seat = resume_cookie.seat_of(cookies)
+    digest = resume_cookie.digest_of(seat.administration_id) if seat else None
     if seat is None or digest is None:
         return None
-    return Taking(
+    return RespondentSession(
         administration_id=seat.administration_id,
         respondent_id=seat.respondent_id,
         issue=seat.issue,
@@ -108,7 +110,9 @@ def _resumed(cookies: Mapping[str, str]) -> Taking | None:
     )
 
 
-def end_soon(request: HttpRequest, response: HttpResponse, taking: Taking) -> None:
+def end_soon(
+    request: HttpRequest, response: HttpResponse, taking: RespondentSession
+) -> None:
     """Keep the session for the thanks only. 1 write.
 
     Without a session that can be written, its key is taken away, in case it
@@ -120,11 +124,11 @@ def end_soon(request: HttpRequest, response: HttpResponse, taking: Taking) -> No
             request.session.save()
             # It is written; the middleware need not.
             request.session.modified = False
-            resuming.take_back(response)
+            resume_cookie.take_back(response)
             return
     except (ConnectionError, UpdateError):
         request.session.modified = False
-    resuming.take_session_back(response)
+    resume_cookie.take_session_back(response)
 
 
 def tag_for(respondent_id: int) -> str:

@@ -20,27 +20,23 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
+from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
-from survey.routers import uses_forced_read_router
-from survey.taking import content, messages, resuming, session, shell
-from survey.taking.admission import Admitted, NotAdmitted, admit
-from survey.taking.finishing import finish, review
+from survey.taking import bootstrap, messages, rendering, resume_cookie, session
+from survey.taking.completion import finish, review
+from survey.taking.login import Admitted, NotAdmitted, admit
+from survey.taking.page_save import process_page
 from survey.taking.published import Published, SurveyNotFound, published_survey
-from survey.taking.retrying import retried
-from survey.taking.session import Taking, taking_of
-from survey.taking.taken import (
-    NoLongerTaking,
-    Taken,
-    taken_so_far,
-)
-from survey.taking.turning import turn_page
-from survey.taking.wire import (
+from survey.taking.save_request import (
     PERSON,
     BadRequest,
     check_origin,
     read_save,
     wants_json,
 )
+from survey.taking.saved_answers import SavedAnswers, SessionEnded, read_saved_answers
+from survey.taking.session import RespondentSession, taking_of
+from survey.taking.unavailable import retried
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 YEAR = 365 * 24 * 60 * 60
@@ -49,7 +45,7 @@ YEAR = 365 * 24 * 60 * 60
 @never_cache
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
-@resuming.seat_asked_for
+@resume_cookie.seat_asked_for
 @retried
 @uses_forced_read_router(PublishedSurvey)
 def survey_login(request: HttpRequest) -> HttpResponse:
@@ -68,7 +64,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     response = _welcome(request, taking, admitted)
     # Who has finished has nothing to come back to.
     if not admitted.completed:
-        resuming.hand_out(response, session.seat(taking))
+        resume_cookie.hand_out(response, session.seat(taking))
     return response
 
 
@@ -84,10 +80,10 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     published = published_survey(taking.digest)
     try:
         taken = _taken(taking, published)
-    except NoLongerTaking as gone:
+    except SessionEnded as gone:
         return _session_over(request, gone.reason)
-    language = shell.language_of(request, taking, published)
-    data = shell.take(request, taking, published, taken, language)
+    language = bootstrap.language_of(request, taking, published)
+    data = bootstrap.take(request, taking, published, taken, language)
     if wants_json(request):
         if taken.completed_at:
             return JsonResponse({"error": "finished"}, status=409)
@@ -115,7 +111,7 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         if request.META[PERSON] != taking.tag:
             raise BadRequest(403, "person")
         save = read_save(request)
-        turned = turn_page(taking, published_survey(taking.digest), n, save)
+        turned = process_page(taking, published_survey(taking.digest), n, save)
     except BadRequest as bad:
         return JsonResponse({"error": bad.key}, status=bad.status)
     response = JsonResponse(turned.content, status=turned.status)
@@ -140,13 +136,13 @@ def survey_content(
     if language not in published.languages or n > len(published.answerable):
         raise Http404
     response = (
-        HttpResponse(content.render_page(published.definition, language, n))
+        HttpResponse(rendering.render_page(published.definition, language, n))
         if n
-        else JsonResponse(content.outline(published.definition, language))
+        else JsonResponse(rendering.outline(published.definition, language))
     )
     # A page rendered by an older version is kept by the caches until nobody
     # asks for it; from here it is only approximate, so nobody keeps it.
-    current = renderer == content.RENDERER
+    current = renderer == rendering.RENDERER
     response["Cache-Control"] = (
         f"public, max-age={YEAR}, immutable" if current else "no-store"
     )
@@ -169,7 +165,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     published = published_survey(taking.digest)
     try:
         taken = _taken(taking, published)
-    except NoLongerTaking as gone:
+    except SessionEnded as gone:
         if gone.reason == "closed":
             return _render_complete(request, taking, published, closed=True)
         return _session_over(request, gone.reason)
@@ -183,12 +179,12 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
 # Login
 
 
-def _taking_for(admitted: Admitted, asked: str) -> Taking:
+def _taking_for(admitted: Admitted, asked: str) -> RespondentSession:
     offered = published_survey(admitted.digest).languages
     language = next(
         (one for one in (admitted.language, asked) if one in offered), offered[0]
     )
-    return Taking(
+    return RespondentSession(
         administration_id=admitted.administration_id,
         respondent_id=admitted.respondent_id,
         issue=admitted.issue,
@@ -198,7 +194,9 @@ def _taking_for(admitted: Admitted, asked: str) -> Taking:
     )
 
 
-def _welcome(request: HttpRequest, taking: Taking, admitted: Admitted) -> HttpResponse:
+def _welcome(
+    request: HttpRequest, taking: RespondentSession, admitted: Admitted
+) -> HttpResponse:
     if wants_json(request):
         return JsonResponse({"tag": taking.tag, "csrf": get_token(request)})
     return redirect("survey_complete" if admitted.completed else "survey_display")
@@ -248,7 +246,10 @@ def _login_language(request: HttpRequest) -> str:
 
 
 def _show_review(
-    request: HttpRequest, taking: Taking, published: Published, taken: Taken
+    request: HttpRequest,
+    taking: RespondentSession,
+    published: Published,
+    taken: SavedAnswers,
 ) -> HttpResponse:
     now = timezone.localtime()
     seen = review(
@@ -257,7 +258,7 @@ def _show_review(
         taken,
         today=now.date().isoformat(),
         now=now.isoformat(timespec="seconds"),
-        language=shell.language_of(request, taking, published),
+        language=bootstrap.language_of(request, taking, published),
     )
     return _render_complete(
         request,
@@ -272,13 +273,16 @@ def _show_review(
 
 
 def _render_complete(
-    request: HttpRequest, taking: Taking, published: Published, **context: Any
+    request: HttpRequest,
+    taking: RespondentSession,
+    published: Published,
+    **context: Any,
 ) -> HttpResponse:
     return render(
         request,
         "survey/survey_complete.html",
         {
-            **_frame(published, shell.language_of(request, taking, published)),
+            **_frame(published, bootstrap.language_of(request, taking, published)),
             "languages": published.definition["languages"],
             **context,
         },
@@ -298,15 +302,15 @@ def _frame(published: Published, language: str) -> dict[str, Any]:
 # Shared
 
 
-def _taken(taking: Taking, published: Published) -> Taken:
+def _taken(taking: RespondentSession, published: Published) -> SavedAnswers:
     """1 statement. Raises NoLongerTaking."""
-    taken = taken_so_far(taking, published)
+    taken = read_saved_answers(taking, published)
     # A session ends some minutes after its person has finished. The cookie is
     # taken back then, but the reply that does so may be lost.
     if taking.resumed and taken.completed_at is not None:
         thanked = taken.completed_at + timedelta(seconds=session.LIFE_AFTER_FINISHING)
         if timezone.now() >= thanked:
-            raise NoLongerTaking("session")
+            raise SessionEnded("session")
     return taken
 
 

@@ -23,7 +23,7 @@ FLAGS = [
     "--disable-sync",
 ]
 STATIC = Path(settings.BASE_DIR, "static")
-MODELS = Path(__file__).parent
+MODELS = Path(__file__).parent / "javascript"
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
 
 

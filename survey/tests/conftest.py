@@ -16,6 +16,7 @@ from playwright.sync_api import Browser as ChromiumBrowser
 
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
+from survey.access_codes import code_for, current_version, digest_for
 from survey.administrations import open_administration
 from survey.models import (
     Administration,
@@ -28,9 +29,8 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.rosters.codes import code_for, current_version, digest_for
 from survey.taking.published import forget_published
-from survey.taking.resuming import forget_digests
+from survey.taking.resume_cookie import forget_digests
 from survey.tests.chromium import chromium_open, modules_served
 from survey.tests.flushing import flush_thaws  # noqa: F401
 

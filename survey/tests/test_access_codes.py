@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import AuditEntry, School, User
-from survey.models import CardSet, Identity
-from survey.rosters import codes
-from survey.rosters.codes import (
+from survey import access_codes
+from survey.access_codes import (
     ALPHABET,
     CodeKeyMissing,
     check_access_code_keys,
@@ -23,6 +22,7 @@ from survey.rosters.codes import (
     reissue,
     shown,
 )
+from survey.models import CardSet, Identity
 from survey.tests.conftest import enrol
 
 ids = st.integers(1, 2**63 - 1)
@@ -95,7 +95,7 @@ def test_every_symbol_is_equally_likely():
 
 
 def test_a_remainder_of_256_would_favour_eight_symbols(monkeypatch):
-    monkeypatch.setattr(codes, "_UNUSABLE_BYTES", b"")
+    monkeypatch.setattr(access_codes, "_UNUSABLE_BYTES", b"")
     count = dict.fromkeys(ALPHABET, 0)
     for person in range(20_000):
         for symbol in code_for(person, 1):
@@ -110,12 +110,12 @@ def chi_square(count):
 
 
 def test_a_block_without_enough_usable_bytes_is_followed_by_another(monkeypatch):
-    real = codes.hmac.digest
+    real = access_codes.hmac.digest
 
     def unlucky(key, message, name):
         return b"\xff" * 32 if message.endswith(b"/0") else real(key, message, name)
 
-    monkeypatch.setattr(codes.hmac, "digest", unlucky)
+    monkeypatch.setattr(access_codes.hmac, "digest", unlucky)
     code = code_for(4711, 1)
     assert len(code) == 12 and set(code) <= set(ALPHABET)
 
@@ -136,7 +136,7 @@ def test_codes_of_an_older_key_are_still_recognised(settings, maya):
 
     assert code_of(maya) == code
     assert digests(code)[1] == bytes(maya.code_digest)
-    assert codes.current_version() == 3
+    assert access_codes.current_version() == 3
 
 
 def test_without_a_key_nothing_is_made_up(settings):

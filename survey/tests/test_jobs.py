@@ -317,7 +317,7 @@ def environment() -> dict[str, str]:
     """For a process that works on the tests' own database."""
     return {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.served",
+        "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
         "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
     }
 

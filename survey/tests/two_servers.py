@@ -19,7 +19,7 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from provisioning.installation.home import Supervisor
-from survey.replica import health
+from survey.database.replica import health
 
 PRIMARY, REPLICA = 5432, 5433
 
@@ -106,7 +106,7 @@ def known_to_django() -> Iterator[None]:
     """As the alias `replica`: the tests' own database, on the other server."""
     settings.DATABASES[health.REPLICA] = {
         **connection.settings_dict,
-        "ENGINE": "survey.replica",
+        "ENGINE": "survey.database.replica",
         "PORT": REPLICA,
         "OPTIONS": {"connect_timeout": 1},
         # Nobody empties it after a test.
@@ -126,7 +126,7 @@ def routed() -> Iterator[None]:
     health.mark_up()
     try:
         with override_settings(
-            DATABASE_ROUTERS=["survey.routers.ForcedReadRouter"],
+            DATABASE_ROUTERS=["survey.database.routers.ForcedReadRouter"],
             MASTER_DATABASE="default",
             DATABASE_POOL={health.REPLICA: 1},
         ):

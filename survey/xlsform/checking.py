@@ -7,8 +7,8 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from survey.expressions import labels_of, references
-from survey.rules import MOST_WORK, CycleError, Work, evaluation_order
+from survey.definitions.expressions import labels_of, references
+from survey.definitions.rules import MOST_WORK, CycleError, Work, evaluation_order
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, PageDraft, Texts
 from survey.xlsform.names import has_open_reference, quoted_names, tidied

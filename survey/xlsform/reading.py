@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from survey.xlsform.archive import MAX_FILE
+from survey.spreadsheets.archive import MAX_FILE
 from survey.xlsform.checking import check_whole
 from survey.xlsform.choices import read_choices
 from survey.xlsform.columns import (
@@ -30,8 +30,8 @@ from survey.xlsform.problems import (
     in_reading_order,
     quoted,
 )
+from survey.xlsform.pyxform_check import ask_pyxform
 from survey.xlsform.rules import Expr
-from survey.xlsform.second_opinion import ask_pyxform
 from survey.xlsform.workbook import Sheet, read_workbook
 
 MAX_LANGUAGES = 50

@@ -11,7 +11,7 @@ from typing import Any
 from pyxform.errors import PyXFormError
 from pyxform.parsing.parameters import parse as parse_parameters
 
-from survey.expressions import ExpressionError, compile_expression
+from survey.definitions.expressions import ExpressionError, compile_expression
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import ItemDraft, OptionDraft
 from survey.xlsform.problems import Findings

@@ -19,7 +19,7 @@ from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
-from survey.xlsform.archive import safe_archive
+from survey.spreadsheets.archive import safe_archive
 from survey.xlsform.problems import FileRefused, Findings
 
 SHEETS = ("settings", "survey", "choices")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from survey.expressions import PRECEDENCE, Expr, text
+from survey.definitions.expressions import PRECEDENCE, Expr, text
 
 UNARY = 7
 

@@ -12,15 +12,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from accounts.models import Membership, User
-from reports.exports.keeping import delete_file
-from reports.exports.reading import Selection
+from reports.exports.requests import delete_file
+from reports.exports.snapshot import Selection
 from reports.models import Export
 from survey import jobs
 from survey.administrations import AdministrationNotFound, administration_called
+from survey.database.replica.reports import reports_database
 from survey.files import path_of
 from survey.models import Administration, Job
-from survey.rehearsal import NotARehearsal, is_rehearsal, open_rehearsal
-from survey.replica.reports import reports_database
+from survey.simulation.load_survey import NotARehearsal, is_rehearsal, open_rehearsal
 
 ITEMS_ON_A_PAGE = 5
 # A person in ten stopped halfway, one answer in thirty was skipped, and pages

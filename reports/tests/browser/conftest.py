@@ -10,7 +10,7 @@ from django.test import Client
 from playwright.sync_api import Page
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.tests.browser.conftest import (  # noqa: F401
     LAPTOP,

@@ -15,6 +15,7 @@ from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import Export
 from survey import jobs
 from survey.administrations import open_administration
+from survey.definitions.publishing import publish_survey
 from survey.models import (
     Administration,
     Identity,
@@ -25,7 +26,6 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.publishing import publish_survey
 from survey.tests.conftest import nothing_remembered  # noqa: F401
 from survey.tests.flushing import flush_thaws  # noqa: F401
 from survey.tests.workbooks import form, read

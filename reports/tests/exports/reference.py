@@ -11,10 +11,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from reports.exports.cells import defused
+from reports.exports.cells import escape_formula
 from reports.models import Export
+from survey.definitions.rules import State, state_of
 from survey.models import Administration, Respondent, Response
-from survey.rules import State, state_of
 
 KEY = b"k" * 32
 RESPONDENT = "research_id administration survey_version district_code district_name"
@@ -91,7 +91,7 @@ def label_of(
 
 def cell(kind: str, value: str) -> str:
     number = kind in NUMERIC or kind == "select_one" and value.lstrip("-").isdigit()
-    return value if number and value else defused(value)
+    return value if number and value else escape_formula(value)
 
 
 def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str]]:
@@ -99,12 +99,12 @@ def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str
     attributes = sorted({key for one in people_of(export) for key in one.attributes})
     header = [*RESPONDENT.split(), *attributes, *MOMENTS]
     header += [f"{name}_{option}" if option else name for name, option in columns]
-    rows = [[defused(name) for name in header]]
+    rows = [[escape_formula(name) for name in header]]
     for one in people_of(export):
         definition = definition_of(one.administration)
         answers = exported(one)
-        row = [defused(text) for text in about(one, definition)]
-        row += [defused(one.attributes.get(key, "")) for key in attributes]
+        row = [escape_formula(text) for text in about(one, definition)]
+        row += [escape_formula(one.attributes.get(key, "")) for key in attributes]
         row += [
             moment and timezone.localtime(moment).date().isoformat() or ""
             for moment in (one.started_at, one.completed_at, one.withdrawn_at)
@@ -140,7 +140,7 @@ def item_cell(export, definition, answers, name: str, option: str | None) -> str
     if option is not None:
         return "1" if option in value.split(" ") else "0"
     if export.labels and item["kind"] == "select_one":
-        return defused(label_of(definition, item, value, export.language))
+        return escape_formula(label_of(definition, item, value, export.language))
     return cell(item["kind"], value)
 
 
@@ -168,7 +168,7 @@ def long(export: Export) -> list[list[str]]:
                     research_id(one),
                     name,
                     cell(item["kind"], value) if state == "a" else "",
-                    defused("; ".join(labels)),
+                    escape_formula("; ".join(labels)),
                     words[state],
                     day,
                 ]

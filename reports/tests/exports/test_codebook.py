@@ -8,7 +8,7 @@ import re
 import pytest
 
 from reports.tests.exports.conftest import FIRST, HIDE, SKIP, answer, draft, made
-from survey.corrections import publish_correction, use_correction
+from survey.definitions.corrections import publish_correction, use_correction
 from survey.files import path_of
 
 pytestmark = pytest.mark.django_db

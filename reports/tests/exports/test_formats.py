@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports.exports import masking, reading, shuffling
-from reports.exports.cells import defused
+from reports.exports import anonymise, masking, snapshot
+from reports.exports.cells import escape_formula
 from reports.models import Export
 from reports.tests.exports import reference
 from reports.tests.exports.conftest import HIDE, SKIP, answer, made
@@ -44,7 +44,7 @@ COLUMNS = [
 @pytest.fixture(autouse=True)
 def known_key(monkeypatch):
     """So that the slow writer finds the same research ids."""
-    monkeypatch.setattr(shuffling, "new_key", lambda: reference.KEY)
+    monkeypatch.setattr(anonymise, "new_key", lambda: reference.KEY)
 
 
 def content(export: Export) -> bytes:
@@ -245,7 +245,7 @@ def test_the_scope_is_held_by_the_database(staff, fall, maya, others):
 def test_a_small_part_is_read_as_a_large_one_is(
     staff, fall, maya, others, monkeypatch, part, shape
 ):
-    monkeypatch.setattr(reading, "LARGE_PART", part)
+    monkeypatch.setattr(snapshot, "LARGE_PART", part)
     export = made(staff.state, fall, format=shape)
     slow = getattr(reference, shape)
     expected = slow(export, COLUMNS) if shape == "wide" else slow(export)
@@ -303,7 +303,7 @@ def test_the_fast_writer_and_the_slow_one_agree(
     column = [cell.value for cell in book["Responses"][1]].index("last")
     found = [row[column] for row in book["Responses"].iter_rows(2, values_only=True)]
     expected = [
-        defused(text) if isinstance(text, str) else None
+        escape_formula(text) if isinstance(text, str) else None
         for text in (
             dict(zip([maya.pk, *(one.pk for one in others)], people, strict=True))[
                 one.pk

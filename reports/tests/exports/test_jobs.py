@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports.exports import keeping, making, reading
+from reports.exports import job, requests, snapshot
 from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, ordered
 from reports.tests.exports.test_formats import content, rows_of
@@ -74,7 +74,7 @@ def test_who_was_dismissed_meanwhile_gets_nothing(staff, fall, people):
     export.job.refresh_from_db()
     assert export.file_name == ""
     assert export.job.state == Job.State.FAILED
-    assert export.job.message == making.RIGHTS_CHANGED
+    assert export.job.message == job.RIGHTS_CHANGED
 
 
 @pytest.mark.django_db
@@ -167,13 +167,13 @@ def test_a_worker_that_was_taken_for_dead_keeps_nothing(
     staff, fall, people, monkeypatch
 ):
     before = left()
-    reconcile = making._reconcile
+    reconcile = job._reconcile
 
     def meanwhile(done):
         reconcile(done)
         Job.objects.update(attempts=2)
 
-    monkeypatch.setattr(making, "_reconcile", meanwhile)
+    monkeypatch.setattr(job, "_reconcile", meanwhile)
     export = made(staff.state, fall)
     assert (export.file_name, export.made_at) == ("", None)
     assert left() == before
@@ -183,13 +183,13 @@ def test_a_worker_that_was_taken_for_dead_keeps_nothing(
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
 def test_a_line_that_is_lost_fails_the_export(staff, fall, people, kind, monkeypatch):
     before = left()
-    add = making.Shuffle.add
+    add = job.Shuffle.add
 
     def forgetful(self, respondent, line):
         if respondent != str(people[3].pk).encode():
             add(self, respondent, line)
 
-    monkeypatch.setattr(making.Shuffle, "add", forgetful)
+    monkeypatch.setattr(job.Shuffle, "add", forgetful)
     export = made(staff.state, fall, format=kind)
     assert export.job.state == Job.State.FAILED
     assert export.file_name == ""
@@ -198,8 +198,8 @@ def test_a_line_that_is_lost_fails_the_export(staff, fall, people, kind, monkeyp
 
 @pytest.mark.django_db
 def test_an_answer_that_is_lost_fails_the_export(staff, fall, people, monkeypatch):
-    answers = reading.Snapshot.responses
-    monkeypatch.setattr(reading.Snapshot, "responses", lambda self: answers(self) + 1)
+    answers = snapshot.Snapshot.responses
+    monkeypatch.setattr(snapshot.Snapshot, "responses", lambda self: answers(self) + 1)
     assert made(staff.state, fall).job.state == Job.State.FAILED
 
 
@@ -220,7 +220,7 @@ def test_an_answer_to_an_unknown_item_is_not_dropped_in_silence(staff, fall, peo
 @pytest.mark.django_db
 def test_cancelling_leaves_nothing(staff, fall, people, monkeypatch):
     before = left()
-    monkeypatch.setattr(making, "TELL_EVERY", 2)
+    monkeypatch.setattr(job, "TELL_EVERY", 2)
     advance = jobs.Progress.advance
 
     def cancelled(self, count=1):
@@ -254,13 +254,13 @@ def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkey
 @pytest.mark.django_db
 def test_asked_too_late_to_stop_it_is_ready(staff, fall, people, monkeypatch):
     """Not "nothing of it was kept", with a file that can be downloaded."""
-    keep = making._keep
+    keep = job._keep
 
     def too_late(*args):
         keep(*args)
         args[-1].cancel_asked = True
 
-    monkeypatch.setattr(making, "_keep", too_late)
+    monkeypatch.setattr(job, "_keep", too_late)
     export = made(staff.state, fall)
     assert (export.job.state, export.standing) == (Job.State.DONE, "ready")
     assert (export.job.done, export.job.total) == (12, 12)
@@ -268,8 +268,8 @@ def test_asked_too_late_to_stop_it_is_ready(staff, fall, people, monkeypatch):
 
 @pytest.mark.django_db
 def test_many_respondents_go_through_bundles_on_disk(staff, fall, people, monkeypatch):
-    monkeypatch.setattr("reports.exports.shuffling.ROOM", 300)
-    monkeypatch.setattr(making, "AT_ONCE", 400)
+    monkeypatch.setattr("reports.exports.anonymise.ROOM", 300)
+    monkeypatch.setattr(job, "AT_ONCE", 400)
     before = left()
     found = rows_of(made(staff.state, fall))
     assert len(found) == 12
@@ -282,12 +282,12 @@ def test_many_respondents_go_through_bundles_on_disk(staff, fall, people, monkey
 def test_too_many_rows_for_a_sheet_are_refused_before_it_is_begun(
     staff, fall, people, monkeypatch
 ):
-    monkeypatch.setattr(making, "MOST_ROWS", 12)
+    monkeypatch.setattr(job, "MOST_ROWS", 12)
     export = made(staff.state, fall, format="xlsx")
     assert "Choose CSV" in export.job.message
-    monkeypatch.setattr(making, "MOST_ROWS", 13)
+    monkeypatch.setattr(job, "MOST_ROWS", 13)
     assert made(staff.state, fall, format="xlsx").rows == 12
-    monkeypatch.setattr(making, "MOST_COLUMNS", 20)
+    monkeypatch.setattr(job, "MOST_COLUMNS", 20)
     assert "Choose CSV" in made(staff.state, fall, format="xlsx").job.message
 
 
@@ -296,8 +296,8 @@ def test_a_full_disk_is_told(staff, fall, people, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(making.WideRows, "write", full)
-    assert made(staff.state, fall).job.message == making.NO_ROOM
+    monkeypatch.setattr(job.WideRows, "write", full)
+    assert made(staff.state, fall).job.message == job.NO_ROOM
 
 
 @pytest.mark.django_db
@@ -306,7 +306,7 @@ def test_after_seven_days_the_file_is_deleted_and_the_record_stays(staff, fall, 
     past = timezone.now() - timedelta(seconds=1)
     Export.objects.filter(pk=old.pk).update(expires_at=past)
     names = [old.file_name, old.codebook_name]
-    keeping.delete_old_exports()
+    requests.delete_old_exports()
     old.refresh_from_db()
     assert (old.file_name, old.codebook_name, old.standing) == ("", "", "deleted")
     assert old.rows == 12
@@ -328,7 +328,7 @@ def test_what_a_dead_worker_left_is_swept_up(staff, fall, people):
     long_ago = time.time() - FORGOTTEN_AFTER - 60
     for path in (forgotten, stray, path_of(export.file_name)):
         os.utime(path, (long_ago, long_ago))
-    keeping.delete_old_exports()
+    requests.delete_old_exports()
     assert not forgotten.exists()
     assert not stray.exists()
     assert fresh.exists()
@@ -362,7 +362,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_makes_it(staff, fall, p
         cwd=ROOT,
         env={
             **os.environ,
-            "DJANGO_SETTINGS_MODULE": "settings.served",
+            "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
             "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
             "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
         },
@@ -387,7 +387,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_makes_it(staff, fall, p
 @pytest.mark.django_db(transaction=True)
 def test_what_is_saved_meanwhile_is_not_in_it(staff, fall, people, monkeypatch):
     """Rows and counts are of one moment, whatever is saved while it is read."""
-    count = reading.Snapshot.people
+    count = snapshot.Snapshot.people
 
     def and_then_somebody_saves(self):
         found = count(self)
@@ -408,7 +408,7 @@ def test_what_is_saved_meanwhile_is_not_in_it(staff, fall, people, monkeypatch):
         meanwhile.append(True)
         connections.close_all()
 
-    monkeypatch.setattr(reading.Snapshot, "people", and_then_somebody_saves)
+    monkeypatch.setattr(snapshot.Snapshot, "people", and_then_somebody_saves)
     export = made(staff.state, fall)
     assert meanwhile
     assert Response.objects.count() == 25

@@ -24,9 +24,9 @@ from reports.tests.exports.conftest import (
     ordered,
     published,
 )
+from survey.definitions.publishing import publish_survey
 from survey.files import path_of
 from survey.models import Respondent, Role
-from survey.publishing import publish_survey
 from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 from django.conf import settings
 
-from settings.monitoring import asking
-from settings.monitoring.asking import Answer
+from settings.monitoring import dependency_checks
+from settings.monitoring.dependency_checks import Answer
 from settings.monitoring.health import CONSEQUENCES, readiness
 
 PASSWORD = "hunter2-the-password"
@@ -57,7 +57,7 @@ def test_readyz_tells_of_each_dependency(client, monitored):
 def test_only_the_primary_decides(client, monitored, monkeypatch, name):
     answers = {one: Answer(True, "fine") for one in CONSEQUENCES}
     answers[name] = Answer(False, "no answer within 0.5 s")
-    monkeypatch.setattr(asking, "ask_dependencies", lambda: answers)
+    monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     response = client.get("/readyz")
     assert response.status_code == (503 if name == "primary" else 200)
     assert response.json()["degraded"] == [CONSEQUENCES[name]]
@@ -69,8 +69,8 @@ def test_only_the_primary_decides(client, monitored, monkeypatch, name):
 
 
 def test_what_is_not_set_up_is_no_fault(monkeypatch):
-    answers = dict.fromkeys(CONSEQUENCES, asking.NOT_SET_UP)
-    monkeypatch.setattr(asking, "ask_dependencies", lambda: answers)
+    answers = dict.fromkeys(CONSEQUENCES, dependency_checks.NOT_SET_UP)
+    monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     assert readiness()["degraded"] == []
 
 
@@ -101,11 +101,11 @@ def configured(settings, *, folder, path, port):
     }
     settings.CACHES = {
         "default": {
-            "BACKEND": "settings.backends.KeptMemcachedCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
             "LOCATION": [f"unix:{path}"],
         },
         "sessions": {
-            "BACKEND": "settings.backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
             "LOCATION": f"unix://:{PASSWORD}@{path}",
         },
     }
@@ -134,9 +134,9 @@ class Aliases(dict):
 def asked_of(settings, monkeypatch):
     def asked_of(**where):
         asked = configured(settings, **where)
-        monkeypatch.setattr(asking, "connections", Aliases(asked))
+        monkeypatch.setattr(dependency_checks, "connections", Aliases(asked))
         monkeypatch.setattr(
-            asking,
+            dependency_checks,
             "settings",
             SimpleNamespace(
                 DATABASES={"default": asked, "replica": asked},
@@ -158,7 +158,7 @@ def test_servers_that_say_nothing_are_not_waited_for(asked_of, tmp_path):
         started = time.monotonic()
         state = readiness()
         assert time.monotonic() - started < 1.5
-        assert asking.statistics()
+        assert dependency_checks.statistics()
     assert state["ready"] is False
     for name in FIVE:
         assert state["checks"][name]["ok"] is False
@@ -185,14 +185,14 @@ def test_an_error_is_told_by_its_kind(monkeypatch):
     def away():
         raise ConnectionRefusedError(f"postgres://{PASSWORD}@10.0.0.5")
 
-    answer = asking._timed(away)
+    answer = dependency_checks._timed(away)
     assert (answer.ok, answer.detail) == (False, "ConnectionRefusedError")
 
 
 def test_whoever_talks_on_and_on_is_left(monkeypatch):
     over = threading.Event()
-    monkeypatch.setattr(asking, "ALTOGETHER", 0.1)
-    answers = asking._ask(
+    monkeypatch.setattr(dependency_checks, "ALTOGETHER", 0.1)
+    answers = dependency_checks._ask(
         {"slow": lambda: over.wait(5), "quick": lambda: Answer(True, "fine")}
     )
     over.set()
@@ -214,7 +214,7 @@ def test_whoever_talks_on_and_on_is_left(monkeypatch):
     ],
 )
 def test_how_far_a_replica_is_behind(primary, replica, age, ok, detail):
-    answer = asking._with_lag(
+    answer = dependency_checks._with_lag(
         Answer(primary is not None, "", position=primary),
         Answer(True, "replays", position=replica, age=age),
     )
@@ -227,7 +227,7 @@ def test_a_worker_is_missed_where_nobody_listens(consumers, ok):
         ("queue_consumers", value, (queue,))
         for queue, value in zip(("celery", "urgent"), consumers, strict=True)
     ]
-    answer = asking._worker(Answer(True, "", samples=samples))
+    answer = dependency_checks._worker(Answer(True, "", samples=samples))
     assert answer.ok is ok
     assert ok or answer.detail == "nobody listens to urgent"
 
@@ -242,7 +242,7 @@ def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
         listening.listen(7)
         caller.connect(str(path))
         settings.MONITORED_SOCKETS = [str(path)]
-        samples = asking._sockets().samples
+        samples = dependency_checks._sockets().samples
     assert samples == [
         ("listen_queue", 1.0, ("taking",)),
         ("listen_backlog", 7.0, ("taking",)),

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.test import RequestFactory
 from prometheus_client.parser import text_string_to_metric_families
 
-from settings.monitoring import asking, logs, metrics
+from settings.monitoring import dependency_checks, logs, metrics
 from settings.monitoring.middleware import MonitoringMiddleware
 from survey.tests.conftest import FIRST_PAGE, code_of
 
@@ -87,7 +87,9 @@ def test_errors_are_counted_by_view():
 @pytest.fixture
 def keyed(settings, monkeypatch, monitored):
     settings.MONITORING_KEY = "a-key-of-the-monitoring-port"
-    monkeypatch.setattr(asking, "statistics", lambda: [("up", 1.0, ("primary",))])
+    monkeypatch.setattr(
+        dependency_checks, "statistics", lambda: [("up", 1.0, ("primary",))]
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,11 @@ from django.urls import Resolver404, get_urlconf, resolve
 from accounts.access import Rule, Who
 from accounts.models import User
 from accounts.permissions import CAPABILITIES
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from reports.rolling import roll_up
+from reports.rollup import roll_up
 from settings.tests.matrix import state
-from settings.tests.matrix.routes import Route, routes
-from settings.tests.matrix.things import (
+from settings.tests.matrix.fixtures import (
     Place,
     Thing,
     Unknown,
@@ -42,6 +41,7 @@ from settings.tests.matrix.things import (
     rows_of,
     thing_for,
 )
+from settings.tests.matrix.routes import Route, routes
 from survey.files import path_of, private_files
 
 FORM = "application/x-www-form-urlencoded"

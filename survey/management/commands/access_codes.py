@@ -10,11 +10,11 @@ from django.db.models import Q, QuerySet
 
 from accounts.audit import record
 from accounts.models import School
+from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, administration_called
+from survey.login_cards.card_sets import sets_of_people_are_outdated
+from survey.login_cards.cards import invited, write_access_codes
 from survey.models import Respondent
-from survey.rosters.card_sets import sets_of_people_are_outdated
-from survey.rosters.cards import invited, write_access_codes
-from survey.rosters.codes import CodeKeyMissing
 from survey.rosters.private_files import private_file
 
 # What the audit calls it.

@@ -10,13 +10,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
+from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, administration_called
 from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
-from survey.rosters.codes import CodeKeyMissing
+from survey.rosters.file_reader import RosterUnreadable, open_table
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport
-from survey.rosters.tables import RosterUnreadable, open_table
 
 SHOWN = 20
 # What the audit calls it, and what it says.

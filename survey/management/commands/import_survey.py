@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
+from survey.definitions.ownership import owner_called
 from survey.models import Survey
-from survey.surveys import owner_called
 from survey.xlsform import (
     Problem,
     Reading,

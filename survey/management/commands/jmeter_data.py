@@ -12,14 +12,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
 from django.utils import timezone
 
+from survey.access_codes import CodeKeyMissing, code_of, shown
 from survey.administrations import AdministrationNotFound, administration_called
-from survey.made_up_takes import Answers, NoAnswerFound, Turn, made_up_take
+from survey.login_cards.cards import invited
 from survey.models import Administration, Respondent
-from survey.rehearsal import is_rehearsal
-from survey.rosters.cards import invited
-from survey.rosters.codes import CodeKeyMissing, code_of, shown
 from survey.rosters.private_files import private_file
-from survey.taking import content
+from survey.simulation.answers import Answers, NoAnswerFound, Turn, made_up_take
+from survey.simulation.load_survey import is_rehearsal
+from survey.taking import rendering
 from survey.taking.published import Published, published_survey
 
 
@@ -148,7 +148,7 @@ def _properties(
 ) -> Iterator[tuple[str, str]]:
     yield "survey.administration", administration.name
     yield "survey.digest", published.digest
-    yield "survey.renderer", content.RENDERER
+    yield "survey.renderer", rendering.RENDERER
     yield "survey.language", published.languages[0]
     yield "survey.pages", str(len(published.answerable))
     yield "takes", str(len(takes))

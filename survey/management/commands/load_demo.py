@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from survey.demo.load import Demo, load_demo
+from survey.simulation.demo.load import Demo, load_demo
 
 
 class Command(BaseCommand):

@@ -7,7 +7,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from survey.rehearsal import (
+from survey.access_codes import CodeKeyMissing
+from survey.simulation.load_survey import (
     MOST_ITEMS,
     MOST_PAGES,
     NotARehearsal,
@@ -15,8 +16,7 @@ from survey.rehearsal import (
     open_rehearsal,
     write_codes,
 )
-from survey.rosters.codes import CodeKeyMissing
-from survey.taking import content
+from survey.taking import rendering
 from survey.taking.published import Published, understand
 
 
@@ -101,7 +101,7 @@ def _described(rehearsal: Rehearsal, options: dict[str, Any]) -> dict[str, Any]:
         "administration": rehearsal.administration.name,
         "administration_id": rehearsal.administration.pk,
         "digest": row.digest,
-        "renderer": content.RENDERER,
+        "renderer": rendering.RENDERER,
         "language": published.languages[0],
         "pages": [
             {"n": n, "items": _items(published, n)}

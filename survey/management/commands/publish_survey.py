@@ -5,9 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
+from survey.definitions.ownership import owner_called
+from survey.definitions.publishing import NotPublishable, publish_survey
 from survey.models import Survey
-from survey.publishing import NotPublishable, publish_survey
-from survey.surveys import owner_called
 
 
 class Command(BaseCommand):

@@ -57,7 +57,7 @@ def forget() -> None:
     from django.core.cache import cache
 
     from survey.taking.published import forget_published
-    from survey.taking.resuming import forget_digests
+    from survey.taking.resume_cookie import forget_digests
 
     forget_published()
     forget_digests()

@@ -46,7 +46,7 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("static")
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.served",
+        "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
         "GROUNDSWELL_STATIC_ROOT": str(folder),
         "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
     }

@@ -34,7 +34,7 @@ class Server:
         self.log = log
         self.environment = {
             **os.environ,
-            "DJANGO_SETTINGS_MODULE": "settings.served",
+            "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
             "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
             "GROUNDSWELL_STATIC_ROOT": str(static_root),
             "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,

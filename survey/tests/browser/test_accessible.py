@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 
+from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent
-from survey.publishing import publish_survey
 from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person

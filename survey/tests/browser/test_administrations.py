@@ -13,7 +13,7 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Administration, Respondent, Response, Wave
 from survey.tests.browser.barriers import scrolls_sideways, violations

@@ -13,10 +13,10 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
+from survey.access_codes import code_of, shown
 from survey.models import Respondent
-from survey.rosters.codes import code_of, shown
 from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.card_readers import read_pages

@@ -12,16 +12,16 @@ from django.urls import reverse
 from playwright.sync_api import FrameLocator, Page, expect
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.corrections import publish_correction, use_correction
+from survey.definitions.corrections import publish_correction, use_correction
+from survey.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
-from survey.publishing import publish_survey
 from survey.tests.browser.barriers import violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.conftest import code_of, enrol
-from survey.tests.test_console_surveys import CHOICES, book, draft_of, offered
-from survey.tests.test_corrections import MENDED
+from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
+from survey.tests.definitions.test_corrections import MENDED
 from survey.tests.workbooks import form
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]

@@ -10,9 +10,9 @@ import pytest
 from django.db import transaction
 from playwright.sync_api import expect
 
-import survey.demo
+import survey.simulation.demo
+from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent, Response
-from survey.publishing import publish_survey
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.person import Person, stored
 from survey.tests.conftest import enrol, open_now
@@ -20,7 +20,7 @@ from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STUDENTS = Path(survey.demo.__file__).with_name("students.xlsx")
+STUDENTS = Path(survey.simulation.demo.__file__).with_name("students.xlsx")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.test import Client
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from accounts.staff_door import PREFIX
+from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Respondent, RosterUpload
 from survey.rosters import uploads

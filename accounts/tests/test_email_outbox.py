@@ -1,0 +1,132 @@
+"""Mails go out once what they tell of is done, and are not lost on the way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from smtplib import SMTPServerDisconnected
+
+import pytest
+from django.core import mail
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from accounts import email_outbox, tasks
+from accounts.models import Letter
+
+pytestmark = pytest.mark.django_db
+
+
+def post() -> None:
+    email_outbox.post(
+        "role added", to="new@example.org", by="Dana", role="r", place="p"
+    )
+
+
+def due(letter: Letter) -> timedelta:
+    return letter.due_at - timezone.now()
+
+
+def test_a_letter_goes_out_when_its_transaction_is_done(
+    django_capture_on_commit_callbacks,
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        post()
+        assert mail.outbox == []
+    [message] = mail.outbox
+    assert message.to == ["new@example.org"]
+    assert message.subject == "You have a new role in Groundswell"
+    assert message.body.startswith("Dana has made you r, p.")
+    assert "https://survey.example.org/console/" in message.body
+    assert not Letter.objects.exists()
+
+
+def test_what_is_undone_is_not_told():
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        post()
+        raise ZeroDivisionError
+    email_outbox.send_waiting()
+    assert mail.outbox == []
+
+
+@pytest.mark.parametrize("error", [OSError, OperationalError])
+def test_a_broker_that_is_away_costs_no_letter(
+    monkeypatch, django_capture_on_commit_callbacks, error
+):
+    def away(pk: int) -> None:
+        raise error
+
+    monkeypatch.setattr(tasks.send_letter, "delay", away)
+    with django_capture_on_commit_callbacks(execute=True):
+        post()
+    assert mail.outbox == []
+    tasks.send_letters()
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError, TimeoutError, SMTPServerDisconnected]
+)
+def test_a_mail_server_that_is_away_is_asked_again_later(monkeypatch, error):
+    def away(self: object) -> None:
+        raise error
+
+    with monkeypatch.context() as down:
+        down.setattr("django.core.mail.EmailMessage.send", away)
+        post()
+        email_outbox.send_waiting()
+    [letter] = Letter.objects.all()
+    assert letter.attempts == 1
+    assert timedelta(minutes=1) < due(letter) <= timedelta(minutes=2)
+    email_outbox.send_waiting()
+    assert mail.outbox == []
+    Letter.objects.update(due_at=timezone.now())
+    email_outbox.send_waiting()
+    assert len(mail.outbox) == 1
+
+
+def test_after_ten_times_it_is_given_up(monkeypatch, caplog):
+    def away(self: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("django.core.mail.EmailMessage.send", away)
+    post()
+    Letter.objects.update(attempts=9)
+    email_outbox.send_waiting()
+    assert not Letter.objects.exists()
+    assert "given up" in caplog.text
+    assert "new@example.org" not in caplog.text
+
+
+def test_two_workers_send_it_once(monkeypatch):
+    post()
+    [letter] = Letter.objects.all()
+    send, sent = email_outbox._send, []
+
+    def while_another_looks(taken: Letter) -> None:
+        email_outbox.send(letter.pk)
+        sent.append(taken)
+        send(taken)
+
+    monkeypatch.setattr(email_outbox, "_send", while_another_looks)
+    email_outbox.send(letter.pk)
+    assert len(mail.outbox) == len(sent) == 1
+
+
+def test_a_worker_that_died_leaves_it_to_the_next():
+    post()
+    soon = timezone.now() + email_outbox.IN_HAND
+    Letter.objects.update(due_at=soon, attempts=1)
+    email_outbox.send_waiting()
+    assert mail.outbox == []
+    Letter.objects.update(due_at=timezone.now())
+    email_outbox.send_waiting()
+    assert len(mail.outbox) == 1
+
+
+def test_one_that_cannot_be_written_does_not_stop_the_next():
+    email_outbox.post("no such letter", to="old@example.org")
+    post()
+    email_outbox.send_waiting()
+    assert [message.to for message in mail.outbox] == [["new@example.org"]]
+    assert Letter.objects.get().kind == "no such letter"

@@ -1,0 +1,156 @@
+"""What `provisioning/pages` runs inside: the console, link by link."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urldefrag, urljoin
+
+import django
+
+FIRST = "/console/"
+LOGIN = "/console/account/login/"
+# Of each route: three schools are as good as thirty.
+MOST = 3
+# It would end the walk.
+LEFT_OUT = ("account_logout",)
+
+
+def main() -> None:
+    times = int(sys.argv[1])
+    demo = json.load(sys.stdin)
+    django.setup()
+    _work(demo)
+    pages = [
+        page
+        for one in demo["staff"]
+        for page in timed(
+            logged_in(one["email"], demo["staff_password"]),
+            # Without its place.
+            one["role"].partition(",")[0],
+            times,
+        )
+    ]
+    print(json.dumps(pages))
+
+
+def logged_in(email: str, password: str) -> Any:
+    """A client in which somebody has typed their password."""
+    from django.test import Client
+
+    client = Client(raise_request_exception=False, SERVER_NAME="127.0.0.1")
+    reply = client.post(LOGIN, {"login": email, "password": password})
+    if reply.status_code != 302:
+        sys.exit(f"{email} was not let in: {reply.status_code}")
+    return client
+
+
+def timed(client: Any, role: str, times: int) -> Iterator[dict[str, Any]]:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    for route, path, status, _ in followed(client):
+        took = []
+        for _ in range(times):
+            began = time.perf_counter()
+            body_of(client.get(path))
+            took.append((time.perf_counter() - began) * 1000)
+        with CaptureQueriesContext(connection) as statements:
+            size = len(body_of(client.get(path)))
+        yield {
+            "route": route,
+            "role": role,
+            "path": path,
+            "status": status,
+            "median": statistics.median(took) if took else 0.0,
+            "statements": len(statements),
+            "bytes": size,
+        }
+
+
+def followed(client: Any) -> Iterator[tuple[str, str, int, bytes]]:
+    """(route, address, status, body) of what links lead to, breadth first."""
+    from django.urls import Resolver404, resolve
+
+    waiting, known = [FIRST], {FIRST}
+    visits: Counter[str] = Counter()
+    for path in waiting:
+        try:
+            route = resolve(path.partition("?")[0]).url_name or path
+        except Resolver404:
+            route = "(no route)"
+        visits[route] += 1
+        if route in LEFT_OUT or visits[route] > MOST:
+            continue
+        reply = client.get(path)
+        body = body_of(reply)
+        yield route, path, reply.status_code, body
+        for found in links_of(path, reply, body):
+            if found.startswith(FIRST) and found not in known:
+                known.add(found)
+                waiting.append(found)
+
+
+def body_of(reply: Any) -> bytes:
+    body = b"".join(reply.streaming_content) if reply.streaming else reply.content
+    return bytes(body)
+
+
+def links_of(path: str, reply: Any, body: bytes) -> list[str]:
+    if "Location" in reply:
+        return [urljoin(path, reply["Location"])]
+    if not reply.get("Content-Type", "").startswith("text/html"):
+        return []
+    links = Links()
+    links.feed(body.decode())
+    return [urldefrag(urljoin(path, one)).url for one in links.found]
+
+
+class Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        address = dict(attrs).get("href")
+        if tag == "a" and address:
+            self.found.append(address)
+
+
+def _work(demo: dict[str, Any]) -> None:
+    """What staff would have done: a roster, login cards, an export, the rates."""
+    from django.urls import reverse
+
+    from reports.tasks import roll_up_rates
+    from survey import jobs
+    from survey.models import Administration, Respondent
+    from survey.simulation.demo.load import FOLDER
+
+    roll_up_rates()
+    emails = [one["email"] for one in demo["staff"] if "state" in one["role"]]
+    state = logged_in(emails[0], demo["staff_password"])
+    students = Administration.objects.get(name="demo-students")
+    school = Respondent.objects.filter(administration=students).first().school_id  # type: ignore[union-attr]
+    with (FOLDER / "students.csv").open("rb") as roster:
+        form = {"file": roster, "complete_for": "changes"}
+        state.post(reverse("roster_upload", args=[students.pk]), form)
+    cards = f"{reverse('cards_list', args=[students.pk])}?school={school}"
+    state.post(cards, {"format": "pdf"})
+    state.post(
+        reverse("export_new"), {"administrations": students.pk, "format": "wide"}
+    )
+    with (FOLDER / "students.xlsx").open("rb") as workbook:
+        state.post(reverse("survey_upload"), {"file": workbook, "owner": "state"})
+    for queue in (jobs.QUICK, jobs.LONG):
+        for pk in list(jobs.runnable(queue).values_list("pk", flat=True)):
+            jobs.run(pk)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Watching a school cross its threshold, from a chair."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from reports.models import RollUp
+from reports.rollup import roll_up
+from reports.tests.conftest import invite
+from survey.models import Respondent, Role, Wave
+from survey.tests.browser.barriers import scrolls_sideways, violations
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+MINUTE = 60_500
+
+
+@pytest.fixture
+def counted(transactional_db, staff, students):
+    """Lincoln lacks one student."""
+    monday = timezone.now() - timedelta(days=3)
+    for grade in ("07", "08"):
+        invite(students, staff.lincoln, 5, grade=grade, finished=5, at=monday)
+        invite(students, staff.lincoln, 15, grade=grade, started=6, finished=4)
+    invite(students, staff.lincoln, 2, grade="08", finished=1)
+    invite(students, staff.washington, 60, grade="07", finished=12, at=monday)
+    invite(students, staff.roosevelt, 30, grade="07", finished=20)
+    roll_up()
+    return students
+
+
+def opened(page: Page, address: str) -> Page:
+    page.clock.install()
+    page.goto(address)
+    expect(page.locator("canvas").first).to_be_visible()
+    return page
+
+
+def finish_one_more(school):
+    one = Respondent.objects.filter(school=school, completed_at=None).first()
+    now = timezone.now()
+    Respondent.objects.filter(pk=one.pk).update(
+        started_at=one.started_at or now, completed_at=now
+    )
+    roll_up()
+
+
+def test_a_school_crosses_its_threshold_while_its_coordinator_watches(
+    at_screen, staff, counted
+):
+    page = opened(at_screen(staff.chen), "/console/rates/")
+    assert page.url.endswith(f"/console/rates/schools/{staff.lincoln.pk}/")
+    panel = page.locator(".role-panel")
+    expect(panel).to_contain_text("2 more students to reach 50 %")
+    finish_one_more(staff.lincoln)
+    finish_one_more(staff.lincoln)
+    expect(panel).not_to_contain_text("Threshold reached")
+
+    page.clock.fast_forward(MINUTE)
+    expect(panel.locator(".badge.good").first).to_have_text("Threshold reached")
+    expect(page.locator("#refreshed")).to_contain_text("last at")
+    # What the chart shows came along.
+    expect(page.locator("canvas").first).to_have_attribute(
+        "aria-label", re.compile("21 of 42 have finished, 50 %")
+    )
+
+
+def test_refreshing_keeps_the_place_and_what_was_open(at_screen, staff, counted):
+    page = opened(
+        at_screen(staff.dana), f"/console/rates/districts/{staff.riverside.pk}/"
+    )
+    page.locator("#days-table summary").click()
+    link = page.locator(f"#school-{staff.washington.pk}")
+    link.focus()
+    page.evaluate("scrollTo(0, 320)")
+    before = page.evaluate("history.length")
+    finish_one_more(staff.washington)
+
+    page.clock.fast_forward(MINUTE)
+    expect(page.locator("tr", has=link)).to_contain_text("13")
+    expect(page.locator("#days-table")).to_have_attribute("open", "")
+    expect(link).to_be_focused()
+    assert page.evaluate("scrollY") == 320
+    assert page.evaluate("history.length") == before
+    # Each minute again, and a header keeps the keyboard as well.
+    header = page.get_by_role("link", name="Finished")
+    header.focus()
+    finish_one_more(staff.washington)
+    page.clock.fast_forward(MINUTE)
+    expect(page.locator("tr", has=link)).to_contain_text("14")
+    expect(header).to_be_focused()
+
+
+def test_a_hidden_tab_asks_nothing_and_a_shown_one_at_once(at_screen, staff, counted):
+    page = opened(at_screen(staff.dana), "/console/rates/schools/")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    hide = "v => { Object.defineProperty(document, 'hidden', {value: v, configurable: true}); document.dispatchEvent(new Event('visibilitychange')) }"
+    page.evaluate(hide, True)
+    page.clock.fast_forward(5 * MINUTE)
+    page.wait_for_timeout(300)
+    assert asked == []
+    page.evaluate(hide, False)
+    expect(page.locator("#refreshed")).to_contain_text("last at")
+    assert len(asked) == 1
+
+
+def test_when_the_server_is_away_the_page_grows_old_and_says_so(
+    at_screen, server, staff, counted
+):
+    page = opened(at_screen(staff.dana), "/console/rates/schools/")
+    age = page.locator("#age")
+    expect(age).not_to_have_class(re.compile("caution"))
+    server.stop()
+    for _ in range(3):
+        page.clock.fast_forward(MINUTE)
+    expect(page.locator("#refresh-trouble")).to_contain_text("could not be refreshed")
+    expect(age).to_have_text("These figures are 3 minutes old: counting is late.")
+    expect(age).to_have_class(re.compile("caution"))
+
+    server.start()
+    RollUp.objects.update(as_of=timezone.now())
+    page.clock.fast_forward(MINUTE)
+    expect(page.locator("#refresh-trouble")).to_be_empty()
+    expect(age).to_have_text(re.compile("Counted .* ago"))
+
+
+def test_who_was_logged_out_sees_the_login_and_no_list_in_its_place(
+    at_screen, staff, counted
+):
+    page = opened(at_screen(staff.dana), "/console/rates/schools/")
+    page.context.clear_cookies()
+    page.clock.fast_forward(MINUTE)
+    page.wait_for_url("**/console/account/login/**")
+
+
+def test_a_search_and_an_order_survive_the_refresh(at_screen, staff, counted):
+    page = opened(at_screen(staff.state), "/console/rates/schools/?sort=-rate")
+    page.fill("#q", "riverside")
+    expect(page.locator(".count")).to_have_text(re.compile("1–2 of 2 schools"))
+    page.clock.fast_forward(MINUTE)
+    expect(page.locator("#refreshed")).to_contain_text("last at")
+    expect(page.locator(".count")).to_have_text(re.compile("1–2 of 2 schools"))
+    assert "q=riverside" in page.url
+
+
+def test_without_the_charts_library_the_numbers_are_there(at_screen, staff, counted):
+    page = at_screen(staff.dana)
+    page.route("**/chart.umd*", lambda route: route.abort())
+    page.goto(f"/console/rates/districts/{staff.riverside.pk}/")
+    page.locator("#days-table summary").click()
+    expect(page.locator("#days-table table")).to_contain_text("Rate so far")
+
+
+SCREENS = [
+    {"viewport": {"width": 1280, "height": 800}},
+    {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    {"viewport": {"width": 390, "height": 844}},
+    {"viewport": {"width": 390, "height": 844}, "forced_colors": "active"},
+]
+
+
+@pytest.mark.parametrize("options", SCREENS)
+def test_no_page_of_the_board_has_a_barrier(at_screen, staff, counted, offer, options):
+    wave = Wave.objects.create(name="Spring 2027")
+    counted.wave = wave
+    counted.save()
+    teachers = offer("teachers-2027", Role.TEACHER, wave=wave)
+    invite(teachers, staff.lincoln, 20, finished=9)
+    roll_up()
+    page = at_screen(staff.state, **options)
+    failures = []
+    page.on("console", lambda told: failures.append(told.text))
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    for address in (
+        "/console/rates/",
+        "/console/rates/schools/?sort=quiet",
+        "/console/rates/schools/?q=nothing",
+        f"/console/rates/districts/{staff.riverside.pk}/",
+        f"/console/rates/schools/{staff.lincoln.pk}/",
+    ):
+        page.goto(address)
+        for summary in page.locator("figure summary").all():
+            summary.click()
+        assert (address, violations(page)) == (address, [])
+        assert (address, scrolls_sideways(page)) == (address, False)
+    assert failures == []

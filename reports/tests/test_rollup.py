@@ -1,0 +1,414 @@
+"""The roll-up: what it counts, what it writes, and that it is whole or nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import psycopg2
+import pytest
+from django.db import connection
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accounts.models import School
+from reports import rollup, rollup_query
+from reports.models import Curve, GradeRate, RollUp, SchoolRate
+from reports.rollup import due, roll_up
+from reports.tests.conftest import invite
+from survey.models import Job, Respondent, Role, Wave
+from survey.tests.two_servers import wait_until
+
+pytestmark = pytest.mark.django_db
+
+
+def figures(administration):
+    rates = SchoolRate.objects.filter(administration=administration)
+    return {
+        rate.school.name: (rate.eligible, rate.started, rate.finished) for rate in rates
+    }
+
+
+def test_everybody_counts_once_in_their_school_and_grade(staff, students):
+    invite(students, staff.lincoln, 12, grade="07", started=5, finished=3)
+    invite(students, staff.lincoln, 20, grade="08", finished=20)
+    invite(students, staff.roosevelt, 4, grade="07")
+
+    rolled = roll_up()
+
+    assert rolled.administrations == 1
+    assert figures(students) == {
+        "Lincoln": (32, 25, 23),
+        # Nobody is invited there yet, which somebody should see.
+        "Washington": (0, 0, 0),
+        "Roosevelt": (4, 0, 0),
+    }
+    lincoln = SchoolRate.objects.get(school=staff.lincoln)
+    assert (lincoln.needed, lincoln.district) == (16, staff.riverside)
+    grades = GradeRate.objects.filter(school=staff.lincoln).order_by("grade")
+    assert list(grades.values_list("grade", "eligible", "started", "finished")) == [
+        ("07", 12, 5, 3),
+        ("08", 20, 20, 20),
+    ]
+    assert timezone.now() - students.roll_up.as_of < timedelta(seconds=30)
+
+
+def test_a_second_roll_up_changes_no_row(staff, students):
+    invite(students, staff.lincoln, 12, grade="07", finished=3)
+    assert roll_up().rows_changed > 0
+    before = list(
+        SchoolRate.objects.values_list("pk", "last_started_at").order_by("pk")
+    )
+
+    assert roll_up().rows_changed == 0
+    after = list(SchoolRate.objects.values_list("pk", "last_started_at").order_by("pk"))
+    assert after == before
+
+
+def test_one_more_finish_changes_one_school_and_no_other(staff, students):
+    [maya, *_] = invite(students, staff.lincoln, 12, grade="07", started=4)
+    invite(students, staff.roosevelt, 12, grade="07", started=4)
+    roll_up()
+    Respondent.objects.filter(pk=maya.pk).update(completed_at=timezone.now())
+
+    # The school, its grade, and three curves: school, district, all.
+    assert roll_up().rows_changed == 5
+    assert figures(students)["Lincoln"] == (12, 4, 1)
+
+
+def test_who_was_withdrawn_is_in_no_number(staff, students):
+    people = invite(students, staff.lincoln, 12, grade="07", finished=12)
+    roll_up()
+    Respondent.objects.filter(pk__in=[one.pk for one in people[:5]]).update(
+        withdrawn_at=timezone.now()
+    )
+
+    roll_up()
+    assert figures(students)["Lincoln"] == (7, 7, 7)
+    curve = Curve.objects.get(level="school", place_id=staff.lincoln.pk)
+    assert sum(hour[2] for hour in json.loads(curve.hours)) == 7
+
+
+def test_who_moved_counts_in_the_new_school_and_nowhere_else(staff, students):
+    [maya] = invite(students, staff.lincoln, 1, grade="07", finished=1)
+    roll_up()
+    Respondent.objects.filter(pk=maya.pk).update(school=staff.washington, grade="08")
+
+    roll_up()
+    found = figures(students)
+    assert (found["Lincoln"], found["Washington"]) == ((0, 0, 0), (1, 1, 1))
+    # The school where nobody is left has no grade and no curve.
+    assert not GradeRate.objects.filter(school=staff.lincoln).exists()
+    assert not Curve.objects.filter(level="school", place_id=staff.lincoln.pk).exists()
+
+
+def test_the_curve_has_starts_and_finishes_by_hour(staff, students):
+    nine = datetime(2026, 11, 16, 15, 10, tzinfo=UTC)
+    people = invite(students, staff.lincoln, 3, started=3, at=nine)
+    Respondent.objects.filter(pk=people[0].pk).update(
+        completed_at=nine + timedelta(minutes=40)
+    )
+    Respondent.objects.filter(pk=people[1].pk).update(
+        completed_at=nine + timedelta(minutes=60)
+    )
+    roll_up()
+
+    hour = int(nine.replace(minute=0).timestamp())
+    expected = [[hour, 3, 1], [hour + 3600, 0, 1]]
+    for level, place in (
+        ("school", staff.lincoln.pk),
+        ("district", staff.riverside.pk),
+        ("all", 0),
+    ):
+        curve = Curve.objects.get(level=level, place_id=place)
+        assert json.loads(curve.hours) == expected
+
+
+def test_hours_are_those_of_the_clock_on_the_wall(staff, students):
+    """India is five hours and a half ahead."""
+    moment = datetime(2026, 11, 16, 5, 45, tzinfo=UTC)
+    invite(students, staff.lincoln, 1, started=1, at=moment)
+    with timezone.override(ZoneInfo("Asia/Kolkata")):
+        roll_up()
+
+    [[hour, *_]] = json.loads(Curve.objects.get(level="all").hours)
+    assert datetime.fromtimestamp(hour, ZoneInfo("Asia/Kolkata")).hour == 11
+    assert datetime.fromtimestamp(hour, ZoneInfo("Asia/Kolkata")).minute == 0
+
+
+def test_today_is_the_day_at_the_installation(staff, students):
+    midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    invite(students, staff.lincoln, 2, finished=2, at=midnight)
+    invite(
+        students, staff.lincoln, 3, finished=3, at=midnight - timedelta(microseconds=1)
+    )
+    roll_up()
+    assert SchoolRate.objects.get(school=staff.lincoln).finished_today == 2
+
+
+def test_no_grade_of_teachers_is_kept(staff, offer):
+    teachers = offer("teachers-2027", Role.TEACHER)
+    invite(teachers, staff.lincoln, 9, grade="07", finished=8)
+    roll_up()
+
+    assert figures(teachers)["Lincoln"] == (9, 8, 8)
+    assert not GradeRate.objects.filter(administration=teachers).exists()
+
+
+def test_parents_need_a_fifth_of_the_students_of_their_wave(staff, offer):
+    spring = Wave.objects.create(name="Spring 2027")
+    students = offer("students-2027", wave=spring)
+    parents = offer("parents-2027", Role.PARENT, wave=spring)
+    other = offer("students-2026", wave=Wave.objects.create(name="Spring 2026"))
+    invite(students, staff.lincoln, 101)
+    invite(other, staff.lincoln, 7)
+    invite(parents, staff.lincoln, 40)
+    invite(parents, staff.roosevelt, 40)
+    roll_up()
+
+    rates = SchoolRate.objects.filter(administration=parents)
+    assert rates.get(school=staff.lincoln).students == 101
+    assert rates.get(school=staff.lincoln).needed == 21
+    # It has no students in this wave: 0 is no number to take a share of.
+    assert rates.get(school=staff.roosevelt).needed is None
+
+
+def test_only_schools_to_whom_it_is_offered_wait_for_people(staff, offer):
+    of_district = offer("a", district=staff.riverside)
+    by_school, by_district = offer("b"), offer("c")
+    by_school.schools.add(staff.roosevelt)
+    by_district.districts.add(staff.lakeside)
+    # Who is on the roster of another school counts there all the same.
+    invite(by_school, staff.lincoln, 2)
+    roll_up()
+
+    assert set(figures(of_district)) == {"Lincoln", "Washington"}
+    assert figures(by_school) == {"Roosevelt": (0, 0, 0), "Lincoln": (2, 0, 0)}
+    assert set(figures(by_district)) == {"Roosevelt"}
+
+
+# What is counted when
+
+
+def rolled(administration, **ago):
+    moment = timezone.now() - timedelta(**ago)
+    RollUp.objects.update_or_create(
+        administration=administration, defaults={"as_of": moment, "written_at": moment}
+    )
+
+
+def test_open_administrations_are_counted_each_time_and_closed_ones_once_more(offer):
+    now = timezone.now()
+    running = offer("open")
+    just_closed = offer("just closed", closes_at=now - timedelta(minutes=5))
+    closed = offer("closed", closes_at=now - timedelta(hours=5))
+    early = offer("early", opens_at=now + timedelta(days=5))
+    new = offer("new", opens_at=now + timedelta(days=5))
+    for one in (running, just_closed, closed, early):
+        rolled(one, minutes=1)
+    assert due() == [running, just_closed, new]
+
+    # Last counted while somebody could still finish.
+    rolled(closed, hours=5, minutes=-10)
+    assert closed in due()
+    rolled(closed, hours=4)
+    assert closed not in due()
+    rolled(early, minutes=61)
+    assert early in due()
+
+
+def test_a_roster_that_came_in_has_closed_administrations_counted_again(offer):
+    now = timezone.now()
+    closed = offer("closed", closes_at=now - timedelta(days=2))
+    rolled(closed, minutes=10)
+    assert due() == []
+    ended = {"state": Job.State.DONE, "ended_at": now - timedelta(minutes=5)}
+    Job.objects.create(kind="roster.check", **ended)
+    assert due() == []
+    Job.objects.create(kind="roster.apply", **ended)
+    assert due() == [closed]
+
+
+def test_figures_from_a_replica_further_behind_are_not_believed(
+    staff, students, monkeypatch
+):
+    invite(students, staff.lincoln, 3, finished=2)
+    roll_up()
+    newer = students.roll_up.as_of
+    Respondent.objects.update(completed_at=None)
+    counted = rollup_query.count
+
+    def late(chosen):
+        as_of, found = counted(chosen)
+        return as_of - timedelta(hours=1), found
+
+    monkeypatch.setattr(rollup_query, "count", late)
+    assert roll_up().rows_changed == 0
+    assert figures(students)["Lincoln"] == (3, 2, 2)
+    assert RollUp.objects.get().as_of == newer
+
+
+def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
+    invite(students, staff.lincoln, 3, finished=2)
+    write = rollup._bring_up_to_date
+
+    def broken(model, *args):
+        changed = write(model, *args)
+        assert model is not Curve, "the disk is full"
+        return changed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rollup, "_bring_up_to_date", broken)
+        with pytest.raises(AssertionError, match="the disk is full"):
+            roll_up()
+    assert not SchoolRate.objects.exists()
+    assert not RollUp.objects.exists()
+    # With the protection off, half of it would stand.
+    monkeypatch.setattr(
+        rollup,
+        "_bring_up_to_date",
+        lambda model, *args: write(model, *args) if model is SchoolRate else 0,
+    )
+    roll_up()
+    assert SchoolRate.objects.exists()
+    assert not Curve.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="locks of PostgreSQL")
+def test_two_processes_do_not_roll_up_at_once(staff, students):
+    invite(students, staff.lincoln, 3)
+    parameters = connection.get_connection_params()
+    other = psycopg2.connect(
+        host=parameters["host"],
+        port=5432,
+        dbname=connection.settings_dict["NAME"],
+        user=parameters["user"],
+    )
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [rollup.LOCK])
+        assert roll_up().administrations == 0
+        assert not SchoolRate.objects.exists()
+    finally:
+        # Killed in the middle: its lock goes with it.
+        other.close()
+    wait_until(lambda: roll_up().administrations == 1)
+
+
+# Against a count by hand
+
+
+def naive(administration):
+    """The same figures, one person after the other."""
+    schools, grades, hours = {}, {}, {}
+    for one in administration.respondents.filter(withdrawn_at=None):
+        done = (1, one.started_at is not None, one.completed_at is not None)
+        for found, key in (
+            (schools, one.school_id),
+            (grades, (one.school_id, one.grade)),
+        ):
+            found[key] = tuple(
+                a + b for a, b in zip(found.get(key, (0, 0, 0)), done, strict=True)
+            )
+        for place in ((one.school_id,), ()):
+            for column, moment in enumerate((one.started_at, one.completed_at)):
+                if moment is not None:
+                    hour = int(moment.timestamp()) // 3600 * 3600
+                    both = hours.setdefault(place, {}).setdefault(hour, [0, 0])
+                    both[column] += 1
+    return schools, grades, hours
+
+
+def written(administration):
+    rates = SchoolRate.objects.filter(administration=administration, eligible__gt=0)
+    grades = GradeRate.objects.filter(administration=administration)
+    curves = Curve.objects.filter(administration=administration)
+    return (
+        {one.school_id: (one.eligible, one.started, one.finished) for one in rates},
+        {
+            (one.school_id, one.grade): (one.eligible, one.started, one.finished)
+            for one in grades
+        },
+        {
+            () if one.level == "all" else (one.place_id,): {
+                hour: numbers for hour, *numbers in json.loads(one.hours)
+            }
+            for one in curves.exclude(level="district")
+        },
+    )
+
+
+FIRST = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
+EVENTS = ("start", "finish", "withdraw", "return", "move", "regrade", "invite")
+
+
+def happen(event, dice, administration, schools):
+    people = list(administration.respondents.all())
+    if event == "invite" or not people:
+        invite(administration, dice.choice(schools), 1, grade=dice.choice(("", "07")))
+        return
+    one = dice.choice(people)
+    moment = FIRST + timedelta(seconds=dice.randrange(86400 * 3))
+    if event == "start":
+        one.started_at = one.started_at or moment
+    elif event == "finish":
+        one.started_at = one.started_at or moment
+        one.completed_at = one.completed_at or one.started_at + timedelta(
+            seconds=dice.randrange(7200)
+        )
+    elif event == "withdraw":
+        one.withdrawn_at = moment
+    elif event == "return":
+        one.withdrawn_at = None
+    elif event == "move":
+        one.school = dice.choice(schools)
+    else:
+        one.grade = dice.choice(("", "07", "08"))
+    one.save()
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    batches=st.lists(
+        st.lists(st.sampled_from(EVENTS), min_size=1, max_size=25),
+        min_size=1,
+        max_size=3,
+    ),
+    seed=st.integers(0, 10_000),
+)
+def test_it_equals_a_count_by_hand_after_whatever_happens(
+    staff, students, batches, seed
+):
+    dice = random.Random(seed)
+    schools = list(School.objects.order_by("pk"))
+    for batch in batches:
+        for event in batch:
+            happen(event, dice, students, schools)
+        roll_up()
+        assert written(students) == naive(students)
+        assert roll_up().rows_changed == 0
+
+
+def test_the_time_table_has_it_once_a_minute(settings):
+    from celery import current_app
+
+    entry = settings.CELERY_BEAT_SCHEDULE["roll up response rates"]
+    assert entry["schedule"] == 60
+    current_app.loader.import_default_modules()
+    assert entry["task"] in current_app.tasks
+
+
+def test_the_embedded_worker_does_it_too(staff, students):
+    from survey.management.commands.work import TimeTable
+
+    invite(students, staff.lincoln, 3, finished=2)
+    due_now = {task.name: task for task in TimeTable().due()}
+    due_now["reports.tasks.roll_up_rates"]()
+    assert figures(students)["Lincoln"] == (3, 2, 2)

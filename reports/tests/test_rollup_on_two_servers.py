@@ -1,0 +1,102 @@
+"""The roll-up reads the replica, and says how far behind that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connections
+from django.utils import timezone
+
+from accounts.tests.logging_in import log_in
+from reports.models import RollUp, SchoolRate
+from reports.rollup import roll_up
+from reports.tests.conftest import invite
+from survey.database.replica import health
+from survey.models import Respondent
+from survey.tests.two_servers import Replica, Watched, known_to_django, routed
+
+pytestmark = [
+    pytest.mark.skipif(not settings.SERVERS, reason="needs PostgreSQL's two servers"),
+    pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
+]
+
+
+# Django wants to know a test's databases before the test begins.
+@pytest.fixture(scope="module", autouse=True)
+def known(django_db_setup) -> Iterator[None]:
+    with known_to_django():
+        yield
+
+
+@pytest.fixture
+def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
+    monkeypatch.setattr(health, "PAUSE", 0.1)
+    replica = Replica()
+    replica.catch_up()
+    with routed():
+        yield replica
+    replica.catch_up()
+
+
+def finished() -> int:
+    return SchoolRate.objects.using("default").get(eligible=12).finished
+
+
+def test_people_are_counted_on_the_replica_and_as_of_its_last_commit(
+    replica, staff, students
+):
+    invite(students, staff.lincoln, 12, finished=3)
+    replica.catch_up()
+    ran = Watched().during(roll_up)
+    assert ran["replica"]["read survey_respondent"] == 1
+    assert ran["primary"]["read survey_respondent"] == 0
+    assert finished() == 3
+    # Though nobody saved anything, the figures are new.
+    assert timezone.now() - RollUp.objects.get().as_of < timedelta(seconds=10)
+
+
+def test_figures_of_a_lagging_replica_are_as_old_as_they_say(
+    replica, staff, students, client
+):
+    invite(students, staff.lincoln, 12, finished=3)
+    replica.catch_up()
+    roll_up()
+    replica.stop_replaying()
+    began = timezone.now()
+    Respondent.objects.filter(completed_at=None).update(
+        started_at=began, completed_at=began
+    )
+    roll_up()
+
+    assert finished() == 3
+    assert RollUp.objects.using("default").get().as_of < began
+    replica.catch_up()
+    roll_up()
+    assert finished() == 12
+    assert RollUp.objects.using("default").get().as_of > began
+
+
+def test_without_the_replica_the_figures_stay_and_grow_old(
+    replica, staff, students, client
+):
+    invite(students, staff.lincoln, 12, finished=3)
+    replica.catch_up()
+    roll_up()
+    RollUp.objects.update(as_of=timezone.now() - timedelta(minutes=5))
+    connections["replica"].close()
+    replica.stop()
+    try:
+        # The primary has people to serve: it does not count instead.
+        with pytest.raises(OperationalError):
+            roll_up()
+        health.mark_down()
+        log_in(client, staff.dana)
+        page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/")
+        assert "3 of 12 finished" in page.content.decode()
+        assert "These figures are 5 minutes old" in page.content.decode()
+    finally:
+        connections["replica"].close()
+        replica.start()

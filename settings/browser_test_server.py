@@ -1,0 +1,26 @@
+"""A server for the browser tests: the test's own database, production's files."""
+
+from __future__ import annotations
+
+from settings import base
+from settings.base import env
+from settings.test import *  # noqa: F403
+from settings.test import DATABASES
+
+DATABASES["default"]["NAME"] = env.str("GROUNDSWELL_TEST_DATABASE", default="unused")
+# The port of the servers' replica, past pgbouncer.
+if _replica := env.str("GROUNDSWELL_TEST_REPLICA", default=""):
+    DATABASES["replica"] = {
+        **DATABASES["default"],
+        "ENGINE": "survey.database.replica",
+        "PORT": _replica,
+    }
+
+STORAGES = base.STORAGES
+COMPRESS_ENABLED = True
+COMPRESS_OFFLINE = True
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_USE_FINDERS = False
+
+SESSION_COOKIE_SECURE = False
+CSRF_COOKIE_SECURE = False

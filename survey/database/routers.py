@@ -1,0 +1,121 @@
+"""Which database a statement goes to.
+
+Writes go to the primary, always. Reads of what can't be stale go to the
+replica: models that a view names with `uses_forced_read_router`, because
+their rows never change while the view may ask for them. A view that names
+them decides by everything else it reads, so that comes from the primary.
+
+Other views read the replica too, unless they decide something, or their
+browser wrote within the last seconds (see `survey.database.pinning`). Statements that
+are written out by hand go to `connection`, the primary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+from balancer.routers import PinningWMSRouter
+from django.conf import settings
+from django.db import connections
+from django.db.models import Model
+from django.http import HttpResponse
+
+from survey.database import pinning
+from survey.database.replica import health
+
+# Who may log in, finish, see or change something is decided by these.
+DECIDING_APPS = frozenset(("accounts", "admin", "auth", "sessions"))
+DECIDING_MODELS = frozenset(
+    ("survey.administration", "survey.respondent", "survey.response")
+)
+# A survey is one row by its key: an answer that takes longer never comes.
+PATIENCE = 1.0
+
+View = Callable[..., HttpResponse]
+
+_forced: ContextVar[frozenset[type[Model]] | None] = ContextVar("forced", default=None)
+
+
+class ForcedModelWritten(RuntimeError):
+    """A view writes a model that it reads from a replica."""
+
+
+class ForcedReadRouter(PinningWMSRouter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = list(self.pool)  # type: ignore[has-type]
+        has_replica = health.REPLICA in settings.DATABASES
+        self.replica = health.REPLICA if has_replica else self.master
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        forced = _forced.get()
+        if forced is not None:
+            return self._alive(self.replica) if model in forced else self.master
+        if not pinning.may_read_replica() or _decides(model) or self._in_transaction():
+            return self.master
+        return self._alive(super().db_for_read(model, **hints))
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        if model in (_forced.get() or ()):
+            raise ForcedModelWritten(
+                f"{model._meta.label} is read from a replica here, so it can't be"
+                " written here."
+            )
+        return super().db_for_write(model, **hints)
+
+    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
+        databases = {self.master, self.replica, *self.pool}
+        both = {one._state.db, other._state.db}
+        return True if both <= databases else None
+
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool:
+        return db == self.master
+
+    def _alive(self, alias: str) -> str:
+        return alias if alias == self.master or health.is_up() else self.master
+
+    def _in_transaction(self) -> bool:
+        # What it has written itself is nowhere else yet.
+        return connections[self.master].in_atomic_block
+
+
+def _decides(model: type[Model]) -> bool:
+    about = model._meta
+    return about.app_label in DECIDING_APPS or about.label_lower in DECIDING_MODELS
+
+
+def uses_forced_read_router(*models: type[Model]) -> Callable[[View], View]:
+    """Inside the view, these models are read from the replica, and never written.
+
+    A response that is rendered later is rendered inside; one that streams is
+    not, and reads the primary.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def forced(*args: Any, **kwargs: Any) -> HttpResponse:
+            with forced_reads(*models):
+                response = view(*args, **kwargs)
+                if not getattr(response, "is_rendered", True):
+                    response = response.render()  # type: ignore[attr-defined]
+                return response
+
+        return forced
+
+    return decorate
+
+
+@contextmanager
+def forced_reads(*models: type[Model]) -> Iterator[None]:
+    token = _forced.set((_forced.get() or frozenset()) | frozenset(models))
+    try:
+        with health.patient(PATIENCE):
+            yield
+    finally:
+        _forced.reset(token)

@@ -1,0 +1,143 @@
+"""200,000 people: what a state's administrator looks up is found by indexes."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import District, School
+from accounts.permissions import Permissions
+from accounts.tests.logging_in import log_in
+from survey.console.people.search import find_people
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(
+        "connection.vendor != 'postgresql'", reason="SQLite serves a single school"
+    ),
+]
+PEOPLE, SCHOOLS, DISTRICTS = 200_000, 100, 20
+NAMES = "people_by_family_name, people_by_given_name, people_by_email"
+# The plans differ from run to run, by what the tests before left in the tables.
+MOST_ROWS = PEOPLE // 4
+
+
+@pytest.fixture
+def crowd(administration, staff):
+    districts = District.objects.bulk_create(
+        District(code=f"d{n}", name=f"District {n}") for n in range(DISTRICTS)
+    )
+    schools = School.objects.bulk_create(
+        School(district=districts[n % DISTRICTS], code=f"s{n}", name=f"School {n}")
+        for n in range(SCHOOLS)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        cursor.execute(
+            """
+            INSERT INTO survey_respondent (administration_id, school_id, grade,
+                language, attributes, code_digest, code_key_version, issue)
+            SELECT %s, %s + n %% %s, '07', 'en', '{}', sha256(n::text::bytea), 1, 1
+            FROM generate_series(1, %s) AS n
+            """,
+            [administration.pk, schools[0].pk, SCHOOLS, PEOPLE],
+        )
+        cursor.execute(
+            """
+            INSERT INTO survey_identity (respondent_id, administration_id, district_id,
+                external_id, given_name, family_name, email)
+            SELECT r.id, r.administration_id, s.district_id, 'R' || r.id,
+                   'Given' || r.id % 2000, 'Family' || r.id % 30000, ''
+            FROM survey_respondent r JOIN accounts_school s ON s.id = r.school_id
+            """
+        )
+        cursor.execute("ANALYZE survey_respondent")
+        cursor.execute("ANALYZE survey_identity")
+    return schools
+
+
+@pytest.fixture
+def by_indexes(crowd):
+    """Of few people the planner may read all, as that is no more work."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_mergejoin = off")
+        cursor.execute("SET LOCAL enable_hashjoin = off")
+
+
+def rows_for(client, address, **asked) -> int:
+    """How many rows of tables and indexes a page's statements look at."""
+    with CaptureQueriesContext(connection) as context:
+        assert client.get(address, asked).status_code == 200
+    statements = [one["sql"] for one in context.captured_queries]
+    return sum(map(rows_of, (one for one in statements if one.startswith("SELECT"))))
+
+
+def rows_of(statement: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
+        [([explained],)] = cursor.fetchall()
+    return looked_at(explained["Plan"])
+
+
+def looked_at(node: dict) -> int:
+    if inner := node.get("Plans"):
+        return sum(map(looked_at, inner))
+    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+    return rows * node["Actual Loops"]
+
+
+@pytest.mark.usefixtures("by_indexes")
+def test_no_page_of_the_state_looks_at_everybody(client, staff, administration, crowd):
+    address = f"/console/administrations/{administration.pk}/people/"
+    log_in(client, staff.state)
+    rows = {
+        "schools": rows_for(client, address),
+        "a school": rows_for(client, address, school=crowd[7].pk),
+        "its last page": rows_for(client, address, school=crowd[7].pk, page=40),
+        "in a school": rows_for(client, address, school=crowd[7].pk, q="family12"),
+        "a rare name": rows_for(client, address, q="family12345"),
+        "a common beginning": rows_for(client, address, q="fa"),
+        "two words": rows_for(client, address, q="given77 family29077"),
+        "an ID": rows_for(client, address, q="R4711"),
+        "nobody": rows_for(client, address, q="zzzz"),
+    }
+    print(rows)
+    assert {name: one for name, one in rows.items() if one > MOST_ROWS} == {}
+
+    log_in(client, staff.dana)
+    assert rows_for(client, address, q="zzzz") <= MOST_ROWS
+
+    # The twin: without these there is no other way.
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {NAMES}")
+    log_in(client, staff.state)
+    assert rows_for(client, address, q="family12345") > PEOPLE // 2
+
+
+SEARCHES = ("family12345", "r4711", "given77 family29077", "zz")
+
+
+def plan_of(staff, administration, query) -> str:
+    with CaptureQueriesContext(connection) as context:
+        find_people(Permissions(staff.state), administration, query)
+    [search] = [
+        one["sql"]
+        for one in context.captured_queries
+        if 'FROM "survey_identity"' in one["sql"]
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {search}")
+        return "\n".join(line for (line,) in cursor.fetchall())
+
+
+def test_no_search_reads_everybody_as_it_would_without_the_indexes(
+    staff, administration, crowd
+):
+    plans = {query: plan_of(staff, administration, query) for query in SEARCHES}
+    assert {query for query, plan in plans.items() if "Seq Scan" in plan} == set()
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {NAMES}")
+    assert "people_by" not in plan_of(staff, administration, "family12345")
+    assert "Seq Scan" in plan_of(staff, administration, "family12345")

@@ -1,0 +1,321 @@
+"""Workbooks come in through the page: good ones, wrong ones, hostile ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError
+from django.urls import reverse
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from survey.definitions import uploads
+from survey.definitions.publishing import publish_survey
+from survey.models import Job, Survey, SurveyUpload
+from survey.spreadsheets.archive import MAX_FILE
+from survey.tests.console.test_surveys import CHOICES, book
+from survey.tests.workbooks import form, workbook
+from survey.tests.xlsform import test_hostile_files as hostile
+
+pytestmark = pytest.mark.django_db
+UPLOAD = "/console/surveys/upload/"
+
+
+def send(client, content, name="pets.xlsx", address=UPLOAD, **fields):
+    return client.post(
+        address, {"file": SimpleUploadedFile(name, content), **fields}, follow=True
+    )
+
+
+def wrong(count: int) -> bytes:
+    """As many problems in as many rows, and one warning."""
+    rows = [["type", "name", "label", "relevant"]]
+    rows += [
+        ["integer", f"q{n}", "How many?", f"${{gone}} > {n}"] for n in range(count)
+    ]
+    return form(rows, CHOICES, [["form_id", "version"], ["pets", "1"]])
+
+
+def test_a_workbook_with_problems_is_mended_and_becomes_a_draft(staff, client):
+    log_in(client, staff.dana)
+    assert "XLSForm" in client.get(UPLOAD).content.decode()
+
+    refused = send(client, wrong(5))
+    text = refused.content.decode()
+    assert "5 problems" in text and "there is no item ${gone}" in text
+    assert "<code>${gone} &gt; 0</code>" in text
+    assert not Survey.objects.exists()
+
+    content = book()
+    accepted = send(client, content)
+    survey = Survey.objects.get()
+    assert accepted.redirect_chain[-1][0] == reverse("survey_detail", args=[survey.pk])
+    assert (survey.district, survey.uploaded_by) == (staff.riverside, staff.dana)
+    assert bytes(survey.source) == content
+    entry = AuditEntry.objects.get(action="upload survey")
+    assert (entry.by, entry.address) == ("dana@example.org", "127.0.0.1")
+    assert entry.district_id == staff.riverside.pk
+    # What was read is not kept twice.
+    assert set(SurveyUpload.objects.values_list("content", flat=True)) == {None}
+
+
+def test_the_problems_come_as_csv_in_which_no_formula_runs(staff, client):
+    rows = [["type", "name", "label"], ["integer", "q1", "Why?"]]
+    log_in(client, staff.dana)
+    send(client, form([*rows, ["@SUM(1)", "q2", "Why?"]]))
+    upload = SurveyUpload.objects.get()
+    response = client.get(reverse("survey_upload_problems", args=[upload.pk]))
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    found = list(csv.reader(io.StringIO(response.content.decode("utf-8-sig"))))
+    assert found[0] == ["kind", "sheet", "row", "column", "reason", "text"]
+    assert found[1][:4] == ["problem", "survey", "3", "type"]
+    assert found[1][5] == "'@SUM(1)"
+
+
+def test_warnings_stand_apart_and_refuse_nothing(staff, client):
+    rows = [["type", "name", "label", "label::Español (es)"]]
+    rows += [["integer", "q1", "How many?", None]]
+    log_in(client, staff.dana)
+    text = send(client, form(rows)).content.decode()
+    assert "warnings from the workbook" in text and "without a translation" in text
+    assert Survey.objects.count() == 1
+
+
+def test_the_state_chooses_for_whom(staff, client):
+    log_in(client, staff.state)
+    assert "The state" in client.get(UPLOAD).content.decode()
+    send(client, book(), owner="state")
+    send(client, book(), owner=str(staff.lakeside.pk))
+    owners = Survey.objects.order_by("pk").values_list("district__name", flat=True)
+    assert list(owners) == [None, "Lakeside"]
+
+
+@pytest.mark.parametrize("owner", ["", "0", "state", "lakeside"])
+def test_a_district_uploads_for_itself_alone(staff, client, owner):
+    owner = str(staff.lakeside.pk) if owner == "lakeside" else owner
+    log_in(client, staff.dana)
+    send(client, book(), owner=owner)
+    assert Survey.objects.get().district == staff.riverside
+
+
+@pytest.mark.parametrize("owner", ["0", "nonsense", "-1", "9" * 40, "\x00"])
+def test_an_owner_that_is_none_is_refused_in_words(staff, client, owner):
+    log_in(client, staff.state)
+    response = send(client, book(), owner=owner)
+    assert "Select a valid choice" in response.content.decode()
+    assert not SurveyUpload.objects.exists()
+
+
+def test_a_draft_is_replaced_and_what_is_published_is_not(staff, client):
+    log_in(client, staff.dana)
+    send(client, book())
+    send(client, book())
+    survey = Survey.objects.get()
+    publish_survey(survey=survey)
+    text = send(client, book()).content.decode()
+    assert "1 problem" in text and "give the file a new version" in text
+    assert Survey.objects.get() == survey
+
+
+def zipped_roster() -> bytes:
+    return workbook({"Roster": [["role", "name"], ["student", "Maya"]]})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("climate.csv", b"type,name,label\ntext,a,A", "This is not an .xlsx file"),
+        ("roster.xlsx", b"district,school\nr,l", "This is not an .xlsx file"),
+        ("roster.xlsx", zipped_roster(), "There is no sheet named survey"),
+        ("old.xls", hostile.OLE, "This is an old .xls file"),
+        ("cut.xlsx", book()[:500], "The file is damaged"),
+        ("bomb.xlsx", hostile.bomb(40 * 2**20), "declares more than 32 MB"),
+        ("laughs.xlsx", hostile.with_entity(hostile.LAUGHS), "document type"),
+        ("passwd.xlsx", hostile.with_entity(hostile.EXTERNAL), "document type"),
+    ],
+    ids=["csv", "csv renamed", "roster", "xls", "cut", "bomb", "laughs", "external"],
+)
+def test_what_is_no_survey_is_refused_in_words(staff, client, name, content, reason):
+    log_in(client, staff.dana)
+    response = send(client, content, name)
+    assert response.status_code == 200
+    assert reason in response.content.decode()
+    assert not Survey.objects.exists() and not Job.objects.exists()
+
+
+def test_a_survey_by_another_ending_is_read_all_the_same(staff, client):
+    log_in(client, staff.dana)
+    send(client, book(), "pets.csv")
+    assert Survey.objects.get().source_name == "pets.csv"
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "Choose a file first."),
+        ({"file": "text, no file"}, "Choose a file first."),
+        ({"file": SimpleUploadedFile("a.xlsx", b"")}, "The file is empty"),
+    ],
+    ids=["none", "text", "empty"],
+)
+def test_a_form_without_a_workbook_says_so(staff, client, files, reason):
+    log_in(client, staff.dana)
+    response = client.post(UPLOAD, files)
+    assert response.status_code == 200
+    assert reason in response.content.decode()
+    assert not SurveyUpload.objects.exists()
+
+
+def test_200_megabytes_are_refused_without_being_read(staff, client, monkeypatch):
+    monkeypatch.setattr(
+        "survey.console.surveys.upload.receive", lambda **_: pytest.fail("was read")
+    )
+    log_in(client, staff.dana)
+    file = SimpleUploadedFile("large.xlsx", b"PK\x03\x04" + bytes(200 * 2**20))
+    response = client.post(UPLOAD, {"file": file})
+    assert "larger than 10 MB" in response.content.decode()
+
+
+def test_10_megabytes_are_still_read(staff, client):
+    log_in(client, staff.dana)
+    text = send(client, bytes(MAX_FILE)).content.decode()
+    assert "This is not an .xlsx file" in text
+
+
+def test_a_name_that_is_markup_is_shown_as_text(staff, client):
+    log_in(client, staff.dana)
+    text = send(
+        client, b"no workbook", "<script>alert(1)<script>.xlsx"
+    ).content.decode()
+    assert "<script>alert" not in text and "alert(1)" in text
+
+
+def test_the_same_version_twice_in_one_moment_is_a_problem_to_read(
+    staff, client, monkeypatch
+):
+    def collides(**_):
+        raise IntegrityError
+
+    monkeypatch.setattr(uploads, "import_survey", collides)
+    log_in(client, staff.dana)
+    text = send(client, book()).content.decode()
+    assert "uploaded twice in the same moment" in text
+
+
+# Large ones are read by a worker
+
+
+def test_a_large_workbook_is_read_by_a_worker(
+    staff, client, monkeypatch, django_capture_on_commit_callbacks
+):
+    monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
+    log_in(client, staff.dana)
+    with django_capture_on_commit_callbacks() as waiting:
+        response = send(client, book())
+    [job] = Job.objects.all()
+    assert f"/console/jobs/{job.pk}/" in response.content.decode()
+    assert not Survey.objects.exists()
+
+    waiting[-1]()
+    job.refresh_from_db()
+    assert (job.state, job.message) == ("done", "The workbook was read.")
+    survey = Survey.objects.get()
+    assert survey.uploaded_by == staff.dana
+    shown = client.get(reverse("survey_uploaded", args=[job.subject_id]))
+    assert shown["Location"] == reverse("survey_detail", args=[survey.pk])
+
+
+def test_a_worker_that_reads_it_twice_leaves_one_draft(staff, monkeypatch):
+    monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
+    upload = uploads.receive(
+        name="pets.xlsx", content=book(), district=None, by=staff.state
+    )
+    uploads._read(upload.pk)
+    kept = Survey.objects.get()
+    uploads._read(upload.pk)
+    assert Survey.objects.get() == kept
+
+
+def test_a_job_that_failed_says_so_and_offers_the_upload_again(
+    staff, client, monkeypatch
+):
+    monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
+    upload = uploads.receive(
+        name="pets.xlsx", content=book(), district=staff.riverside, by=staff.dana
+    )
+    job = uploads.job_of(upload)
+    Job.objects.filter(pk=job.pk).update(
+        state="failed", ended_at=upload.created_at, message="It went wrong."
+    )
+    log_in(client, staff.dana)
+    address = reverse("survey_uploaded", args=[upload.pk])
+    text = client.get(address).content.decode()
+    assert "It went wrong." in text and "Upload again" in text
+
+
+def test_a_worker_that_was_taken_for_dead_does_not_undo_what_another_read(
+    staff, client, monkeypatch
+):
+    read, late = uploads.read_xlsform, []
+
+    def slowly(content, name):
+        if not late:
+            late.append(SurveyUpload.objects.get())
+            uploads._read(late[0].pk)
+            publish_survey(survey=Survey.objects.get())
+        return read(content, name=name)
+
+    monkeypatch.setattr(uploads, "read_xlsform", slowly)
+    log_in(client, staff.dana)
+    send(client, book())
+    upload, survey = SurveyUpload.objects.get(), Survey.objects.get()
+    assert late
+    assert (upload.survey, upload.problems) == (survey, [])
+    assert AuditEntry.objects.filter(action="upload survey").count() == 1
+
+
+def test_a_workbook_whose_job_was_cancelled_is_forgotten_after_a_day(
+    staff, client, monkeypatch
+):
+    monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
+    receive = {"content": book(), "district": staff.riverside, "by": staff.dana}
+    old = uploads.receive(name="old.xlsx", **receive)
+    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.LONGEST_KEPT)
+    new = uploads.receive(name="new.xlsx", **receive)
+    kept = SurveyUpload.objects.exclude(content=None)
+    assert [one.pk for one in kept] == [new.pk]
+    uploads._read(old.pk)
+    assert not Survey.objects.exists()
+
+
+# Whose
+
+
+def test_an_upload_is_its_districts_and_the_states(staff, client):
+    log_in(client, staff.dana)
+    send(client, wrong(1))
+    upload = SurveyUpload.objects.get()
+    addresses = [
+        reverse(route, args=[upload.pk])
+        for route in ("survey_uploaded", "survey_upload_problems")
+    ]
+    for user, status in ((staff.dana, 200), (staff.state, 200), (staff.chen, 404)):
+        log_in(client, user)
+        assert [client.get(one).status_code for one in addresses] == [status] * 2
+
+    SurveyUpload.objects.update(district=staff.lakeside)
+    log_in(client, staff.dana)
+    assert [client.get(one).status_code for one in addresses] == [404] * 2
+    SurveyUpload.objects.update(district=None)
+    assert [client.get(one).status_code for one in addresses] == [404] * 2
+
+
+def test_a_draft_that_is_gone_is_said_to_be(staff, client):
+    log_in(client, staff.dana)
+    send(client, book())
+    Survey.objects.all().delete()
+    address = reverse("survey_uploaded", args=[SurveyUpload.objects.get().pk])
+    assert "replaced or deleted since" in client.get(address).content.decode()

@@ -1,0 +1,391 @@
+"""The list of surveys, one survey, and what can be done to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.conf import settings as conf
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.permissions import Permissions
+from accounts.tests.logging_in import log_in
+from survey.administrations import (
+    change_administration,
+    open_administration,
+    plan_of,
+    surveys_to_offer,
+)
+from survey.definitions.ownership import (
+    SurveyInUse,
+    bring_back,
+    is_offerable,
+    offerable_for,
+    retire,
+    surveys_for,
+)
+from survey.definitions.publishing import publish_survey
+from survey.models import Administration, Retirement, Role, Survey
+from survey.tests.workbooks import form
+from survey.xlsform import import_survey, read_xlsform
+
+pytestmark = pytest.mark.django_db
+
+# Who asks: user, memberships, and the session where the database keeps it.
+WHO = 3 if conf.SESSION_ENGINE.endswith(".db") else 2
+ROWS = [
+    ["type", "name", "label::English (en)", "label::Español (es)", "required"]
+    + ["relevant", "constraint"],
+    ["begin group", "pets_page", "Pets", "Mascotas", None, None, None],
+    ["select_one pets", "pet", "Which pet?", "¿Qué mascota?", "yes", None, None],
+    ["integer", "age", "Its age?", "¿Su edad?", None, "${pet} = 'cat'", ". < 30"],
+    ["end group", None, None, None, None, None, None],
+]
+CHOICES = [
+    ["list_name", "name", "label::English (en)", "label::Español (es)"],
+    ["pets", "cat", "Cat", "Gato"],
+    ["pets", "dog", "Dog", "Perro"],
+]
+
+
+def settings(name="pets", version="1"):
+    return [
+        ["form_title", "form_id", "version", "default_language"],
+        ["About pets", name, version, "English (en)"],
+    ]
+
+
+def book(rows=ROWS, choices=CHOICES, **named) -> bytes:
+    return form(rows, choices, settings(**named))
+
+
+def draft_of(*, district=None, rows=ROWS, choices=CHOICES, corrects=None, **named):
+    content = book(rows, choices, **named)
+    reading = read_xlsform(content)
+    assert reading.draft, reading.problems
+    return import_survey(
+        draft=reading.draft,
+        source_name="pets.xlsx",
+        source=content,
+        district=district,
+        corrects=corrects,
+    )
+
+
+def offered(published, name="spring", opens=-1, **fields):
+    now = timezone.now()
+    return open_administration(
+        name=name,
+        published=published,
+        role=Role.STUDENT,
+        opens_at=now + timedelta(days=opens),
+        closes_at=now + timedelta(days=30),
+        **fields,
+    )
+
+
+def test_a_survey_is_looked_at_published_offered_and_retired(staff, client):
+    survey = draft_of()
+    log_in(client, staff.state)
+
+    detail = client.get(reverse("survey_detail", args=[survey.pk]))
+    text = detail.content.decode()
+    assert "About pets" in text and "A draft." in text
+    assert "Which pet?" in text and "Shown if <code>${pet} = &#x27;cat&#x27;" in text
+    assert "1 page, 2 questions, 1 option set" in text
+
+    asked = client.get(reverse("survey_publish", args=[survey.pk]))
+    assert "nobody can change it" in asked.content.decode()
+    assert not Survey.objects.get().published_at
+    done = client.post(reverse("survey_publish", args=[survey.pk]))
+    assert done["Location"] == reverse("survey_detail", args=[survey.pk])
+    published = survey.published.get()
+
+    offered(published)
+    text = client.get(done["Location"]).content.decode()
+    assert published.digest in text and "spring" in text
+    client.post(reverse("survey_retire", args=[survey.pk]))
+    assert Retirement.objects.get().by == staff.state
+    assert "Retired" in client.get(done["Location"]).content.decode()
+    assert not is_offerable(published)
+    assert not offerable_for(Permissions(staff.state)).exists()
+    client.post(reverse("survey_bring_back", args=[survey.pk]))
+    assert is_offerable(published)
+
+    assert list(
+        AuditEntry.objects.order_by("pk").values_list("action", "by", "district_id")
+    ) == [
+        ("upload survey", "import_survey", None),
+        ("publish survey", "state@example.org", None),
+        ("retire survey", "state@example.org", None),
+        ("bring back survey", "state@example.org", None),
+    ]
+
+
+def test_an_owner_neither_collides_with_another_nor_learns_of_it(staff):
+    state, riverside, lakeside = (
+        draft_of(district=district)
+        for district in (None, staff.riverside, staff.lakeside)
+    )
+    assert {one.name for one in (state, riverside, lakeside)} == {"pets"}
+
+    assert set(surveys_for(Permissions(staff.state))) == {state, riverside, lakeside}
+    assert set(surveys_for(Permissions(staff.dana))) == {state, riverside}
+    assert not surveys_for(Permissions(staff.chen))
+
+
+def test_one_owner_has_a_name_and_version_once(staff):
+    for district in (None, staff.riverside):
+        Survey.objects.create(name="x", version="1", district=district)
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Survey.objects.create(name="x", version="1", district=district)
+
+
+@pytest.mark.parametrize(
+    "route",
+    ["survey_detail", "survey_original", "survey_publish", "survey_retire"]
+    + ["survey_bring_back", "survey_delete", "survey_correct", "survey_correction"]
+    + ["survey_preview"],
+)
+def test_another_districts_survey_is_not_there(staff, client, route):
+    theirs = draft_of(district=staff.lakeside)
+    publish_survey(survey=theirs)
+    log_in(client, staff.dana)
+    for method in (client.get, client.post):
+        assert method(reverse(route, args=[theirs.pk])).status_code in (404, 405)
+    # There was something to find.
+    log_in(client, staff.state)
+    found = client.get(reverse(route, args=[theirs.pk])).status_code
+    assert found == (404 if route == "survey_correction" else 200)
+
+
+@pytest.mark.parametrize("name", ["chen", "analyst", "sam"])
+def test_who_manages_no_surveys_finds_none(staff, client, name):
+    survey = draft_of(district=staff.riverside)
+    log_in(client, getattr(staff, name))
+    for route, args in (
+        ("survey_list", []),
+        ("survey_upload", []),
+        ("survey_detail", [survey.pk]),
+        ("survey_preview_take", [survey.pk, 1]),
+        ("survey_preview_content", [survey.pk, 1, "en", 1]),
+        ("survey_original", [survey.pk]),
+    ):
+        assert client.get(reverse(route, args=args)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "route", ["survey_publish", "survey_retire", "survey_delete", "survey_bring_back"]
+)
+def test_a_district_looks_at_the_states_survey_and_changes_nothing(
+    staff, client, route
+):
+    survey = draft_of()
+    log_in(client, staff.dana)
+    detail = client.get(reverse("survey_detail", args=[survey.pk]))
+    assert detail.status_code == 200
+    assert reverse("survey_publish", args=[survey.pk]) not in detail.content.decode()
+    for method in (client.get, client.post):
+        assert method(reverse(route, args=[survey.pk])).status_code == 404
+    assert Survey.objects.get().published_at is None
+
+
+def test_the_workbook_comes_back_as_it_was_and_is_written_down(staff, client):
+    survey = draft_of(district=staff.riverside, name="a/b")
+    log_in(client, staff.dana)
+    response = client.get(reverse("survey_original", args=[survey.pk]))
+    assert response.content == bytes(survey.source)
+    assert response["Content-Disposition"] == 'attachment; filename="a-b 1.xlsx"'
+    assert "no-store" in response["Cache-Control"]
+    entry = AuditEntry.objects.get(action="download survey")
+    assert (entry.by, entry.district_id) == ("dana@example.org", staff.riverside.pk)
+
+
+def test_a_draft_is_deleted_after_a_question(staff, client):
+    survey = draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    address = reverse("survey_delete", args=[survey.pk])
+    assert "gone for good" in client.get(address).content.decode()
+    assert Survey.objects.exists()
+    assert client.post(address)["Location"] == reverse("survey_list")
+    assert not Survey.objects.exists()
+    entry = AuditEntry.objects.get(action="delete survey")
+    assert entry.before == {"name": "pets", "version": "1"}
+
+
+def test_what_is_published_is_not_deleted(staff, client):
+    survey = draft_of()
+    publish_survey(survey=survey)
+    log_in(client, staff.state)
+    response = client.post(reverse("survey_delete", args=[survey.pk]))
+    assert response.status_code == 409
+    assert "what is published stays" in response.content.decode()
+    assert Survey.objects.filter(pk=survey.pk).exists()
+
+
+def test_a_survey_that_is_about_to_be_offered_is_not_retired(staff, client):
+    survey = draft_of()
+    offered(publish_survey(survey=survey), "next-spring", opens=10)
+    log_in(client, staff.state)
+    response = client.post(reverse("survey_retire", args=[survey.pk]))
+    assert response.status_code == 409
+    assert "next-spring" in response.content.decode()
+    assert not Retirement.objects.exists()
+
+
+def test_a_draft_is_not_retired(staff):
+    with pytest.raises(SurveyInUse, match="delete it instead"):
+        retire(survey=draft_of(), by=staff.state)
+
+
+def test_a_draft_that_makes_no_survey_is_not_published(staff, client):
+    survey = draft_of()
+    survey.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
+    log_in(client, staff.state)
+    text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
+    assert "It cannot be published yet: pet: required reads gone" in text
+    response = client.post(reverse("survey_publish", args=[survey.pk]))
+    assert response.status_code == 409
+    assert "reads gone" in response.content.decode()
+
+
+def test_a_district_sees_only_administrations_of_its_own(staff, client):
+    survey = draft_of()
+    published = publish_survey(survey=survey)
+    offered(published, "ours", district=staff.riverside)
+    offered(published, "theirs", district=staff.lakeside)
+    log_in(client, staff.dana)
+    text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
+    assert "ours" in text and "theirs" not in text
+    listed = client.get(reverse("survey_list")).content.decode()
+    assert '<td class="number">1</td>' in listed
+    log_in(client, staff.state)
+    listed = client.get(reverse("survey_list")).content.decode()
+    assert '<td class="number">2</td>' in listed
+
+
+def test_a_new_administration_offers_nothing_retired_and_nothing_of_others(staff):
+    states, ours, theirs = (
+        publish_survey(survey=draft_of(district=district))
+        for district in (None, staff.riverside, staff.lakeside)
+    )
+    assert set(surveys_to_offer(Permissions(staff.dana))) == {states, ours}
+    assert not surveys_to_offer(Permissions(staff.chen))
+    with pytest.raises(ValidationError, match="no such survey"):
+        offered(theirs, district=staff.riverside)
+    retire(survey=states.survey, by=staff.state)
+    assert set(surveys_to_offer(Permissions(staff.dana))) == {ours}
+    with pytest.raises(ValidationError, match="is retired"):
+        offered(states)
+    assert not Administration.objects.exists()
+    # The twin: neither of the two.
+    assert offered(ours, district=staff.riverside)
+    assert offered(theirs, "states")
+
+
+def test_a_planned_administration_is_not_changed_to_a_retired_survey(staff):
+    administration = offered(publish_survey(survey=draft_of()), opens=5)
+    other = publish_survey(survey=draft_of(version="2"))
+    retire(survey=other.survey, by=staff.state)
+    plan = replace(plan_of(administration), published=other)
+    with pytest.raises(ValidationError, match="is retired"):
+        change_administration(
+            administration=administration, to=plan, seen=None, by=staff.state
+        )
+    bring_back(survey=other.survey, by=staff.state)
+    change_administration(
+        administration=administration, to=plan, seen=None, by=staff.state
+    )
+    administration.refresh_from_db()
+    assert administration.published == other
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_list_costs_the_same_for_any_number(
+    staff, client, count, django_assert_num_queries
+):
+    for number in range(count):
+        publish_survey(survey=draft_of(version=str(number), district=staff.riverside))
+    log_in(client, staff.dana)
+    # The number of rows, and the rows.
+    with django_assert_num_queries(WHO + 2):
+        response = client.get(reverse("survey_list"))
+    assert response.content.decode().count("survey-row") == count
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_survey_costs_the_same_for_any_size(
+    staff, client, count, django_assert_num_queries
+):
+    rows = [ROWS[0]]
+    for number in range(count):
+        rows += [
+            ["begin group", f"page{number}", "P", "P", None, None, None],
+            ["select_one pets", f"pet{number}", "A", "A", None, None, None],
+            ["end group", None, None, None, None, None, None],
+        ]
+    survey = draft_of(rows=rows)
+    published = publish_survey(survey=survey)
+    for number in range(count):
+        offered(published, f"spring-{number}")
+    log_in(client, staff.state)
+    with django_assert_num_queries(WHO + 11):
+        response = client.get(reverse("survey_detail", args=[survey.pk]))
+    assert response.content.decode().count("Page ") >= count
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"q": "PETS"},
+        {"q": "about"},
+        {"q": "river"},
+        {"sort": "state"},
+        {"sort": "-offered"},
+        {"sort": "owner", "page": "99"},
+        {"sort": "nonsense", "page": "x"},
+    ],
+)
+def test_the_list_is_searched_and_sorted(staff, client, query):
+    draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    assert "survey-row" in client.get(reverse("survey_list"), query).content.decode()
+
+
+@pytest.mark.parametrize("query", ["zebra", "\x00", "%", "'\"<b>", "x" * 5000])
+def test_nonsense_finds_nothing_and_breaks_nothing(staff, client, query):
+    draft_of(district=staff.riverside)
+    log_in(client, staff.dana)
+    response = client.get(reverse("survey_list"), {"q": query})
+    assert response.status_code == 200
+    assert b"<b>" not in response.content
+
+
+def test_a_number_beyond_any_key_is_not_there(staff, client):
+    log_in(client, staff.state)
+    for route in ("survey_detail", "survey_uploaded"):
+        address = reverse(route, args=[10**30])
+        assert client.get(address).status_code == 404
+
+
+def test_the_commands_take_the_owner(staff, tmp_path, capsys):
+    from django.core.management import CommandError, call_command
+
+    file = tmp_path / "pets.xlsx"
+    file.write_bytes(book())
+    call_command("import_survey", str(file), "--json", "--district", "riverside")
+    assert json.loads(capsys.readouterr().out)["imported"]
+    assert Survey.objects.get().district == staff.riverside
+    with pytest.raises(CommandError, match="no survey"):
+        call_command("publish_survey", "pets")
+    call_command("publish_survey", "pets", "--district", "riverside")
+    assert Survey.objects.get().published_at
+    for command in (["import_survey", str(file)], ["publish_survey", "pets"]):
+        with pytest.raises(CommandError, match="No district has the code atlantis"):
+            call_command(*command, "--district", "atlantis")

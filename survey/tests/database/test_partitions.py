@@ -1,0 +1,211 @@
+"""Who may make the place for an administration's responses, and how it waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from survey.administrations import Busy, open_administration
+from survey.models import Administration, Role
+from survey.taking.storage import Outcome
+from survey.tests.taking.test_storage_races import elsewhere, save
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        connection.vendor != "postgresql", reason="SQLite has no partitions"
+    ),
+]
+# As the function did it before there was one.
+BY_HAND = """
+CREATE TABLE survey_response_{0} (LIKE survey_response INCLUDING ALL);
+ALTER TABLE survey_response ATTACH PARTITION survey_response_{0} FOR VALUES IN ({0});
+"""
+ROW = """
+INSERT INTO survey_administration
+    (name, published_id, role, opens_at, closes_at, coordinators_see_finished)
+VALUES ('by-console', %s, 'student', now(), now() + interval '1 day', false)
+RETURNING id
+"""
+
+
+@contextmanager
+def session(user: str) -> Iterator[Any]:
+    """A cursor of one of the stack's roles, in the tests' database."""
+    place = {"host": settings.SERVERS, "port": 5432}
+    name = str(connection.settings_dict["NAME"])
+    with closing(psycopg2.connect(dbname=name, user=user, **place)) as own:
+        own.autocommit = True
+        yield own.cursor()
+
+
+@pytest.fixture
+def granted(transactional_db: None) -> None:
+    """What the stack grants, by its own file."""
+    grants = Path(settings.SERVERS) / "etc" / "primary" / "grants.sql"
+    with session("groundswell") as owner:
+        owner.execute(grants.read_text())
+
+
+def partitions() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits"
+            " WHERE inhparent = 'survey_response'::regclass"
+        )
+        return {name for (name,) in cursor.fetchall()}
+
+
+def refused(cursor: Any, statement: str, *values: object) -> str:
+    with pytest.raises(psycopg2.Error) as caught:
+        cursor.execute(statement, values)
+    return type(caught.value).__name__
+
+
+ADD = "SELECT survey_add_partition(%s)"
+
+
+def test_the_consoles_role_opens_an_administration(publish, granted, maya):
+    before = partitions()
+    with session("console") as console:
+        console.execute(ROW, [publish(name="other").pk])
+        (number,) = console.fetchone()
+        console.execute(ADD, [number])
+    assert partitions() - before == {f"survey_response_{number}"}
+    # As the owner would have made it: its key, its check, and no more.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conname ~ 'pkey|a_value_exactly' FROM pg_constraint"
+            " WHERE conrelid = %s::regclass",
+            [f"survey_response_{number}"],
+        )
+        assert cursor.fetchall() == [(True,), (True,)]
+        cursor.execute(
+            "SELECT tableowner FROM pg_tables WHERE tablename = %s",
+            [f"survey_response_{number}"],
+        )
+        assert cursor.fetchone() == ("groundswell",)
+
+
+def test_without_the_function_the_consoles_role_is_refused(publish, granted):
+    """The twin: it may insert the row, and change no table."""
+    with session("console") as console:
+        console.execute(ROW, [publish().pk])
+        (number,) = console.fetchone()
+        assert refused(console, BY_HAND.format(number)) == "InsufficientPrivilege"
+        with session("groundswell") as owner:
+            owner.execute(
+                "REVOKE EXECUTE ON FUNCTION survey_add_partition FROM console"
+            )
+        assert refused(console, ADD, number) == "InsufficientPrivilege"
+    assert f"survey_response_{number}" not in partitions()
+
+
+@pytest.mark.parametrize("role", ["taking", "reports"])
+def test_the_crowds_pool_and_the_reports_may_not_call_it(administration, granted, role):
+    with session(role) as cursor:
+        assert refused(cursor, ADD, administration.pk) in (
+            "InsufficientPrivilege",
+            "ReadOnlySqlTransaction",
+        )
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**62, None])
+def test_what_is_no_administration_gets_no_partition(administration, granted, number):
+    before = partitions()
+    with session("console") as console:
+        assert refused(console, ADD, number) == "ForeignKeyViolation"
+    assert partitions() == before
+
+
+def test_there_is_exactly_one(administration, granted):
+    before = partitions()
+    with session("console") as console:
+        assert refused(console, ADD, administration.pk) == "DuplicateTable"
+    assert partitions() == before
+
+
+def test_a_table_of_the_callers_own_stands_in_for_nothing(administration, granted):
+    before = partitions()
+    with session("console") as console:
+        console.execute("CREATE TEMP TABLE survey_administration (id bigint)")
+        console.execute("INSERT INTO survey_administration VALUES (777)")
+        console.execute(
+            "CREATE TEMP TABLE survey_response (LIKE public.survey_response)"
+        )
+        console.execute("SET search_path = pg_temp, public")
+        assert refused(console, "SELECT public.survey_add_partition(777)") == (
+            "ForeignKeyViolation"
+        )
+    assert partitions() == before
+
+
+def opening(published: Any, name: str) -> Administration:
+    now = timezone.now()
+    return open_administration(
+        name=name,
+        published=published,
+        role=Role.STUDENT,
+        opens_at=now,
+        closes_at=now + timedelta(days=1),
+    )
+
+
+def test_a_save_does_not_wait_for_an_opening(maya, administration):
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        opening(administration.published, "second")
+        saved = threads.submit(elsewhere(lambda: save(maya, "meanwhile", 7)))
+        assert saved.result(timeout=1).outcome is Outcome.SAVED
+
+
+def test_a_partition_made_at_once_would_let_it_wait(maya, administration):
+    """The twin: CREATE … PARTITION OF, which the function avoids."""
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE TABLE at_once PARTITION OF survey_response FOR VALUES IN (0)"
+            )
+            saved = threads.submit(elsewhere(lambda: save(maya, "meanwhile", 7)))
+            time.sleep(0.4)
+            assert not saved.done()
+            transaction.set_rollback(True)
+        assert saved.result(timeout=2).outcome is Outcome.SAVED
+
+
+def test_an_opening_does_not_wait_for_a_save(maya, administration):
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        save(maya, "in flight", 7)
+        opened = threads.submit(
+            elsewhere(lambda: opening(administration.published, "second"))
+        )
+        assert opened.result(timeout=1).name == "second"
+
+
+def test_an_opening_gives_up_with_words_and_leaves_nothing(administration):
+    def try_it() -> tuple[float, str]:
+        began = time.monotonic()
+        with pytest.raises(Busy) as busy:
+            opening(administration.published, "second")
+        return time.monotonic() - began, busy.value.messages[0]
+
+    before = partitions()
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        with connection.cursor() as cursor:
+            # What building an index holds.
+            cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
+        waited, said = threads.submit(elsewhere(try_it)).result(timeout=5)
+    assert 0.9 < waited < 2
+    assert "try again in a minute" in said
+    assert partitions() == before
+    assert not Administration.objects.filter(name="second").exists()

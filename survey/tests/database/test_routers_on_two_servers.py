@@ -1,0 +1,256 @@
+"""Which statement runs on which server: healthy, lagging, gone, hung.
+
+Every process here is cold: neither its memory nor Memcached has the survey.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import OperationalError, connections
+
+from survey.database.replica import health
+from survey.database.routers import forced_reads
+from survey.models import PublishedSurvey, Respondent
+from survey.taking.published import forget_published, published_survey
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
+from survey.tests.two_servers import (
+    Replica,
+    Watched,
+    known_to_django,
+    routed,
+    wait_until,
+)
+
+pytestmark = [
+    pytest.mark.skipif(not settings.SERVERS, reason="needs PostgreSQL's two servers"),
+    pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
+]
+
+SURVEY = Counter({"read survey_publishedsurvey": 1})
+DECISIONS = {
+    "login": Counter({"read survey_respondent": 1, "change survey_respondent": 1}),
+    "display": Counter({"read survey_respondent": 1}),
+    "save": Counter({"save survey_response": 1}),
+    "content": Counter(),
+    "review": Counter({"read survey_respondent": 1}),
+}
+FINISH = Counter({"change survey_respondent": 1})
+NOTHING: Counter[str] = Counter()
+
+
+# Django wants to know a test's databases before the test begins.
+@pytest.fixture(scope="module", autouse=True)
+def known(django_db_setup) -> Iterator[None]:
+    with known_to_django():
+        yield
+
+
+@pytest.fixture
+def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
+    monkeypatch.setattr(health, "PAUSE", 0.1)
+    replica = Replica()
+    replica.catch_up()
+    with routed():
+        yield replica
+    replica.catch_up()
+
+
+@pytest.fixture
+def watched(replica) -> Watched:
+    return Watched()
+
+
+def steps(browser: Browser, person: Respondent) -> Iterator[tuple[str, Callable]]:
+    """A whole survey, by the views that a browser asks."""
+    yield "login", lambda: browser.log_in(person)
+    shell: dict[str, Any] = {}
+    yield "display", lambda: shell.update(browser.shell())
+    pages = iter(enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1))
+
+    def save() -> None:
+        n, answers = next(pages)
+        reply = browser.save(n, answers, shell["revision"] + n, tag=shell["tag"])
+        assert reply.status_code == 200, reply.content
+
+    yield "save", save
+    content = shell["urls"]["content"].replace("{language}", "en")
+    yield "content", lambda: served(browser.get(content.replace("{n}", "1")))
+    save()
+    save()
+    seen: dict[str, str] = {}
+
+    def review() -> None:
+        page = served(browser.get("/take/complete/"))
+        seen["reviewed"] = page.context["reviewed"]
+
+    yield "review", review
+    yield "finish", lambda: browser.post("/take/complete/", seen)
+
+
+def served(response: Any) -> Any:
+    assert response.status_code == 200, response.content
+    return response
+
+
+def cold() -> None:
+    forget_published()
+    cache.clear()
+
+
+def take(browser: Browser, person: Respondent, watched: Watched) -> dict[str, Any]:
+    ran = {}
+    for name, step in steps(browser, person):
+        cold()
+        ran[name] = watched.during(step)
+        # What the statements between the steps need.
+        published_survey(person.administration.published_id)
+    person.refresh_from_db()
+    assert person.completed_at is not None
+    return ran
+
+
+def test_a_healthy_replica_is_asked_for_the_survey_and_the_primary_decides(
+    browser, maya, replica, watched
+):
+    replica.catch_up()
+    ran = take(browser, maya, watched)
+    assert ran.pop("finish") == {"primary": FINISH, "replica": NOTHING}
+    assert ran == {
+        name: {"primary": decisions, "replica": SURVEY}
+        for name, decisions in DECISIONS.items()
+    }
+
+
+def test_a_replica_that_lags_by_minutes_changes_nothing(
+    browser, replica, watched, lincoln, request
+):
+    """Nothing that this person needs has reached it, not even the survey."""
+    replica.stop_replaying()
+    maya = request.getfixturevalue("maya")
+    there = f"SELECT count(*) FROM survey_respondent WHERE id = {maya.pk}"
+    assert replica.ask(there, database=watched.database) == [(0,)]
+
+    ran = take(browser, maya, watched)
+    assert ran.pop("finish") == {"primary": FINISH, "replica": NOTHING}
+    assert ran == {
+        name: {"primary": decisions + SURVEY, "replica": SURVEY}
+        for name, decisions in DECISIONS.items()
+    }
+    assert health.is_up()
+    assert replica.ask(there, database=watched.database) == [(0,)]
+
+
+def test_its_misses_are_remembered_by_nobody(replica, watched, request):
+    replica.stop_replaying()
+    digest = request.getfixturevalue("publish")().digest
+
+    def ask() -> None:
+        forget_published()
+        with forced_reads(PublishedSurvey):
+            published_survey(digest)
+
+    both = {"primary": SURVEY, "replica": SURVEY}
+    assert watched.during(ask) == both
+    assert watched.during(ask) == both
+    replica.catch_up()
+    assert watched.during(ask) == {"primary": NOTHING, "replica": SURVEY}
+    assert watched.during(ask) == {"primary": NOTHING, "replica": NOTHING}
+
+
+def test_a_decision_read_there_would_be_wrong(administration, lincoln, replica):
+    """Why the admission is read on the primary."""
+    replica.stop_replaying()
+    late = enrol(administration, lincoln, grade="08")
+    with forced_reads(Respondent):
+        assert not Respondent.objects.filter(pk=late.pk).exists()
+    with forced_reads(PublishedSurvey):
+        assert Respondent.objects.filter(pk=late.pk).exists()
+
+
+def test_a_replica_that_is_gone_costs_nobody_anything(browser, maya, replica, watched):
+    connect(maya)
+    replica.stop()
+    try:
+        ran = take(browser, maya, watched)
+    finally:
+        replica.start()
+    assert {name: on["primary"] for name, on in ran.items()} == {
+        name: decisions + SURVEY for name, decisions in DECISIONS.items()
+    } | {"finish": FINISH}
+
+    wait_until(health.is_up)
+    replica.catch_up()
+    again = watched.during(lambda: ask_for(maya))
+    assert again["replica"]["read survey_publishedsurvey"] == 1
+    assert not again["primary"]["read survey_publishedsurvey"]
+
+
+def connect(person: Respondent) -> None:
+    """The process has a connection to the replica, as after its first page."""
+    ask_for(person)
+    assert connections["replica"].connection is not None
+
+
+def ask_for(person: Respondent) -> None:
+    cold()
+    with forced_reads(PublishedSurvey):
+        published_survey(person.administration.published_id)
+
+
+def seconds(act: Callable[[], Any]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_replica_that_hangs_costs_a_process_a_second_once(
+    browser, maya, replica, watched, connected
+):
+    replica.catch_up()
+    connect(maya)
+    if not connected:
+        connections["replica"].close()
+    replica.hang()
+    try:
+        assert 0.8 < seconds(lambda: ask_for(maya)) < 2.5
+        for _ in range(10):
+            assert seconds(lambda: ask_for(maya)) < 0.3
+        time.sleep(3 * health.PAUSE)
+        assert not health.is_up()
+        cold()
+        assert seconds(lambda: browser.log_in(maya)) < 0.5
+    finally:
+        replica.go_on()
+    wait_until(health.is_up)
+    again = watched.during(lambda: ask_for(maya))
+    assert again["replica"]["read survey_publishedsurvey"] == 1
+
+
+def test_without_patience_a_hung_replica_is_waited_for(maya, replica):
+    """As a report does, which may take its time and has nobody waiting."""
+    replica.catch_up()
+    connect(maya)
+    replica.hang()
+    threading.Timer(2, replica.go_on).start()
+    assert seconds(lambda: PublishedSurvey.objects.using("replica").count()) > 1.5
+    assert health.is_up()
+
+
+def test_a_report_fails_with_the_replica_it_named(maya, replica):
+    """The primary has people to serve: a report can be made later."""
+    replica.stop()
+    try:
+        with pytest.raises(OperationalError):
+            list(PublishedSurvey.objects.using("replica"))
+    finally:
+        replica.start()
+    assert health.is_up()

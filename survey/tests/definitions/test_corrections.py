@@ -1,0 +1,574 @@
+"""A typing mistake in a running survey, mended while people answer it."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from survey.console.surveys import corrections
+from survey.definitions.corrections import (
+    NotACorrection,
+    WrongSurvey,
+    _moved,
+    administrations_to_correct,
+    compare,
+    corrected_definition,
+    publish_correction,
+    root_of,
+    use_correction,
+)
+from survey.definitions.publishing import publish_survey
+from survey.models import Administration, PublishedSurvey, Response, Survey
+from survey.taking import resume_cookie
+from survey.taking.published import understand
+from survey.tests.conftest import enrol
+from survey.tests.console.test_survey_upload import send
+from survey.tests.console.test_surveys import CHOICES, ROWS, book, draft_of, offered
+
+pytestmark = pytest.mark.django_db
+
+
+def changed(rows, *changes):
+    """The rows with cells exchanged: (row, column, text)."""
+    rows = copy.deepcopy(rows)
+    for row, column, text in changes:
+        rows[row][column] = text
+    return rows
+
+
+MENDED = changed(ROWS, (2, 2, "Which animal?"))
+
+
+@pytest.fixture
+def running(staff):
+    """Published and offered to students."""
+    published = publish_survey(survey=draft_of())
+    return published, offered(published)
+
+
+def correction_of(published, rows=MENDED, version="1.1", by="test", **fields):
+    draft = draft_of(rows=rows, version=version, corrects=published, **fields)
+    return publish_correction(survey=draft, corrects=published, by=by)
+
+
+def names_of(published) -> dict[int, str]:
+    return dict(understand("", json.loads(published.definition)).names)
+
+
+def rows_of(administration) -> dict[tuple[int, str], str]:
+    """As an export reads them: by item, under the version offered now."""
+    administration.refresh_from_db()
+    names = names_of(administration.published)
+    rows = Response.objects.filter(administration_id=administration.pk)
+    return {(row.respondent_id, names[row.item_id]): row.value for row in rows}
+
+
+def read_by(browser, shell, n=1) -> str:
+    address = shell["urls"]["content"].replace("{language}", "en")
+    response = browser.get(address.replace("{n}", str(n)))
+    return response.content.decode()
+
+
+def test_answers_before_and_after_a_correction_line_up(staff, running, browser, client):
+    published, administration = running
+    maya, noor = (
+        enrol(administration, school, language="en")
+        for school in (staff.lincoln, staff.roosevelt)
+    )
+    before = browser.log_in(maya).shell()
+    assert "Which pet?" in read_by(browser, before)
+
+    correction = correction_of(published)
+    use_correction(administration=administration, published=correction, by=staff.state)
+    assert correction.digest != published.digest
+    assert names_of(correction) == names_of(published)
+
+    # In the middle of it: the old text, until the next login.
+    assert browser.shell()["digest"] == published.digest
+    saved = browser.save(1, {"pet": "cat", "age": "3"}, before["revision"])
+    assert saved.status_code == 200
+
+    other = type(browser)()
+    after = other.log_in(noor).shell()
+    assert after["digest"] == correction.digest
+    assert "Which animal?" in read_by(other, after)
+    assert "Which pet?" not in read_by(other, after)
+    saved = other.save(1, {"pet": "dog", "age": None}, after["revision"])
+    assert saved.status_code == 200
+
+    assert rows_of(administration) == {
+        (maya.pk, "pet"): "cat",
+        (maya.pk, "age"): "3",
+        (noor.pk, "pet"): "dog",
+        (noor.pk, "age"): None,
+    }
+    again = browser.log_in(maya).shell()
+    assert again["digest"] == correction.digest
+    assert again["answers"] == {"pet": "cat", "age": "3"}
+
+
+def test_who_resumes_by_the_cookie_gets_the_new_text(staff, running, browser):
+    published, administration = running
+    maya = enrol(administration, staff.lincoln, language="en")
+    shell = browser.log_in(maya).shell()
+    browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
+    correction = correction_of(published)
+    use_correction(administration=administration, published=correction, by=staff.state)
+    resume_cookie.forget_digests()
+
+    tag = shell["tag"]
+    del browser.cookies["sessionid"]
+    resumed = browser.shell()
+    assert resumed["digest"] == correction.digest
+    assert resumed["answers"] == {"pet": "cat", "age": "3"}
+    saved = browser.save(1, {"pet": "dog", "age": None}, resumed["revision"], tag=tag)
+    assert saved.status_code == 200
+    assert rows_of(administration)[maya.pk, "pet"] == "dog"
+    # A tab still open with the old text saves as well, under the same ids.
+    saved = browser.save(
+        1, {"pet": "cat", "age": "5"}, resumed["revision"] + 9, tag=tag
+    )
+    assert saved.status_code == 200
+    assert len(rows_of(administration)) == 2
+
+
+def test_without_the_same_ids_the_answers_would_fall_apart(staff, running, browser):
+    """The twin: the same workbook, published as a survey of its own."""
+    published, administration = running
+    maya = enrol(administration, staff.lincoln, language="en")
+    shell = browser.log_in(maya).shell()
+    browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
+    other = publish_survey(survey=draft_of(rows=MENDED, version="1.1"))
+    Administration.objects.update(published=other)
+    with pytest.raises(KeyError):
+        rows_of(administration)
+    assert browser.log_in(maya).shell()["answers"] == {}
+
+
+def test_answers_that_wait_in_a_browser_outlive_a_correction(staff, running, browser):
+    published, administration = running
+    maya = enrol(administration, staff.lincoln, language="en")
+    before = browser.log_in(maya).shell()
+    correction = correction_of(published)
+    use_correction(administration=administration, published=correction, by=staff.state)
+    after = browser.log_in(maya).shell()
+    # By these the browser finds what it kept.
+    assert after["digest"] != before["digest"]
+    assert after["answersOf"] == before["answersOf"] == published.digest
+    assert after["queueKey"] == before["queueKey"]
+
+
+def test_corrections_of_corrections_keep_the_ids(staff, running):
+    published, administration = running
+    second = correction_of(published)
+    third = correction_of(second, changed(MENDED, (3, 2, "Age?")), version="1.2")
+    assert names_of(third) == names_of(second) == names_of(published)
+    assert root_of(third) == root_of(second) == root_of(published) == published.digest
+    assert third.survey.corrects == second
+    # Any of the family, forwards and back.
+    for version in (third, published, second):
+        use_correction(administration=administration, published=version, by=staff.state)
+        administration.refresh_from_db()
+        assert administration.published == version
+    # Whoever has it open on the page that changes it is told.
+    assert administration.changes == 3
+    assert (
+        AuditEntry.objects.filter(action="correct texts of administration").count() == 3
+    )
+
+
+def test_publishing_a_correction_again_changes_nothing(running):
+    published, _ = running
+    correction = correction_of(published)
+    again = publish_correction(survey=correction.survey, corrects=published, by="test")
+    assert again == correction
+    assert PublishedSurvey.objects.count() == 2
+
+
+def test_a_version_of_its_own_is_no_correction_afterwards(running):
+    published, _ = running
+    draft = draft_of(rows=MENDED, version="2", corrects=published)
+    publish_survey(survey=draft)
+    draft.refresh_from_db()
+    assert draft.corrects is None
+    with pytest.raises(NotACorrection, match="of its own"):
+        publish_correction(survey=draft, corrects=published, by="test")
+
+
+def test_nothing_to_correct_is_no_correction(running):
+    published, _ = running
+    with pytest.raises(NotACorrection, match="No text differs"):
+        correction_of(published, ROWS)
+    assert PublishedSurvey.objects.count() == 1
+
+
+def test_another_owners_survey_is_not_corrected(staff, running):
+    published, _ = running
+    with pytest.raises(NotACorrection, match="same owner"):
+        correction_of(published, district=staff.riverside)
+
+
+NOTHING = [None] * 5
+MORE = [
+    (
+        "an item is gone",
+        [*ROWS[:3], ROWS[4]],
+        CHOICES,
+        ["question age: was there, is missing"],
+    ),
+    (
+        "an item is new",
+        [*ROWS[:4], ["text", "why", "Why?", "¿Por qué?", None, None, None], ROWS[4]],
+        CHOICES,
+        ["question why: was missing, is there"],
+    ),
+    (
+        "another order",
+        [*ROWS[:2], changed(ROWS, (3, 5, None))[3], ROWS[2], ROWS[4]],
+        CHOICES,
+        ["question age: was after pet, is after the beginning"],
+    ),
+    (
+        "another page",
+        [
+            *ROWS[:3],
+            ROWS[4],
+            ["begin group", "second", "More", "Más", None, None, None],
+            *ROWS[3:],
+        ],
+        CHOICES,
+        [
+            "page second: was missing, is there",
+            "age, page: was pets_page, is second",
+        ],
+    ),
+    (
+        "another kind",
+        changed(ROWS, (3, 0, "decimal")),
+        CHOICES,
+        ["age, type: was integer, is decimal"],
+    ),
+    (
+        "required",
+        changed(ROWS, (2, 4, None), (3, 4, "yes")),
+        CHOICES,
+        ["pet, required: was true(), is –", "age, required: was –, is true()"],
+    ),
+    (
+        "a rule",
+        changed(ROWS, (3, 5, "${pet} = 'dog'"), (3, 6, ". < 40")),
+        CHOICES,
+        [
+            "age, relevant: was ${pet} = 'cat', is ${pet} = 'dog'",
+            "age, constraint: was ${age} < 30, is ${age} < 40",
+        ],
+    ),
+    (
+        "an option is gone",
+        ROWS,
+        CHOICES[:2],
+        ["options pets, option dog: was there, is missing"],
+    ),
+    (
+        "an option is called otherwise",
+        ROWS,
+        changed(CHOICES, (2, 1, "hound")),
+        [
+            "options pets, option dog: was there, is missing",
+            "options pets, option hound: was missing, is there",
+        ],
+    ),
+    (
+        "options in another order",
+        ROWS,
+        [CHOICES[0], CHOICES[2], CHOICES[1]],
+        ["options pets, option dog: was after cat, is after the beginning"],
+    ),
+    (
+        "another list",
+        changed(ROWS, (2, 0, "select_one beasts")),
+        [CHOICES[0], *[["beasts", *row[1:]] for row in CHOICES[1:]]],
+        ["pet, options: was pets, is beasts"],
+    ),
+    (
+        "a language is gone",
+        [[*row[:3], *row[4:]] for row in ROWS],
+        [row[:3] for row in CHOICES],
+        ["language es: was there, is missing"],
+    ),
+    (
+        "an item of another name",
+        [[cell if cell != "pet" else "animal" for cell in row] for row in ROWS[:3]]
+        + changed(ROWS, (3, 5, "${animal} = 'cat'"))[3:],
+        CHOICES,
+        [
+            "question pet: was there, is missing",
+            "question animal: was missing, is there",
+            "age, relevant: was ${pet} = 'cat', is ${animal} = 'cat'",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "choices", "told"),
+    [one[1:] for one in MORE],
+    ids=[one[0] for one in MORE],
+)
+def test_whatever_is_no_text_refuses_it_by_name(running, rows, choices, told):
+    published, _ = running
+    with pytest.raises(NotACorrection) as refused:
+        correction_of(published, rows, choices=choices)
+    found = [str(one) for one in refused.value.differences]
+    assert [one for one in found if one in told] == told, found
+    assert not Survey.objects.filter(version="1.1", published_at__isnull=False).exists()
+
+
+def test_another_name_of_the_survey_is_no_text(running):
+    published, _ = running
+    with pytest.raises(NotACorrection, match="form_id"):
+        correction_of(published, name="beasts")
+
+
+def test_every_text_in_every_language_is_told(running):
+    published, _ = running
+    rows = changed(
+        ROWS, (1, 3, "Animales"), (2, 2, "Which animal?"), (3, 3, "¿Cuántos años?")
+    )
+    choices = changed(CHOICES, (1, 2, "A cat"))
+    draft = draft_of(rows=rows, choices=choices, version="1.1")
+    earlier = json.loads(published.definition)
+    found = compare(earlier, corrected_definition(draft, earlier, published.digest))
+    assert not found.differences
+    assert [(one.place, one.language, one.was, one.now) for one in found.texts] == [
+        ("page pets_page, title", "es", "Mascotas", "Animales"),
+        ("pet", "en", "Which pet?", "Which animal?"),
+        ("age", "es", "¿Su edad?", "¿Cuántos años?"),
+        ("options pets, cat", "en", "Cat", "A cat"),
+    ]
+
+
+def test_a_further_language_is_a_text(running):
+    published, _ = running
+    head = "label::Français (fr)"
+    rows = [[*row, head if row is ROWS[0] else "Quoi ?"] for row in ROWS]
+    rows[-1][-1] = None
+    choices = [[*row, head if row is CHOICES[0] else "Oui"] for row in CHOICES]
+    correction = correction_of(published, rows, choices=choices)
+    assert '"fr"' in correction.definition
+
+
+def test_a_label_that_a_rule_reads_is_no_mere_text(running):
+    rows = changed(ROWS, (3, 5, "jr:choice-name(${pet}, '${pet}') = 'Cat'"))
+    published = publish_survey(survey=draft_of(rows=rows, version="5"))
+    with pytest.raises(NotACorrection) as refused:
+        correction_of(
+            published, rows, version="6", choices=changed(CHOICES, (1, 2, "A cat"))
+        )
+    [difference] = refused.value.differences
+    assert difference.place == (
+        "options pets, cat, which is read by the relevant of age"
+    )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "moved"),
+    [
+        ("abcd", "abcd", ""),
+        ("abcd", "dabc", "d"),
+        ("abcd", "bcda", "a"),
+        ("abcde", "abdce", "d"),
+        ("", "", ""),
+    ],
+)
+def test_only_what_moved_is_said_to_have_moved(was, now, moved):
+    assert [name for name, _, _ in _moved(list(was), list(now))] == list(moved)
+
+
+def test_what_has_no_name_here_is_noticed_all_the_same(running):
+    """The net below the comparison: a part that a later release may add."""
+    published, _ = running
+    was = json.loads(published.definition)
+    now = copy.deepcopy(was)
+    now["items"]["pet"]["id"] += 1
+    assert [one.place for one in compare(was, now).differences] == ["the whole"]
+
+
+# Who may, and where
+
+
+def test_an_administration_with_other_questions_is_not_corrected(staff, running):
+    published, _ = running
+    other = offered(publish_survey(survey=draft_of(name="other")), "other")
+    with pytest.raises(WrongSurvey, match="whose questions are not those"):
+        use_correction(
+            administration=other, published=correction_of(published), by=staff.state
+        )
+    other.refresh_from_db()
+    assert other.published.survey.name == "other"
+
+
+def test_a_district_does_not_correct_the_states_administration(staff, running):
+    published, administration = running
+    with pytest.raises(PermissionDenied):
+        use_correction(
+            administration=administration,
+            published=correction_of(published),
+            by=staff.dana,
+        )
+    administration.refresh_from_db()
+    assert administration.published == published
+
+
+def test_those_offering_it_are_found_by_who_may_change_them(staff, running):
+    from accounts.permissions import Permissions
+
+    published, administration = running
+    own = offered(published, "riverside", district=staff.riverside)
+    correction = correction_of(published)
+    already = offered(correction, "already")
+    offered(publish_survey(survey=draft_of(name="other")), "other")
+
+    def found(user):
+        return set(administrations_to_correct(Permissions(user), published))
+
+    assert found(staff.state) == {administration, own, already}
+    assert found(staff.dana) == {own}
+    assert found(staff.chen) == set()
+
+
+# The pages
+
+
+def test_a_typing_mistake_is_mended_by_pages(staff, client, running):
+    published, administration = running
+    waiting = offered(published, "later")
+    log_in(client, staff.state)
+    address = reverse("survey_correct", args=[published.survey_id])
+    assert "Correct a text" in client.get(address).content.decode()
+
+    response = send(client, book(MENDED, version="1.1"), address=address)
+    draft = Survey.objects.get(version="1.1")
+    page = reverse("survey_correction", args=[draft.pk])
+    assert response.redirect_chain[-1][0] == page
+    text = response.content.decode()
+    assert "Which pet?" in text and "Which animal?" in text
+    assert "spring" in text and "later" in text
+    assert draft.published_at is None
+
+    done = client.post(page, {"administrations": [administration.pk]}, follow=True)
+    assert "is published and used in spring" in done.content.decode()
+    administration.refresh_from_db()
+    waiting.refresh_from_db()
+    assert administration.published.survey == draft
+    assert waiting.published == published
+    [entry] = AuditEntry.objects.filter(action="correct texts of administration")
+    assert (entry.by, entry.subject) == ("state@example.org", "spring")
+    assert entry.before["digest"] == published.digest
+
+    # Later, for the other one.
+    text = client.get(page).content.decode()
+    assert "Use the correction" in text and "later" in text
+    client.post(page, {"administrations": [waiting.pk]})
+    waiting.refresh_from_db()
+    assert waiting.published.survey == draft
+    assert "uses this correction already" in client.get(page).content.decode()
+
+
+def test_a_correction_is_used_in_all_that_were_chosen_or_in_none(
+    staff, client, running, monkeypatch
+):
+    published, administration = running
+    waiting = offered(published, "later")
+    log_in(client, staff.state)
+    address = reverse("survey_correct", args=[published.survey_id])
+    send(client, book(MENDED, version="1.1"), address=address)
+    draft = Survey.objects.get(version="1.1")
+    use = corrections.use_correction
+
+    def refused_for_the_second(*, administration, **options):
+        if administration == waiting:
+            raise WrongSurvey("Later offers something else by now.")
+        use(administration=administration, **options)
+
+    monkeypatch.setattr(corrections, "use_correction", refused_for_the_second)
+    page = reverse("survey_correction", args=[draft.pk])
+    chosen = {"administrations": [administration.pk, waiting.pk]}
+    response = client.post(page, chosen)
+    assert response.status_code == 409
+    assert "something else by now" in response.content.decode()
+    for one in (administration, draft):
+        one.refresh_from_db()
+    assert (administration.published, draft.published_at) == (published, None)
+    assert not AuditEntry.objects.filter(action__startswith="correct texts").exists()
+
+
+def test_a_version_that_is_published_is_asked_to_be_raised(staff, client, running):
+    published, _ = running
+    log_in(client, staff.state)
+    address = reverse("survey_correct", args=[published.survey_id])
+    text = send(client, book(MENDED), address=address).content.decode()
+    assert "give the file a new version" in text
+    assert address in text
+
+
+def test_more_than_texts_is_listed_and_not_published(staff, client, running):
+    published, administration = running
+    log_in(client, staff.state)
+    address = reverse("survey_correct", args=[published.survey_id])
+    rows = changed(MENDED, (3, 0, "decimal"))
+    response = send(client, book(rows, version="1.1"), address=address)
+    text = response.content.decode()
+    assert "This is more than a correction of texts" in text
+    assert "age, type" in text and "integer" in text and "decimal" in text
+    page = response.redirect_chain[-1][0]
+    client.post(page, {"administrations": [administration.pk]})
+    administration.refresh_from_db()
+    assert administration.published == published
+    assert PublishedSurvey.objects.count() == 1
+
+
+def test_a_draft_that_makes_no_survey_says_so(staff, client, running):
+    published, _ = running
+    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    draft.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
+    log_in(client, staff.state)
+    page = reverse("survey_correction", args=[draft.pk])
+    assert "reads gone" in client.get(page).content.decode()
+    assert client.post(page).status_code == 409
+    assert PublishedSurvey.objects.count() == 1
+
+
+@pytest.mark.parametrize("chosen", ["0", "nonsense", "-1", "9" * 30, "\x00"])
+def test_nonsense_is_no_administration(staff, client, running, chosen):
+    published, administration = running
+    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    log_in(client, staff.state)
+    page = reverse("survey_correction", args=[draft.pk])
+    assert client.post(page, {"administrations": [chosen]}).status_code == 200
+    assert PublishedSurvey.objects.count() == 1
+
+
+def test_a_district_corrects_its_own_survey_in_its_own_administrations(staff, client):
+    published = publish_survey(survey=draft_of(district=staff.riverside))
+    own = offered(published, "own", district=staff.riverside)
+    states = offered(published, "states")
+    draft = draft_of(
+        rows=MENDED, version="1.1", corrects=published, district=staff.riverside
+    )
+    log_in(client, staff.dana)
+    page = reverse("survey_correction", args=[draft.pk])
+    text = client.get(page).content.decode()
+    assert "own" in text and "states" not in text
+    client.post(page, {"administrations": [own.pk, states.pk]})
+    states.refresh_from_db()
+    assert states.published == published
+    client.post(page, {"administrations": [own.pk]})
+    own.refresh_from_db()
+    assert own.published.survey == draft

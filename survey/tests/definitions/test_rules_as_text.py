@@ -1,0 +1,47 @@
+"""Compiled rules are shown as their author writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from survey.definitions.expressions import compile_expression
+from survey.xlsform.writing import as_text
+
+pytestmark = pytest.mark.once
+
+VECTORS = json.loads(Path(__file__).with_name("expression_vectors.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "${age} >= 4 and ${age} <= 19",
+        "not(selected(${pets}, 'dog')) or ${a} and ${b}",
+        "${a} - (${b} - ${c}) * 2",
+        "(${a} or ${b}) and ${c}",
+        "(${a} + 1) * -(${b} div 3)",
+        "jr:choice-name(${pet}, '${pet}') = \"it's\"",
+        "if(${a} = '', true(), false())",
+        "${a} = ${b} = (${c} != 1.5)",
+    ],
+)
+def test_a_rule_reads_as_it_was_written(text):
+    assert as_text(compile_expression(text)) == text
+
+
+def test_every_rule_compiles_to_the_same_again():
+    vectors = VECTORS["evaluated"]
+    for vector in vectors:
+        names = {"columns": vector.get("columns", ()), "self_name": "own"}
+        compiled = compile_expression(vector["expression"], **names)
+        written = as_text(compiled)
+        assert compile_expression(written, **names) == compiled, written
+    assert len(vectors) > 100
+
+
+def test_a_column_of_the_choices_is_its_name():
+    compiled = compile_expression("region = ${state}", columns={"region"})
+    assert as_text(compiled) == "region = ${state}"

@@ -1,0 +1,667 @@
+"""Login cards and mail merge files: asked for, made, read back, deleted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.db import IntegrityError, connection, connections, transaction
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from survey import access_codes, files, jobs
+from survey.access_codes import code_of, shown
+from survey.files import path_of
+from survey.login_cards import card_sets
+from survey.models import CardSet, Identity, Job, Respondent
+from survey.taking.login import NotAdmitted, admit
+from survey.tasks import delete_old_cards
+from survey.tests.card_readers import read_pages
+from survey.tests.people import invite
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def maya(administration, staff) -> Respondent:
+    return invite(
+        administration,
+        staff.lincoln,
+        "40313",
+        "Maya López",
+        grade="07",
+        classroom="7B",
+        language="es",
+    )
+
+
+@pytest.fixture
+def layla(administration, staff) -> Respondent:
+    return invite(
+        administration,
+        staff.lincoln,
+        "40314",
+        "ليلى الخطيب",
+        "layla@example.org",
+        grade="10",
+        classroom="10A",
+        language="ar",
+    )
+
+
+@pytest.fixture
+def noor(administration, staff) -> Respondent:
+    return invite(administration, staff.roosevelt, "77", "Noor Hassan")
+
+
+@pytest.fixture
+def order(client, administration, django_capture_on_commit_callbacks):
+    """Asks for cards as the page does, and has them made."""
+
+    def ordered(school, **asked):
+        address = f"/console/administrations/{administration.pk}/cards/"
+        asked = {"format": "pdf", **asked}
+        with django_capture_on_commit_callbacks(execute=True):
+            response = client.post(f"{address}?school={school.pk}", asked, follow=True)
+        assert response.status_code == 200, response.content
+        card_set = CardSet.objects.latest("pk")
+        assert f"/cards/{card_set.pk}/" in response.request["PATH_INFO"]
+        return card_set
+
+    return ordered
+
+
+def address(card_set, act=""):
+    return (
+        f"/console/administrations/{card_set.administration_id}"
+        f"/cards/{card_set.pk}/{act}"
+    )
+
+
+def downloaded(client, card_set) -> bytes:
+    response = client.get(address(card_set, "file/"))
+    assert response.status_code == 200
+    assert "no-store" in response["Cache-Control"]
+    return b"".join(response.streaming_content)
+
+
+def lines_of(content: bytes):
+    return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+
+
+def text_of(response) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
+
+
+def test_cards_are_printed_a_page_for_each_class_and_let_their_people_in(
+    client, staff, order, maya, layla, noor
+):
+    log_in(client, staff.chen)
+    pages = read_pages(downloaded(client, order(staff.lincoln)))
+
+    # 10A comes after 7B.
+    assert [("7B" in page.text, "10A" in page.text) for page in pages] == [
+        (True, False),
+        (False, True),
+    ]
+    for page, person in zip(pages, (maya, layla), strict=True):
+        code = shown(code_of(person))
+        assert page.links == [f"https://survey.example.org/#{code}"]
+        assert code in page.text
+        assert "survey.example.org" in page.text
+        assert admit(page.links[0].partition("#")[2]).respondent_id == person.pk
+    assert "Maya López" in pages[0].text
+    assert "Escribe tu código" in pages[0].text
+    assert "اكتب" in pages[1].text
+    # Nothing else of who they are.
+    everything = "".join(page.text for page in pages)
+    for hidden in ("40313", "layla@", "Hassan", "2010"):
+        assert hidden not in everything
+
+
+def test_a_class_of_many_goes_on_over_pages_and_every_code_is_right(
+    client, staff, administration, order
+):
+    people = [
+        invite(administration, staff.lincoln, str(n), f"Ann Smith{n}", classroom="7B")
+        for n in range(19)
+    ]
+    log_in(client, staff.chen)
+    pages = read_pages(downloaded(client, order(staff.lincoln, classroom="7B")))
+    assert [len(page.links) for page in pages] == [8, 8, 3]
+    found = [
+        admit(link.partition("#")[2]).respondent_id
+        for page in pages
+        for link in page.links
+    ]
+    assert sorted(found) == [person.pk for person in people]
+
+
+def test_only_the_class_that_was_asked_for_is_printed(
+    client, staff, order, maya, layla
+):
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln, classroom="7B")))
+    assert page.links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    [page] = read_pages(downloaded(client, order(staff.lincoln, grade="10")))
+    assert shown(code_of(layla)) in page.text
+
+
+def test_a_class_that_is_not_of_that_grade_is_refused_in_words(
+    client, staff, administration, maya, layla
+):
+    log_in(client, staff.chen)
+    response = client.post(
+        f"/console/administrations/{administration.pk}/cards/",
+        {"format": "pdf", "grade": "07", "classroom": "10A"},
+    )
+    assert "Nobody of grade 07 is in class 10A" in text_of(response)
+    assert not CardSet.objects.exists()
+
+
+def test_the_second_language_may_be_chosen(client, staff, order, maya):
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln, language="ar")))
+    assert "Escribe" not in page.text
+    assert "اكتب" in page.text
+    [page] = read_pages(downloaded(client, order(staff.lincoln, language="en")))
+    assert "Type your code" in page.text
+    assert "Escribe" not in page.text
+
+
+def test_the_id_is_on_the_card_only_where_it_was_asked_for(client, staff, order, maya):
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    assert "40313" not in page.text
+    [page] = read_pages(downloaded(client, order(staff.lincoln, shown="id")))
+    assert "40313" in page.text
+
+
+def test_names_however_long_or_strange_leave_the_code_readable(
+    client, staff, administration, order
+):
+    names = [
+        "W" * 90 + " " + "M" * 90,
+        "Zoë Nguyễn",
+        "Иван Петров",
+        "名 字",
+        "fi fl",
+        "",
+    ]
+    for n, name in enumerate(names):
+        invite(administration, staff.lincoln, str(n), name, classroom="9")
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    assert len(page.links) == len(names)
+    assert "Zoë Nguyễn" in page.text and "Иван Петров" in page.text
+    for link in page.links:
+        assert link.partition("#")[2] in page.text
+
+
+def test_whose_names_were_destroyed_gets_a_card_and_who_withdrew_gets_none(
+    client, staff, order, maya, layla
+):
+    Identity.objects.filter(respondent=maya).delete()
+    Respondent.objects.filter(pk=layla.pk).update(withdrawn_at=timezone.now())
+    log_in(client, staff.chen)
+    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    assert "López" not in page.text
+    assert page.links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    [line] = lines_of(downloaded(client, order(staff.lincoln, format="csv")))
+    assert line["code"] == shown(code_of(maya))
+
+
+def test_a_list_for_mail_merge_has_names_codes_and_links(
+    client, staff, order, maya, layla, noor
+):
+    Identity.objects.filter(respondent=maya).update(given_name="=HYPERLINK(1)")
+    log_in(client, staff.chen)
+    content = downloaded(client, order(staff.lincoln, format="excel"))
+    assert content.startswith(b"\xef\xbb\xbf")
+    first, second = lines_of(content)
+    assert first["given name"] == "'=HYPERLINK(1)"
+    assert second == {
+        "school": "Lincoln",
+        "grade": "10",
+        "class": "10A",
+        "ID": "40314",
+        "given name": "ليلى",
+        "family name": "الخطيب",
+        "e-mail": "layla@example.org",
+        "language": "ar",
+        "code": shown(code_of(layla)),
+        "link": f"https://survey.example.org/#{shown(code_of(layla))}",
+    }
+    plain = downloaded(client, order(staff.lincoln, format="csv"))
+    assert not plain.startswith(b"\xef\xbb\xbf")
+
+
+def test_a_district_is_one_list_and_nobody_else_s(
+    client, staff, administration, maya, noor, django_capture_on_commit_callbacks
+):
+    everybody = f"/console/administrations/{administration.pk}/cards/"
+    log_in(client, staff.dana)
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(everybody, {"format": "csv"})
+    of_district = CardSet.objects.get()
+    assert [one["ID"] for one in lines_of(downloaded(client, of_district))] == ["40313"]
+    log_in(client, staff.state)
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(everybody, {"format": "csv"})
+    of_state = CardSet.objects.latest("pk")
+    assert len(lines_of(downloaded(client, of_state))) == 2
+
+    log_in(client, staff.dana)
+    assert client.get(address(of_state)).status_code == 404
+    # A coordinator has a school of their own, and sees neither.
+    log_in(client, staff.chen)
+    for card_set in (of_district, of_state):
+        assert client.get(address(card_set)).status_code == 404
+        assert client.get(address(card_set, "file/")).status_code == 404
+
+
+def test_one_lost_card_is_printed_again(
+    client, staff, administration, maya, layla, django_capture_on_commit_callbacks
+):
+    log_in(client, staff.chen)
+    before = code_of(maya)
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(
+            f"/console/administrations/{administration.pk}/people/{maya.pk}/card/"
+        )
+    card_set = CardSet.objects.get()
+    [page] = read_pages(downloaded(client, card_set))
+    assert page.links == [f"https://survey.example.org/#{shown(before)}"]
+    # What is written down of it has no name.
+    assert str(card_set) == "Login cards to print (PDF): one person of Lincoln"
+
+
+@pytest.mark.parametrize("who", ["sam", "analyst"])
+def test_others_cards_are_not_there(client, staff, order, maya, who):
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    asked = AuditEntry.objects.count()
+    log_in(client, getattr(staff, who))
+    assert client.get(address(card_set)).status_code == 404
+    assert client.get(address(card_set, "file/")).status_code == 404
+    assert client.post(address(card_set, "again/")).status_code == 404
+    of_school = address(card_set).rsplit("/", 2)[0] + f"/?school={staff.lincoln.pk}"
+    assert client.get(of_school).status_code == 404
+    assert client.post(of_school, {"format": "pdf"}).status_code == 404
+    assert AuditEntry.objects.count() == asked
+
+
+def test_a_card_set_is_of_its_own_administration_only(
+    client, staff, order, maya, administration
+):
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    wrong = address(card_set).replace(
+        f"/{administration.pk}/cards", f"/{administration.pk + 1}/cards"
+    )
+    assert client.get(wrong).status_code == 404
+
+
+def test_asking_and_downloading_are_recorded(client, staff, order, maya):
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    downloaded(client, card_set)
+    asked, got = AuditEntry.objects.order_by("id")
+    assert (asked.action, got.action) == ("ask for cards", "download cards")
+    assert got.subject == "Login cards to print (PDF): Lincoln"
+    assert got.school_id == staff.lincoln.pk
+    assert got.after["people"] == 1
+    written = str(list(AuditEntry.objects.values()))
+    assert "López" not in written
+    assert shown(code_of(maya)) not in written
+
+
+def test_the_file_is_nobody_else_s_on_this_machine(client, staff, order, maya):
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    assert stat.S_IMODE(path_of(card_set.file).stat().st_mode) == 0o600
+    assert [one.name for one in path_of(card_set.file).parent.glob(".*")] == []
+
+
+def test_files_are_deleted_after_seven_days(client, staff, order, maya):
+    log_in(client, staff.chen)
+    old, young = order(staff.lincoln), order(staff.lincoln)
+    past = timezone.now() - timedelta(days=7, minutes=1)
+    CardSet.objects.filter(pk=old.pk).update(created_at=past)
+    # A worker was killed while it wrote.
+    left = path_of(old.file).with_name(f".{path_of(old.file).name}.1.1")
+    left.write_text("codes")
+
+    delete_old_cards()
+
+    assert not path_of(old.file).exists()
+    assert not left.exists()
+    assert path_of(young.file).exists()
+    assert "was deleted" in text_of(client.get(address(old)))
+    response = client.get(address(old, "file/"), follow=True)
+    assert "no longer there" in text_of(response)
+
+
+def test_what_was_written_behind_its_deletion_is_swept_up(client, staff, order, maya):
+    log_in(client, staff.chen)
+    deleted, there = order(staff.lincoln), order(staff.lincoln)
+    card_sets.delete_file(deleted)
+    path_of(deleted.file).write_text("codes")
+    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    for one in (deleted, there):
+        os.utime(path_of(one.file), (long_ago, long_ago))
+    delete_old_cards()
+    assert not path_of(deleted.file).exists()
+    assert path_of(there.file).exists()
+
+
+def test_the_time_table_deletes_them(client):
+    tasks = [one["task"] for one in settings.CELERY_BEAT_SCHEDULE.values()]
+    assert "survey.tasks.delete_old_cards" in tasks
+
+
+def test_nobody_to_print_for_is_said_in_words(client, staff, order):
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    assert "Nobody was found here" in text_of(client.get(address(card_set)))
+    assert not card_set.made_at
+
+
+def test_too_many_for_one_file_are_refused_with_advice(
+    client, staff, order, maya, layla, monkeypatch
+):
+    monkeypatch.setattr(card_sets, "MOST_CARDS", 1)
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln)
+    assert "class by class" in text_of(client.get(address(card_set)))
+    # A list has no such bound.
+    assert len(lines_of(downloaded(client, order(staff.lincoln, format="csv")))) == 2
+
+
+def test_what_failed_can_be_tried_again(
+    client, staff, order, maya, monkeypatch, django_capture_on_commit_callbacks
+):
+    def broken(*args):
+        raise RuntimeError
+
+    log_in(client, staff.chen)
+    with monkeypatch.context() as patch:
+        patch.setattr(card_sets, "_draw", broken)
+        card_set = order(staff.lincoln)
+    assert "Something went wrong" in text_of(client.get(address(card_set)))
+    assert client.get(address(card_set, "file/")).status_code == 302
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(address(card_set, "again/"))
+    assert len(read_pages(downloaded(client, card_set))) == 1
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_sets_take_as_many_statements_for_three_as_for_one(
+    client, staff, administration, order, maya, django_assert_num_queries, number
+):
+    log_in(client, staff.chen)
+    for _ in range(number):
+        order(staff.lincoln)
+    page = f"/console/administrations/{administration.pk}/cards/"
+    session = 0 if connection.vendor == "postgresql" else 1
+    # User, memberships, administration, school, its classes, the survey's
+    # languages, the number of sets, the sets.
+    with django_assert_num_queries(8 + session):
+        response = client.get(page)
+    assert text_of(response).count("ready") == number
+
+
+def test_cards_are_always_of_one_school(staff, administration):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        CardSet.objects.create(administration=administration, by=staff.chen, file="x")
+
+
+# New codes for many ---------------------------------------------------------
+
+
+@pytest.fixture
+def reissue(client, administration, django_capture_on_commit_callbacks):
+    def reissued(school, typed="Lincoln", **asked):
+        query = "&".join(f"{key}={value}" for key, value in asked.items())
+        with django_capture_on_commit_callbacks(execute=True):
+            return client.post(
+                f"/console/administrations/{administration.pk}/cards/reissue/"
+                f"?school={school.pk}&{query}",
+                {"typed": typed},
+                follow=True,
+            )
+
+    return reissued
+
+
+def test_a_whole_school_is_given_new_codes_and_new_cards(
+    client, staff, order, reissue, maya, layla, noor
+):
+    log_in(client, staff.chen)
+    old_cards, old_codes = order(staff.lincoln), [code_of(maya), code_of(layla)]
+    reissue(staff.lincoln)
+
+    new_cards = CardSet.objects.latest("pk")
+    pages = read_pages(downloaded(client, new_cards))
+    people = [
+        admit(link.partition("#")[2]).respondent_id
+        for page in pages
+        for link in page.links
+    ]
+    assert people == [maya.pk, layla.pk]
+    for code in old_codes:
+        with pytest.raises(NotAdmitted, match="code_wrong"):
+            admit(code)
+    assert admit(code_of(noor)).respondent_id == noor.pk
+    assert "no longer work" in text_of(client.get(address(old_cards)))
+    assert "no longer work" not in text_of(client.get(address(new_cards)))
+    entry = AuditEntry.objects.get(action="reissue access codes")
+    assert (entry.by, entry.school_id, entry.after["people"]) == (
+        "chen@example.org",
+        staff.lincoln.pk,
+        2,
+    )
+
+
+def test_one_class_alone_is_given_new_codes(client, staff, reissue, maya, layla):
+    log_in(client, staff.chen)
+    reissue(staff.lincoln, classroom="7B")
+    maya.refresh_from_db()
+    layla.refresh_from_db()
+    assert (maya.issue, layla.issue) == (2, 1)
+
+
+def test_nothing_changes_until_the_school_s_name_was_typed(
+    client, staff, reissue, maya
+):
+    log_in(client, staff.chen)
+    for typed in ("", "yes", "Roosevelt", "\x00"):
+        page = reissue(staff.lincoln, typed=typed)
+        assert page.status_code == 200
+    assert "That is not Lincoln" in text_of(reissue(staff.lincoln, typed="Linkoln"))
+    maya.refresh_from_db()
+    assert maya.issue == 1
+    reissue(staff.lincoln, typed="  lincoln ")
+    maya.refresh_from_db()
+    assert maya.issue == 2
+
+
+def test_the_page_says_what_will_happen_and_how_many_only_where_it_may(
+    client, staff, administration, maya, layla
+):
+    Respondent.objects.filter(pk=maya.pk).update(started_at=timezone.now())
+    log_in(client, staff.chen)
+    page = (
+        f"/console/administrations/{administration.pk}/cards/reissue/"
+        f"?school={staff.lincoln.pk}"
+    )
+    text = text_of(client.get(page))
+    assert "handed out to 2 people no longer work" in text
+    assert "Whoever has started keeps their answers" in text
+    administration.coordinators_see_finished = True
+    administration.save()
+    assert "1 person has started and keeps their answers" in text_of(client.get(page))
+    # PostgreSQL takes no such sign in a text.
+    assert client.get(f"{page}&grade=a%00b&classroom=%00").status_code == 200
+
+
+def test_another_s_school_gets_no_new_codes(client, staff, reissue, maya, noor):
+    log_in(client, staff.sam)
+    assert reissue(staff.lincoln).status_code == 404
+    log_in(client, staff.analyst)
+    assert reissue(staff.lincoln).status_code == 404
+    maya.refresh_from_db()
+    assert maya.issue == 1
+
+
+def test_a_new_code_outdates_the_lists_that_held_the_old_one_and_no_other(
+    staff, administration, maya, noor
+):
+    def asked(**whose):
+        return card_sets.order_cards(
+            administration=administration, by=staff.state, format="csv", **whose
+        )
+
+    district, school = staff.lincoln.district, staff.lincoln
+    holding = {asked().pk, asked(district=district).pk, asked(school=school).pk}
+    asked(district=staff.roosevelt.district)
+    asked(school=staff.roosevelt)
+
+    card_sets.sets_of_person_are_outdated(maya)
+
+    outdated = CardSet.objects.exclude(outdated_at=None)
+    assert set(outdated.values_list("pk", flat=True)) == holding
+
+
+def test_a_job_that_is_run_again_reissues_nobody_twice(
+    client, staff, reissue, maya, layla, monkeypatch
+):
+    """The worker dies after the new codes and before the cards."""
+    log_in(client, staff.chen)
+    with monkeypatch.context() as patch:
+
+        def killed(*args):
+            raise KeyboardInterrupt
+
+        patch.setattr(card_sets, "_draw", killed)
+        with pytest.raises(KeyboardInterrupt):
+            reissue(staff.lincoln)
+    maya.refresh_from_db()
+    assert maya.issue == 2
+    job = Job.objects.get()
+    assert job.state == Job.State.RUNNING
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Job.objects.update(heartbeat_at=long_ago)
+
+    jobs.run(job.pk)
+
+    maya.refresh_from_db()
+    assert maya.issue == 2
+    pages = read_pages(downloaded(client, CardSet.objects.get()))
+    assert pages[0].links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    assert AuditEntry.objects.filter(action="reissue access codes").count() == 1
+
+
+def test_without_the_mark_it_would(staff, administration, maya, layla):
+    """The twin: what the mark in the same transaction is there for."""
+    card_set = card_sets.order_cards(
+        administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
+    )
+    card_sets.reissue_once(card_set)
+    card_sets.reissue_once(card_set)
+    maya.refresh_from_db()
+    assert maya.issue == 2
+    CardSet.objects.update(reissued_at=None)
+    card_sets.reissue_once(card_set)
+    maya.refresh_from_db()
+    assert maya.issue == 3
+
+
+def test_a_worker_killed_among_the_new_codes_has_changed_none(
+    staff, administration, maya, layla, monkeypatch
+):
+    card_set = card_sets.order_cards(
+        administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
+    )
+    monkeypatch.setattr(access_codes, "REISSUED_AT_ONCE", 1)
+    replace, calls = access_codes._replace, []
+
+    def killed_at_the_second(rows, version):
+        calls.append(rows)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        replace(rows, version)
+
+    monkeypatch.setattr(access_codes, "_replace", killed_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        card_sets.reissue_once(card_set)
+    card_set.refresh_from_db()
+    maya.refresh_from_db()
+    assert (card_set.reissued_at, maya.issue) == (None, 1)
+    assert admit(code_of(maya)).respondent_id == maya.pk
+
+
+def test_a_code_that_is_somebody_else_s_by_chance_is_passed_over(
+    administration, staff, maya, layla, monkeypatch
+):
+    code_for = access_codes.code_for
+
+    def unlucky(respondent_id, issue, version=None):
+        if (respondent_id, issue) == (maya.pk, 2):
+            return code_for(layla.pk, 2, version)
+        return code_for(respondent_id, issue, version)
+
+    monkeypatch.setattr(access_codes, "code_for", unlucky)
+    assert access_codes.reissue_all(administration.respondents.all()) == 2
+    maya.refresh_from_db()
+    layla.refresh_from_db()
+    assert sorted((maya.issue, layla.issue)) == [2, 3]
+    for person in (maya, layla):
+        person.refresh_from_db()
+        assert admit(code_of(person)).respondent_id == person.pk
+
+
+def test_new_codes_come_under_the_newest_key(administration, maya):
+    Respondent.objects.filter(pk=maya.pk).update(code_key_version=1)
+    access_codes.reissue_all(administration.respondents.all())
+    maya.refresh_from_db()
+    assert maya.code_key_version == 2
+    assert admit(code_of(maya)).respondent_id == maya.pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layla):
+    card_set = card_sets.order_cards(
+        administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
+    )
+    # Making the cards, at once in the tests, gave the first.
+    CardSet.objects.update(reissued_at=None)
+    together = threading.Barrier(2)
+
+    def work(_) -> int:
+        try:
+            together.wait(10)
+            return card_sets.reissue_once(card_set)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as workers:
+        assert sorted(workers.map(work, range(2))) == [0, 2]
+    maya.refresh_from_db()
+    assert maya.issue == 3
+
+
+def test_a_group_that_no_database_holds_is_nobodys(client, staff, administration):
+    log_in(client, staff.chen)
+    address = f"/console/administrations/{administration.pk}/cards/reissue/"
+    assert client.get(address, {"grade": "a\x00b"}).status_code == 200

@@ -1,0 +1,184 @@
+"""Files as schools send them, through the console's own page.
+
+What is expected of each stands beside them, in `roster_files/expected.json`;
+those that would be huge are made here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+
+from accounts.tests.logging_in import log_in
+from survey.console.rosters import forms
+from survey.models import Identity, Respondent, RosterUpload
+from survey.spreadsheets.safe_workbook import DENSEST
+
+FOLDER = Path(__file__).parent / "sample_files"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
+HEADER = ["district", "school", "student ID", "given name"]
+MAYA = ["riverside", "lincoln", "00123", "Maya"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+
+@pytest.fixture
+def brought(staff, administration, django_capture_on_commit_callbacks):
+    """What becomes of a file that Ms Chen's district uploads."""
+
+    def brought(name: str, content: bytes) -> dict[str, object]:
+        dana = log_in(Client(), staff.dana)
+        with django_capture_on_commit_callbacks(execute=True):
+            response = dana.post(
+                f"/console/administrations/{administration.pk}/roster/",
+                {
+                    "file": SimpleUploadedFile(name, content),
+                    "complete_for": "schools",
+                },
+            )
+        assert not Respondent.objects.exists()
+        if response.status_code == 200:
+            return {"refused": str(response.context["form"].errors["file"])}
+        upload = RosterUpload.objects.get()
+        page = dana.get(f"/console/rosters/{upload.pk}/")
+        assert page.status_code == 200
+        if upload.state == "refused":
+            return {"refused": upload.message}
+        assert upload.state == "checked", upload.message
+        counts = {
+            name: upload.report[name]
+            for name in ("added", "rejected")
+            if upload.report[name]
+        }
+        first = upload.rejections.first()
+        with django_capture_on_commit_callbacks(execute=True):
+            dana.post(f"/console/rosters/{upload.pk}/confirm/", {"seen": 0})
+        assert Respondent.objects.count() == upload.report["added"]
+        return {
+            **counts,
+            "reason": first.reason if first else "",
+            "note": " ".join(upload.report["notes"]),
+        }
+
+    return brought
+
+
+def matches(found: dict[str, object], expected: dict[str, object]) -> bool:
+    """Numbers are equal, and words are in the sentences."""
+    texts = ("refused", "reason", "note")
+    return all(
+        str(expected.get(name, "")) in str(found.get(name, "")) for name in texts
+    ) and {k: v for k, v in found.items() if k not in texts} == {
+        k: v for k, v in expected.items() if k not in texts
+    }
+
+
+def test_each_file_has_its_verdict_beside_it():
+    files = {path.name for path in FOLDER.iterdir()} - {"expected.json"}
+    assert files == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("at_once", [True, False], ids=["page", "worker"])
+def test_a_file_is_judged_alike_by_the_page_and_by_the_worker(
+    name, at_once, brought, monkeypatch
+):
+    if not at_once:
+        monkeypatch.setattr(forms, "READ_AT_ONCE", 0)
+    found = brought(name, (FOLDER / name).read_bytes())
+    assert matches(found, EXPECTED[name]), found
+
+
+def test_names_come_in_as_they_are_written(brought):
+    brought("r.csv", (FOLDER / "windows_1252.csv").read_bytes())
+    assert Identity.objects.get().given_name == "Zoë"
+
+
+def workbook(rows) -> bytes:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def with_part(content: bytes, name: str, data: bytes) -> bytes:
+    file = io.BytesIO(content)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
+PLAIN = workbook([HEADER, MAYA])
+
+
+def bomb(megabytes: int) -> bytes:
+    return with_part(PLAIN, "xl/worksheets/sheet9.xml", b" " * megabytes * 2**20)
+
+
+def entities() -> bytes:
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(PLAIN)) as old,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for part in old.infolist():
+            data = old.read(part)
+            if part.filename == "xl/workbook.xml":
+                data = b'<!DOCTYPE x [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]>' + data
+            new.writestr(part.filename, data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: PLAIN, {"added": 1}),
+        (lambda: workbook([["Riverside"], [], HEADER, MAYA]), {"added": 1}),
+        (lambda: bomb(20), {"added": 1}),
+        (lambda: bomb(80), {"refused": f"more than {DENSEST} times"}),
+        (entities, {"refused": "declares a document type"}),
+        (
+            lambda: with_part(PLAIN, "../../etc/cron.d/x", b"x"),
+            {"refused": "a name that no part may have"},
+        ),
+        (
+            lambda: with_part(PLAIN, "xl/huge.xml", b" " * 9 * 2**20),
+            {"refused": "part of the workbook is too large"},
+        ),
+        (
+            lambda: "".join(f"{','.join(HEADER)},{'x,' * 400}\n").encode(),
+            {"refused": "more than 300 columns"},
+        ),
+        (
+            lambda: f"{','.join(HEADER)}\n{'x' * 600_000}".encode(),
+            {"refused": "Row 2"},
+        ),
+    ],
+    ids=["plain", "title", "dense", "bomb", "entities", "path", "part", "wide", "line"],
+)
+def test_files_that_would_be_huge(brought, make, expected):
+    found = brought("roster.xlsx", make())
+    assert matches(found, expected), found
+
+
+def test_a_large_file_is_refused_by_its_size(brought, monkeypatch):
+    monkeypatch.setattr(forms, "LARGEST_UPLOAD", 10)
+    found = brought("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
+    assert "larger than 300 MB" in str(found["refused"])
+
+
+def test_nothing_that_is_temporary_is_left(brought):
+    brought("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM sqlite_temp_master")
+        assert not [name for (name,) in cursor if name.startswith("roster_")]

@@ -1,0 +1,483 @@
+"""The demonstration: its two surveys, its people, and what they answered."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from collections import Counter
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from statistics import correlation, mean
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+from django.test import Client, TestCase
+from django.utils import timezone
+from openpyxl import load_workbook
+
+from accounts.models import AuditEntry, District, School, User
+from accounts.tests.logging_in import log_in
+from survey.definitions.rules import state_of
+from survey.models import (
+    Administration,
+    Identity,
+    PublishedSurvey,
+    Respondent,
+    Response,
+    Wave,
+)
+from survey.simulation.demo.answers import COMMENTS
+from survey.simulation.demo.load import (
+    CLOSED,
+    FILES,
+    FOLDER,
+    RUNNING,
+    STAFF_EMAIL,
+    TO_TRY,
+    load_demo,
+    publish_workbook,
+)
+from survey.taking.published import published_survey
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def data(settings, tmp_path: Path) -> Path:
+    settings.DATA_DIR = tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """Leaves the surveys and people out, where only the staff login matters."""
+    monkeypatch.setattr("survey.simulation.demo.load._load", lambda now: None)
+
+
+@pytest.fixture
+def surveys(db):
+    """The two surveys alone, without people."""
+    for name in FILES.values():
+        publish_workbook(FOLDER / f"{name}.xlsx")
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("load_demo", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def definition_of(name: str) -> dict:
+    return json.loads(PublishedSurvey.objects.get(survey__name=name).definition)
+
+
+def answerable(definition: dict) -> list[str]:
+    return [
+        name
+        for name, item in definition["items"].items()
+        if item["kind"] not in ("note", "calculate", "hidden")
+    ]
+
+
+def responses(name: str) -> dict[int, dict[str, str | None]]:
+    """Respondent id -> item name -> value, for one administration."""
+    administration = Administration.objects.get(name=name)
+    names = published_survey(administration.published_id).names
+    found: dict[int, dict[str, str | None]] = {}
+    for row in Response.objects.filter(administration_id=administration.pk):
+        found.setdefault(row.respondent_id, {})[names[row.item_id]] = row.value
+    return found
+
+
+def shares(prefix: str) -> tuple[int, int, int]:
+    """Of both administrations of a wave: people, who started, who finished."""
+    names = [f"{prefix}{name}" for name in FILES.values()]
+    people = Respondent.objects.filter(administration__name__in=names)
+    return (
+        people.count(),
+        people.exclude(started_at=None).count(),
+        people.exclude(completed_at=None).count(),
+    )
+
+
+def test_the_demo_makes_a_place_where_three_people_can_begin(data):
+    loaded = json.loads(run("--json"))
+
+    assert not loaded["already_there"]
+    assert District.objects.count() == 2
+    assert School.objects.count() == 5
+    assert shares("demo-last-") == (200, 170, 160)
+    assert shares("demo-") == (200, 100, 80)
+    assert [card["role"] for card in loaded["cards"]] == [
+        "student",
+        "student",
+        "teacher",
+    ]
+    for card in loaded["cards"]:
+        browser = Client()
+        assert browser.post("/", {"code": card["code"]}).status_code == 302
+        shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
+        assert shell["answers"] == {}
+        assert shell["language"] == card["language"]
+
+
+def test_a_second_run_adds_nothing_and_prints_the_same(data):
+    first = run()
+    before = Respondent.objects.count(), Response.objects.count()
+
+    second = run()
+
+    assert (Respondent.objects.count(), Response.objects.count()) == before
+    assert "already there" in second
+    assert first.splitlines()[1:] == second.splitlines()[1:]
+    assert User.objects.count() == 5
+
+
+def test_the_password_is_kept_for_the_owner_of_the_installation_only(nobody, data):
+    demo = load_demo()
+    kept = data / "staff.txt"
+
+    assert kept.read_text().strip() == demo.staff_password
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_lost_password_is_replaced_by_one_that_works(nobody, data):
+    demo = load_demo()
+    (data / "staff.txt").unlink()
+
+    again = load_demo()
+
+    assert again.staff_password != demo.staff_password
+    assert Client().login(email=STAFF_EMAIL, password=again.staff_password)
+
+
+def test_one_of_each_role_has_a_login_in_its_place(data):
+    demo = load_demo()
+
+    assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
+        "state": "state administrator, the state",
+        "district": "district administrator, Riverside",
+        "coordinator": "school coordinator, Lincoln Middle School",
+        "analyst": "analyst, Riverside",
+    }
+    for one in demo.staff:
+        assert Client().login(email=one.email, password=demo.staff_password)
+        assert f"{one.email}  {demo.staff_password}  {one.role}" in run()
+    appointed = AuditEntry.objects.filter(by="load_demo", action__startswith="appoint")
+    assert appointed.count() == 4
+
+
+def test_staff_of_an_older_demonstration_are_made_beside_its_engineer(data):
+    old = load_demo()
+    for one in old.staff:
+        user = User.objects.get(email=one.email)
+        user.memberships.all().delete()
+        user.delete()
+
+    again = load_demo()
+
+    assert again.staff == old.staff
+    assert again.staff_password == old.staff_password
+    assert Client().login(email=old.staff[0].email, password=old.staff_password)
+
+
+def test_without_a_data_folder_the_password_is_told_once(nobody, settings):
+    assert not hasattr(settings, "DATA_DIR")
+
+    assert load_demo().staff_password
+    assert load_demo().staff_password is None
+    assert "shown when it was made" in run()
+
+
+def test_an_interrupted_load_leaves_nothing_behind(data, monkeypatch):
+    def fail(plan, opens_at, until):
+        assert Respondent.objects.count() == 200, "nothing there to be left behind"
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("survey.simulation.demo.load._answer", fail)
+        with pytest.raises(KeyboardInterrupt):
+            load_demo()
+
+    assert Respondent.objects.count() == 0
+    assert not load_demo().already_there
+
+
+@pytest.mark.parametrize(
+    ("name", "pages", "least", "most"),
+    [("climate_students", 12, 57, 64), ("climate_teachers", 8, 37, 44)],
+)
+def test_a_survey_has_its_pages_and_items(surveys, name, pages, least, most):
+    definition = definition_of(name)
+
+    assert len(definition["pages"]) == pages
+    assert least <= len(answerable(definition)) <= most
+    assert [one["code"] for one in definition["languages"]] == ["en", "es"]
+
+
+@pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
+def test_every_text_is_there_in_english_and_in_spanish(surveys, name):
+    definition = definition_of(name)
+    texts = [definition["title"]]
+    for page in definition["pages"]:
+        texts += [page["title"], *(block["label"] for block in page["blocks"])]
+    for options in definition["option_sets"].values():
+        texts += [option["label"] for option in options]
+    for item in definition["items"].values():
+        texts += [
+            item[key]
+            for key in (
+                "label",
+                "hint",
+                "guidance",
+                "required_message",
+                "constraint_message",
+            )
+            if key in item
+        ]
+
+    shown = [text for text in texts if text]
+    assert len(shown) > 100
+    # Names of schools, languages and numbers may be alike; sentences are not.
+    assert [text for text in shown if set(text) != {"en", "es"}] == []
+    same = [text for text in shown if text["en"] == text["es"]]
+    assert same in ([], [{"en": "No", "es": "No"}])
+
+
+@pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
+def test_a_survey_shows_what_surveys_are_made_of(surveys, name):
+    definition = definition_of(name)
+    items = definition["items"].values()
+
+    kinds = Counter(item["kind"] for item in items)
+    assert {
+        "note",
+        "acknowledge",
+        "integer",
+        "range",
+        "text",
+        "select_multiple",
+        "calculate",
+    } <= set(kinds)
+    looks = {look for item in items for look in item.get("appearance", [])}
+    assert {"minimal", "likert"} <= looks
+    blocks = [block for page in definition["pages"] for block in page["blocks"]]
+    assert sum(block["grid"] for block in blocks) >= 5
+    assert any("${" in block["label"].get("en", "") for block in blocks)
+    assert any(item.get("constraint") for item in items)
+
+
+def test_scales_are_numbers_that_rise_and_are_never_turned_round(surveys):
+    for name in ("climate_students", "climate_teachers"):
+        for scale in ("agree", "often", "rating"):
+            options = definition_of(name)["option_sets"][scale]
+            values = [int(option["value"]) for option in options]
+            assert values == list(range(1, len(values) + 1))
+    agree = definition_of("climate_students")["option_sets"]["agree"]
+    assert agree[0]["label"]["en"] == "Strongly disagree"
+
+
+def test_two_rules_skip_an_item_and_a_page(surveys):
+    definition = definition_of("climate_students")
+    page = next(
+        n
+        for n, one in enumerate(definition["pages"], start=1)
+        if one["name"] == "next_steps"
+    )
+
+    def state(**answers: str):
+        return state_of(
+            definition,
+            answers,
+            today="2026-11-21",
+            now="2026-11-21T10:00:00-06:00",
+            language="en",
+        )
+
+    assert not state(unkind="0").relevant["unkind_told"]
+    assert state(unkind="1").relevant["unkind_told"]
+    assert page not in state(grade="7").visible_pages()
+    assert page in state(grade="8").visible_pages()
+
+
+def test_the_demo_answers_alike_on_every_machine(data):
+    def everything() -> list[tuple[str, str, str]]:
+        with transaction.atomic():
+            load_demo()
+            ids = dict(Identity.objects.values_list("respondent_id", "external_id"))
+            found = sorted(
+                (ids[one], name, value or "")
+                for administration in ("demo-students", "demo-teachers")
+                for one, said in responses(administration).items()
+                for name, value in said.items()
+            )
+            transaction.set_rollback(True)
+        return found
+
+    first = everything()
+
+    assert len(first) > 3000
+    assert not Respondent.objects.exists()
+    assert everything() == first
+
+
+class TestTheLoadedDemo(TestCase):
+    """Loaded once for all of these, which only look."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.demo = load_demo()
+
+    def test_the_staff_login_opens_the_engineers_pages(self):
+        browser = Client()
+
+        assert browser.login(email=STAFF_EMAIL, password=self.demo.staff_password)
+        log_in(browser, User.objects.get(email=STAFF_EMAIL))
+        assert browser.get("/engineers/").status_code == 200
+
+    def test_the_made_up_answers_obey_the_rules(self):
+        taken = responses("demo-students")
+        grades = dict(Respondent.objects.values_list("pk", "grade"))
+
+        told = {one for one, said in taken.items() if said.get("unkind_told")}
+        assert told
+        assert all(taken[one]["unkind"] == "1" for one in told)
+        planned = {one for one, said in taken.items() if "plan" in said}
+        assert planned
+        assert all(int(grades[one]) >= 8 for one in planned)
+        finished = Respondent.objects.exclude(completed_at=None)
+        young = {one.pk for one in finished if one.grade and int(one.grade) < 8}
+        assert young & set(taken)
+        assert not young & planned
+
+    def test_people_leave_few_items_blank_and_write_in_their_language(self):
+        definition = definition_of("climate_students")
+        likert = [
+            name
+            for name, item in definition["items"].items()
+            if item.get("option_set") == "agree"
+        ]
+        values = [
+            said[name]
+            for said in responses("demo-students").values()
+            for name in likert
+            if name in said
+        ]
+        assert 0.01 < values.count(None) / len(values) < 0.08
+
+        with COMMENTS.open(encoding="utf-8", newline="") as file:
+            language_of = {row["text"]: row["language"] for row in csv.DictReader(file)}
+        languages = dict(Respondent.objects.values_list("pk", "language"))
+        written = {
+            (languages[one], language_of[said["one_change"]])
+            for one, said in responses("demo-students").items()
+            if said.get("one_change")
+        }
+        assert written == {("en", "en"), ("es", "es")}
+
+    def test_answers_of_one_person_lean_the_same_way(self):
+        """Real scales correlate; drawn one by one they would not (see the twin)."""
+        taken = responses("demo-students").values()
+
+        def halves(said: dict) -> tuple[float, float] | None:
+            items = [
+                [int(said[name]) for name in names if said.get(name)]
+                for names in (
+                    [one for one in said if one.startswith("belong_")],
+                    [one for one in said if one.startswith("teach_")],
+                )
+            ]
+            return (mean(items[0]), mean(items[1])) if all(items) else None
+
+        pairs = [pair for said in taken if (pair := halves(said))]
+        assert len(pairs) > 40
+        first, second = zip(*pairs, strict=True)
+        assert correlation(first, second) > 0.35
+        # The twin: the same numbers, each half from another person.
+        assert abs(correlation(first, second[1:] + second[:1])) < 0.35
+
+    def test_one_wave_is_over_and_the_other_is_open(self):
+        now = timezone.now()
+        last, running = Wave.objects.order_by("administrations__opens_at").distinct()
+
+        assert {one.closes_at < now for one in last.administrations.all()} == {True}
+        for one in running.administrations.all():
+            assert one.opens_at < now < one.closes_at
+
+    def test_a_coordinator_can_find_out_which_students_to_remind(self):
+        told = Administration.objects.filter(coordinators_see_finished=True)
+        assert {one.role for one in told} == {"student"}
+        assert told.filter(name="demo-students").exists()
+
+    def test_students_begin_in_lessons_of_school_days(self):
+        moments = [
+            timezone.localtime(moment)
+            for moment in Respondent.objects.filter(
+                administration__role="student"
+            ).values_list("started_at", flat=True)
+            if moment
+        ]
+
+        assert {moment.weekday() for moment in moments} <= {0, 1, 2, 3, 4}
+        assert {moment.hour for moment in moments} <= {8, 9, 10, 11, 13}
+        # A class begins together: of most people others began within minutes.
+        hours = [f"{moment:%m-%d %H}" for moment in moments]
+        together = Counter(hours)
+        assert mean(together[hour] for hour in hours) > 5
+
+    def test_answers_came_in_over_the_window_in_the_order_of_the_pages(self):
+        now = timezone.now()
+        for respondent in Respondent.objects.exclude(started_at=None).select_related(
+            "administration"
+        ):
+            saved = list(
+                Response.objects.filter(
+                    administration_id=respondent.administration_id,
+                    respondent_id=respondent.pk,
+                )
+                .order_by("revision")
+                .values_list("saved_at", flat=True)
+            )
+            assert saved == sorted(saved)
+            assert (
+                respondent.administration.opens_at <= respondent.started_at < saved[0]
+            )
+            assert saved[-1] < (respondent.completed_at or now) <= now
+        moments = Respondent.objects.exclude(completed_at=None).values_list(
+            "completed_at", flat=True
+        )
+        for plan in (RUNNING, CLOSED):
+            names = [f"{plan.prefix}-{name}" for name in FILES.values()]
+            of_wave = moments.filter(administration__name__in=names)
+            assert max(of_wave) - min(of_wave) > timedelta(days=3)
+
+
+def test_nobody_in_the_rosters_is_there_twice():
+    ids: Counter = Counter()
+    names: Counter = Counter()
+    for roster in ("students.csv", "teachers.csv"):
+        with (FOLDER / roster).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                ids[row["district"], row.get("student_id") or row["staff_id"]] += 1
+                names[row["given_name"], row["family_name"]] += 1
+    assert ids.total() == 200
+    assert set(ids.values()) == {1}
+    assert set(names.values()) == {1}
+    assert set(TO_TRY) <= {external for _, external in ids}
+
+
+@pytest.mark.parametrize("name", ["students", "teachers"])
+def test_the_workbooks_are_read_by_the_reference_reader(name):
+    from pyxform.xls2json import workbook_to_json
+    from pyxform.xls2json_backends import get_xlsform
+
+    warnings: list[str] = []
+    path = str(FOLDER / f"{name}.xlsx")
+    read = workbook_to_json(get_xlsform(path), form_name=name, warnings=warnings)
+
+    assert read["id_string"] == f"climate_{name}"
+    assert [text for text in warnings if "or_other" not in text] == []
+    assert load_workbook(path).sheetnames == ["survey", "choices", "settings"]

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.utils import timezone
+
+from survey.models import Respondent, Response, Wave
+from survey.simulation.answers import NoAnswerFound, made_up_take
+from survey.simulation.demo.load import FOLDER, publish_workbook
+from survey.simulation.load_survey import WAVE
+from survey.taking.published import published_survey
+from survey.tests.conftest import Browser, code_of, enrol, open_now
+
+
+def write(tmp_path: Path, administration, **options) -> tuple[list[dict], dict]:
+    codes, pages = tmp_path / "codes.csv", tmp_path / "pages.properties"
+    call_command(
+        "jmeter_data",
+        administration=administration.name,
+        codes=codes,
+        pages=pages,
+        force=True,
+        # The cast takes no rehearsal.
+        **{"real_people": True, **options},
+    )
+    with codes.open(newline="") as file:
+        return list(csv.DictReader(file)), properties_of(pages)
+
+
+def properties_of(path: Path) -> dict[str, str]:
+    """As java.util.Properties reads them."""
+    lines = path.read_text(encoding="ascii").splitlines()
+    return {
+        name: re.sub(r"\\(u[0-9a-f]{4}|.)", _unescaped, value)
+        for name, _, value in (line.partition("=") for line in lines)
+    }
+
+
+def _unescaped(found: re.Match) -> str:
+    escape = found[1]
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else escape
+
+
+def turns_of(properties: dict, take: str) -> list[dict]:
+    return [
+        {
+            name: properties[f"take.{take}.{step}.{name}"]
+            for name in ("page", "items", "answers", "changed")
+        }
+        for step in range(1, int(properties[f"take.{take}.pages"]) + 1)
+    ]
+
+
+def take_it(line: dict, properties: dict) -> tuple[list, Client]:
+    """What the plan does with one line of the codes; the receipts."""
+    browser = Browser()
+    assert browser.post("/", {"code": line["code"]}).status_code == 302
+    base = browser.shell()["revision"]
+    receipts = []
+    for turn in turns_of(properties, line["take"]):
+        for answers in ("answers", "changed"):
+            base += 1
+            body = (
+                f'{{"revision":{base},"seen":{base},"base":{base},'
+                f'"answers":{turn[answers]}}}'
+            )
+            reply = browser.send(turn["page"], body)
+            assert reply.status_code == 200, reply.content
+            receipts.append((reply.json()["saved"], int(turn["items"])))
+    return receipts, browser
+
+
+@pytest.fixture(params=["climate", "students", "teachers"])
+def survey_of_any_kind(request, publish):
+    """The tests' own, and both of the demonstration, with all their rules."""
+    if request.param == "climate":
+        return open_now(publish())
+    return open_now(publish_workbook(FOLDER / f"{request.param}.xlsx"))
+
+
+def test_every_body_is_saved_and_every_take_can_be_finished(
+    tmp_path, survey_of_any_kind, lincoln
+):
+    for _ in range(6):
+        enrol(survey_of_any_kind, lincoln, grade=str(_))
+    lines, properties = write(tmp_path, survey_of_any_kind, takes=6)
+    assert len(lines) == 6
+    for line in lines:
+        receipts, browser = take_it(line, properties)
+        assert receipts
+        assert all(saved == named for saved, named in receipts)
+        review = browser.get("/take/complete/").content.decode()
+        reviewed = re.search(r'name="reviewed" value="([^"]+)"', review)
+        assert reviewed, "something is missing"
+        done = browser.post("/take/complete/", {"reviewed": reviewed[1]})
+        assert done.status_code == 302
+    assert Respondent.objects.filter(completed_at=None).count() == 0
+    assert Response.objects.filter(state="a").exists()
+
+
+def test_a_body_that_was_not_made_for_the_page_is_refused(
+    tmp_path, administration, maya
+):
+    """The twin: the view does look at what it is sent."""
+    lines, properties = write(tmp_path, administration, takes=1)
+    first, second = turns_of(properties, "1")[:2]
+    properties["take.1.1.answers"] = second["answers"]
+    with pytest.raises(AssertionError, match="unknown_item"):
+        take_it(lines[0], properties)
+
+
+def test_the_properties_name_the_survey(tmp_path, administration, maya):
+    _, properties = write(tmp_path, administration)
+    assert properties["survey.digest"] == administration.published_id
+    assert properties["survey.pages"] == "3"
+    assert properties["survey.language"] == "en"
+    assert properties["takes"] == "10"
+
+
+def test_the_codes_are_those_of_who_is_waiting(tmp_path, administration, lincoln):
+    began = enrol(administration, lincoln, grade="1", started_at=timezone.now())
+    waits = enrol(administration, lincoln, grade="2")
+    enrol(administration, lincoln, grade="3", withdrawn_at=timezone.now())
+    now = timezone.now()
+    enrol(administration, lincoln, grade="4", started_at=now, completed_at=now)
+    lines, _ = write(tmp_path, administration)
+    assert [line["code"].replace("-", "") for line in lines] == [
+        code_of(waits),
+        code_of(began),
+    ]
+    lines, _ = write(tmp_path, administration, limit=1)
+    assert [line["code"].replace("-", "") for line in lines] == [code_of(waits)]
+
+
+def test_only_the_owner_may_read_the_codes(tmp_path, administration, maya):
+    write(tmp_path, administration)
+    assert (tmp_path / "codes.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_files_that_are_there_stay(tmp_path, administration, maya):
+    (tmp_path / "codes.csv").write_text("mine")
+    with pytest.raises(CommandError, match="--force replaces it"):
+        call_command(
+            "jmeter_data",
+            administration=administration.name,
+            codes=tmp_path / "codes.csv",
+            pages=tmp_path / "pages.properties",
+            real_people=True,
+        )
+    assert (tmp_path / "codes.csv").read_text() == "mine"
+
+
+def test_nobody_answers_for_real_people_unasked(tmp_path, administration, maya):
+    with pytest.raises(CommandError, match="--real-people says that it may"):
+        write(tmp_path, administration, real_people=False)
+    assert list(tmp_path.iterdir()) == []
+    # The twin: there was somebody, and a rehearsal's people are free to use.
+    administration.wave = Wave.objects.create(name=WAVE)
+    administration.save(update_fields=["wave"])
+    assert len(write(tmp_path, administration, real_people=False)[0]) == 1
+
+
+def test_nobody_is_left(tmp_path, administration):
+    with pytest.raises(CommandError, match="Nobody is left"):
+        write(tmp_path, administration)
+
+
+def test_a_survey_that_nobody_can_answer_is_named(publish):
+    impossible = {
+        "age": {
+            "kind": "integer",
+            "required": True,
+            "constraint": ["and", [">", ["$", "age"], 9], ["<", ["$", "age"], 3]],
+            "local": ["constraint"],
+        }
+    }
+    published = published_survey(publish([impossible]).digest)
+    with pytest.raises(NoAnswerFound, match="age"):
+        made_up_take(published, draw=random.Random(1), now=timezone.localtime())
+
+
+def test_a_page_that_does_not_show_is_not_sent(publish):
+    pages = [
+        {"sure": {"kind": "acknowledge", "required": True}},
+        {"why": {"kind": "text", "relevant": ["!=", ["$", "sure"], "OK"]}},
+        {"last": {"kind": "text"}},
+    ]
+    published = published_survey(publish(pages).digest)
+    draw = random.Random(1)
+    turns = made_up_take(published, draw=draw, now=timezone.localtime())
+    assert [turn.page for turn in turns] == [1, 3]
+
+
+def test_whoever_comes_back_answers_anew(publish):
+    published = published_survey(publish().digest)
+    draw = random.Random(3)
+    turns = made_up_take(published, draw=draw, now=timezone.localtime())
+    assert any(turn.changed != turn.answers for turn in turns)
+    # What a rule reads stays, or a page could vanish after it was answered.
+    first = turns[0]
+    assert first.changed["subjects"] == first.answers["subjects"]
+    assert json.dumps(first.changed) != "{}"

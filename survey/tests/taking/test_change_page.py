@@ -1,0 +1,441 @@
+"""POST /take/pages/<n>/: what a browser sends, and what anybody could send."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from survey.models import Respondent, Response
+from survey.taking import page_save, unavailable
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+
+
+def answers_of(respondent, published):
+    names = {
+        item["id"]: name
+        for name, item in json.loads(published.definition)["items"].items()
+    }
+    rows = Response.objects.filter(respondent_id=respondent.pk)
+    return {
+        names[item]: (state, value)
+        for item, state, value in rows.values_list("item_id", "state", "value")
+    }
+
+
+@pytest.fixture
+def at_page_one(browser, maya):
+    browser.log_in(maya)
+    browser.base = browser.shell()["revision"]
+    return browser
+
+
+def test_a_page_is_saved_and_the_reply_names_its_revision(
+    at_page_one, maya, administration
+):
+    base = at_page_one.base
+    response = at_page_one.save(1, FIRST_PAGE, base)
+
+    assert response.status_code == 200
+    reply = response.json()
+    assert (reply["saved"], reply["revision"]) == (5, base)
+    assert answers_of(maya, administration.published) == {
+        "safe": ("a", "3"),
+        "subjects": ("a", "art sport"),
+        "age": ("a", "12"),
+        "why_art": ("a", "colours"),
+        "comment": ("s", None),
+    }
+
+
+def test_sending_it_again_gives_the_same_reply(at_page_one):
+    first = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
+    assert at_page_one.save(1, FIRST_PAGE, at_page_one.base).json() == first.json()
+    assert Response.objects.count() == 5
+
+
+def test_required_never_refuses_a_save(at_page_one, maya, administration):
+    blank = dict.fromkeys(FIRST_PAGE)
+    assert at_page_one.save(1, blank, at_page_one.base).status_code == 200
+    states = answers_of(maya, administration.published)
+    assert states["safe"] == ("s", None)
+
+
+def test_an_item_that_does_not_apply_on_its_page_is_hidden_not_skipped(
+    at_page_one, maya, administration
+):
+    given = {**FIRST_PAGE, "subjects": ["sport"], "why_art": "left over"}
+    assert at_page_one.save(1, given, at_page_one.base).status_code == 200
+    states = answers_of(maya, administration.published)
+    assert states["why_art"] == ("h", None)
+    assert states["comment"] == ("s", None)
+
+
+def test_a_rule_that_reads_another_page_never_refuses_a_save(
+    at_page_one, maya, administration
+):
+    """`teen` depends on `age`, whose page may still be on its way."""
+    given = {**SECOND_PAGE, "teen": "2"}
+    assert at_page_one.save(2, given, at_page_one.base).status_code == 200
+    assert answers_of(maya, administration.published)["teen"] == ("a", "2")
+
+
+def test_pages_may_arrive_in_any_order(at_page_one, maya, administration):
+    base = at_page_one.base
+    assert at_page_one.save(2, SECOND_PAGE, base + 1).status_code == 200
+    assert at_page_one.save(1, FIRST_PAGE, base).status_code == 200
+    assert len(answers_of(maya, administration.published)) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("safe", "4", "not_an_option"),
+        ("safe", 3, "not_text"),
+        ("safe", ["3"], "not_text"),
+        ("safe", {"a": 1}, "not_text"),
+        ("safe", True, "not_text"),
+        ("subjects", "art", "not_text"),
+        ("subjects", ["art", "art"], "not_an_option"),
+        ("subjects", ["art sport"], "not_an_option"),
+        ("subjects", ["art", 3], "not_text"),
+        ("subjects", [["art"]], "not_text"),
+        ("age", "twelve", "not_a_number"),
+        ("age", "12.5", "not_whole"),
+        ("age", "1e3", "not_a_number"),
+        ("age", "١٢", "not_a_number"),
+        ("age", "9" * 400, "not_a_number"),
+        ("age", "12\n", "not_a_number"),
+        ("age", "99", "constraint"),
+        ("comment", "x" * 5001, "too_long"),
+        ("comment", "a\0b", "not_text"),
+        ("comment", "\ud800", "not_text"),
+        ("comment", 1.5, "not_text"),
+    ],
+)
+def test_a_wrong_answer_is_named_and_nothing_is_saved(at_page_one, name, value, reason):
+    response = at_page_one.save(1, {**FIRST_PAGE, name: value}, at_page_one.base)
+    assert response.status_code == 422
+    assert response.json() == {"error": "answers", "items": {name: reason}}
+    assert Response.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("born", "2015-02-29", "not_a_date"),
+        ("born", "20150228", "not_a_date"),
+        ("born", "2015-02-28T10:00", "not_a_date"),
+        ("bus", "61", "out_of_range"),
+        ("bus", "-5", "out_of_range"),
+        ("bus", "7", "out_of_range"),
+        ("bus", "NaN", "not_a_number"),
+        ("promise", "yes", "not_an_option"),
+    ],
+)
+def test_dates_ranges_and_promises_are_checked(at_page_one, name, value, reason):
+    response = at_page_one.save(2, {**SECOND_PAGE, name: value}, at_page_one.base)
+    assert response.json() == {"error": "answers", "items": {name: reason}}
+
+
+def test_a_page_names_every_item_and_no_other(at_page_one):
+    given = {**FIRST_PAGE, "welcome": "x", "nowhere": None}
+    del given["age"]
+    response = at_page_one.save(1, given, at_page_one.base)
+    assert response.json()["items"] == {
+        "welcome": "unknown_item",
+        "nowhere": "unknown_item",
+        "age": "missing",
+    }
+
+
+def test_ten_thousand_keys_get_a_short_answer(at_page_one):
+    given = {**FIRST_PAGE, **{f"k{n}": "x" for n in range(10_000)}}
+    response = at_page_one.save(1, given, at_page_one.base)
+    assert response.status_code == 422
+    assert len(response.content) < 5000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"revision": 1}',
+        b'{"revision": 1, "answers": []}',
+        b'{"revision": 1, "answers": {}, "more": 1}',
+        b'{"revision": NaN, "answers": {}}',
+        b'{"revision": 1e400, "answers": {}}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"revision": ' + b"9" * 5000 + b', "answers": {}}',
+    ],
+)
+def test_a_body_that_is_not_a_save_is_refused(at_page_one, body):
+    assert at_page_one.send(1, body).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "revision", [None, True, "1", 1.5, 0, -1, 2**63, 2**62, [], {}]
+)
+def test_a_revision_is_a_plausible_number(at_page_one, revision):
+    response = at_page_one.save(1, FIRST_PAGE, revision)
+    assert (response.status_code, response.json()["error"]) == (422, "revision")
+
+
+def test_a_megabyte_is_refused_before_it_is_read(at_page_one):
+    comment = {**FIRST_PAGE, "comment": "x" * 1_000_000}
+    assert at_page_one.save(1, comment, at_page_one.base).status_code == 413
+
+
+@pytest.mark.parametrize("name", ["seen", "base"])
+@pytest.mark.parametrize("number", [None, True, "1", 1.5, -1, 2**63, [], {}])
+def test_what_a_tab_has_seen_is_a_plausible_number(at_page_one, name, number):
+    body = {"revision": at_page_one.base, "answers": FIRST_PAGE, name: number}
+    response = at_page_one.send(1, json.dumps(body))
+    assert (response.status_code, response.json()["error"]) == (422, "revision")
+
+
+def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya):
+    """The laptop loaded first; the phone, logged in before it, goes on."""
+    phone = Browser().log_in(maya)
+    phone_base = phone.shell()["revision"]
+    laptop = browser.log_in(maya).shell()
+    assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
+
+    def from_laptop(shell):
+        sight = {"seen": shell["seen"][0], "base": shell["revision"]}
+        body = {"revision": shell["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
+        return browser.send(1, json.dumps({**body, **sight}))
+
+    response = from_laptop(laptop)
+    assert (response.status_code, response.json()["error"]) == (409, "superseded")
+    assert browser.shell()["answers"]["age"] == "12"
+    # Having looked, it may.
+    assert from_laptop(browser.shell()).status_code == 200
+
+
+def test_a_page_that_arrives_late_was_not_seen_either(browser, maya):
+    """The phone's first page is on its way while its second is saved already."""
+    phone = Browser().log_in(maya)
+    base = phone.shell()["revision"]
+    assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200
+    laptop = browser.log_in(maya).shell()
+    assert phone.save(1, FIRST_PAGE, base).status_code == 200
+
+    body = {"revision": laptop["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
+    sight = {"seen": laptop["seen"][0], "base": laptop["revision"]}
+    assert laptop["seen"] == [0, base + 1, 0]
+    assert browser.send(1, json.dumps({**body, **sight})).status_code == 409
+    assert browser.shell()["answers"]["age"] == "12"
+
+
+@pytest.mark.parametrize("n", [0, 4, 10**9])
+def test_a_page_that_does_not_exist_is_not_found(at_page_one, n):
+    assert at_page_one.save(n, {}, at_page_one.base).status_code == 404
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    answers=st.dictionaries(st.sampled_from(sorted(FIRST_PAGE)), json_values),
+    revision=json_values,
+    whole=json_values,
+)
+def test_nothing_a_client_sends_is_a_server_error(
+    at_page_one, answers, revision, whole
+):
+    complete = {**FIRST_PAGE, **answers}
+    assert at_page_one.save(1, complete, at_page_one.base).status_code in (
+        200,
+        409,
+        422,
+    )
+    assert at_page_one.save(1, FIRST_PAGE, revision).status_code < 500
+    assert at_page_one.send(1, json.dumps(whole)).status_code == 422
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.binary(min_size=1, max_size=200))
+def test_no_bytes_are_a_server_error(at_page_one, body):
+    assert at_page_one.send(1, body).status_code == 422
+
+
+# Who may send
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": ""},
+        {"Origin": "null"},
+        {"Origin": "http://testserver.evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_a_page_of_another_site_cannot_save(at_page_one, headers):
+    body = json.dumps({"revision": at_page_one.base, "answers": FIRST_PAGE})
+    response = at_page_one.send(1, body, **headers)
+    assert (response.status_code, response.json()["error"]) == (403, "origin")
+    assert Response.objects.count() == 0
+
+
+def test_a_form_cannot_save(at_page_one):
+    response = at_page_one.post(
+        "/take/pages/1/",
+        {"revision": "1"},
+        headers={"Origin": "http://testserver", "X-Groundswell-Respondent": "x"},
+    )
+    assert response.status_code == 415
+
+
+def test_without_a_session_the_code_is_asked_for(browser, maya):
+    response = browser.save(1, FIRST_PAGE, 5, tag="anything")
+    assert (response.status_code, response.json()["error"]) == (401, "session")
+
+
+def test_one_persons_waiting_page_never_becomes_anothers(browser, maya, noor):
+    """Maya's tab is still open when Noor logs in at the same computer."""
+    browser.log_in(maya)
+    mine = browser.shell()
+    browser.log_in(noor)
+
+    response = browser.save(1, FIRST_PAGE, mine["revision"], tag=mine["tag"])
+
+    assert (response.status_code, response.json()["error"]) == (403, "person")
+    assert Response.objects.count() == 0
+
+
+def test_without_the_tag_the_page_would_cross_over(browser, maya, noor):
+    """The twin: what the session alone would have let happen."""
+    browser.log_in(maya)
+    mine = browser.shell()
+    browser.log_in(noor)
+    browser.save(1, FIRST_PAGE, mine["revision"], tag=browser.shell()["tag"])
+    assert set(Response.objects.values_list("respondent_id", flat=True)) == {noor.pk}
+
+
+def test_only_posts_save(at_page_one):
+    for method in ("get", "put", "delete", "patch"):
+        assert getattr(at_page_one, method)("/take/pages/1/").status_code == 405
+
+
+# What else happens meanwhile
+
+
+def test_a_newer_device_wins_and_the_older_is_told(browser, maya):
+    browser.log_in(maya)
+    old = browser.shell()["revision"]
+    phone = Browser().log_in(maya)
+    new = phone.shell()["revision"]
+    assert new > old
+
+    assert phone.save(1, {**FIRST_PAGE, "safe": "1"}, new).status_code == 200
+    response = browser.save(1, FIRST_PAGE, old)
+
+    assert (response.status_code, response.json()["error"]) == (409, "superseded")
+    assert Response.objects.filter(value="1").exists()
+
+
+def test_to_continue_here_a_tab_takes_a_new_base(browser, maya):
+    browser.log_in(maya)
+    old = browser.shell()["revision"]
+    Browser().log_in(maya).save(1, FIRST_PAGE, old + 50)
+    assert browser.save(1, FIRST_PAGE, old).status_code == 409
+    base = browser.shell()["revision"]
+    assert browser.save(1, FIRST_PAGE, base).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "error"),
+    [
+        ({"withdrawn_at": timezone.now()}, 409, "withdrawn"),
+        (
+            {"started_at": timezone.now(), "completed_at": timezone.now()},
+            409,
+            "finished",
+        ),
+        ({"issue": 2}, 401, "reissued"),
+    ],
+)
+def test_a_person_who_may_no_longer_answer_is_told_why(
+    at_page_one, maya, change, status, error
+):
+    Respondent.objects.filter(pk=maya.pk).update(**change)
+    response = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
+    assert (response.status_code, response.json()["error"]) == (status, error)
+
+
+@pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
+def test_a_database_that_is_away_is_a_later_not_an_error(
+    at_page_one, monkeypatch, failure
+):
+    def fail(**_):
+        raise failure("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(page_save, "save_page", fail)
+    response = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
+    assert response.status_code == 503
+    assert 1 <= int(response["Retry-After"]) <= 5
+
+
+def test_the_code_is_nowhere_in_the_session(browser, maya):
+    browser.log_in(maya)
+    assert code_of(maya) not in json.dumps(dict(browser.session))
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_kept_connection_that_was_lost_is_replaced_without_a_word(
+        browser, maya, administration
+    ):
+        """As after a restart of the pool; SQLite has no connection to lose."""
+        browser.log_in(maya)
+        base = browser.shell()["revision"]
+        tag = browser.session["taking"]["tag"]
+        connection.connection.close()
+        assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
+        assert len(answers_of(maya, administration.published)) == 5
+
+    @pytest.mark.django_db(transaction=True)
+    def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
+        """The twin."""
+        monkeypatch.setattr(unavailable, "_connection_was_lost", lambda: False)
+        browser.log_in(maya)
+        base = browser.shell()["revision"]
+        tag = browser.session["taking"]["tag"]
+        connection.connection.close()
+        assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 503
+        connection.close()

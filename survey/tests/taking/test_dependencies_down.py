@@ -1,0 +1,358 @@
+"""The matrix: what a person does, while one helper is down, hung or slow.
+
+Each cell is a test. Redis and Memcached are a test's own, and really stopped;
+RabbitMQ is a listener that accepts and never answers, and the replica may not
+be connected to. With one helper in trouble, ten pages in a row may take a
+second longer than otherwise, all together: until the breakers have opened.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from django.core.cache import caches
+from django.core.cache.backends.memcached import PyMemcacheCache
+from django.db import InternalError, connections
+from django.test.testcases import DatabaseOperationForbidden
+from pymemcache.exceptions import MemcacheError
+
+from settings.celery import app as celery
+from settings.infrastructure.cache_backends import breaker_of
+from settings.tests.helpers import TROUBLES, Helper, running
+from survey.taking import page_save, resume_cookie, session, unavailable, views
+from survey.taking.published import SurveyNotFound, forget_published
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+JSON = {"Accept": "application/json"}
+PAGES = 10
+EXTRA = 1.0
+
+
+@pytest.fixture
+def redis() -> Iterator[Helper]:
+    with running("redis") as redis:
+        yield redis
+
+
+@pytest.fixture
+def memcached() -> Iterator[Helper]:
+    with running("memcached") as memcached:
+        yield memcached
+
+
+@pytest.fixture(autouse=True)
+def stack(settings, redis, memcached):
+    """As the taking pool is set up, but for the database."""
+    settings.MIDDLEWARE = [
+        "survey.taking.security_headers.SecurityHeaders",
+        "survey.taking.middleware.SessionMiddleware",
+        "django.middleware.common.CommonMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+    ]
+    settings.SESSION_ENGINE = "settings.infrastructure.sessions"
+    settings.SESSION_CACHE_ALIAS = "sessions"
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
+            "LOCATION": [f"unix:{memcached.address}"],
+        },
+        "sessions": {
+            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
+            "LOCATION": f"unix://{redis.address}",
+        },
+    }
+    resume_cookie.forget_digests()
+    forget_published()
+    yield
+    resume_cookie.forget_digests()
+
+
+def save_pages(browser, respondent, base, *, cold=False) -> float:
+    """Seconds that PAGES saves took."""
+    tag = session.tag_for(respondent.pk)
+    began = time.monotonic()
+    for n in range(PAGES):
+        if cold:
+            forget_published()
+        reply = browser.save(1, FIRST_PAGE, base + n, tag=tag)
+        assert (reply.status_code, reply.json()["revision"]) == (200, base + n)
+    return time.monotonic() - began
+
+
+def finish(browser, respondent, base) -> None:
+    tag = session.tag_for(respondent.pk)
+    for n, answers in ((2, SECOND_PAGE), (3, {"last": None})):
+        assert browser.save(n, answers, base + n, tag=tag).status_code == 200
+    review = browser.get("/take/complete/")
+    reply = browser.post(
+        "/take/complete/", {"reviewed": review.context["reviewed"]}, follow=True
+    )
+    respondent.refresh_from_db()
+    assert respondent.completed_at is not None
+    assert reply.context["finished_at"] == respondent.completed_at
+
+
+def test_all_is_well(browser, maya, redis, memcached):
+    """What the cells below are compared with; both helpers are in use."""
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    save_pages(browser, maya, base, cold=True)
+    finish(browser, maya, base + PAGES)
+    assert caches["sessions"]._ask("DBSIZE") == 1
+    (client,) = caches["default"]._cache.clients.values()
+    assert client.stats()[b"curr_items"] >= 1
+
+
+# The primary
+
+
+def read_only() -> InternalError:
+    error = InternalError("cannot execute INSERT in a read-only transaction")
+    error.__cause__ = type("Error", (Exception,), {"pgcode": "25006"})()
+    return error
+
+
+@pytest.fixture
+def fail_over(monkeypatch):
+    """The connection leads to a server that is no primary any more."""
+    closed = []
+    # The test's transaction needs it still.
+    monkeypatch.setattr(connections["default"], "close", lambda: closed.append(1))
+
+    def save(**kwargs):
+        raise read_only()
+
+    monkeypatch.setattr(page_save, "save_page", save)
+    return closed
+
+
+def test_a_primary_that_became_a_replica_is_a_later(browser, maya, fail_over):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    before = len(fail_over)
+    reply = browser.save(1, FIRST_PAGE, base)
+    assert (reply.status_code, reply.json()) == (503, {"error": "database"})
+    assert 1 <= int(reply["Retry-After"]) <= 5
+    assert len(fail_over) > before
+
+
+def test_taken_for_any_other_error_it_would_be_a_defect(
+    browser, maya, fail_over, monkeypatch
+):
+    """The twin; other internal errors are not hidden."""
+    monkeypatch.setattr(unavailable, "READ_ONLY", "none")
+    browser.log_in(maya)
+    with pytest.raises(InternalError, match="read-only transaction"):
+        browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+
+
+def raising(error):
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail
+
+
+def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
+    browser, maya, monkeypatch
+):
+    """Nobody has it where this process looked; the browser keeps the page."""
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    content = browser.shell()["urls"]["content"]
+    content = content.replace("{language}", "en").replace("{n}", "1")
+    monkeypatch.setattr(views, "published_survey", raising(SurveyNotFound("x")))
+    shell = browser.get("/take/", headers=JSON)
+    page = browser.save(1, FIRST_PAGE, base)
+    for reply in (shell, page):
+        assert (reply.status_code, reply.json()) == (503, {"error": "survey"})
+    review = browser.get("/take/complete/")
+    assert review.status_code == 503
+    # Nobody who is inside is told of a line; the page comes again by itself.
+    assert b"Your answers are safe" in review.content
+    assert b"in line" not in review.content
+    assert review["Refresh"] == review["Retry-After"]
+    assert browser.get(content).status_code == 404
+
+
+# Redis
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_redis_and_pages_resuming_and_finishing(browser, maya, redis, trouble):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    usual = save_pages(browser, maya, base)
+
+    redis.suffer(trouble)
+    assert save_pages(browser, maya, base + PAGES) < usual + EXTRA
+    assert breaker_of(f"unix://{redis.address}").is_open
+    assert browser.shell()["answers"]["age"] == "12"
+    finish(browser, maya, base + 3 * PAGES)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_redis_and_new_logins(browser, maya, redis, trouble):
+    redis.suffer(trouble)
+    for n in range(5):
+        began = time.monotonic()
+        reply = Browser().post("/", {"code": code_of(maya)}, headers=JSON)
+        assert (reply.status_code, reply.json()) == (503, {"error": "sessions"})
+        assert 1 <= int(reply["Retry-After"]) <= 5
+        assert not any(reply.cookies[name].value for name in reply.cookies)
+        assert time.monotonic() - began < (1.0 if n < 2 else 0.3)
+
+
+def test_redis_wiped_and_started_anew(browser, maya, noor, redis):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    redis.stop()
+    redis.start()
+    save_pages(browser, maya, base)
+    finish(browser, maya, base + PAGES)
+    # New logins need not wait any longer.
+    assert browser.log_in(noor).shell()["tag"] == session.tag_for(noor.pk)
+
+
+# Memcached
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_memcached_and_everything(browser, maya, memcached, trouble):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    usual = save_pages(browser, maya, base, cold=True)
+
+    memcached.suffer(trouble)
+    assert save_pages(browser, maya, base + PAGES, cold=True) < usual + EXTRA
+    forget_published()
+    assert browser.log_in(maya).shell()["answers"]["age"] == "12"
+    finish(browser, maya, base + 3 * PAGES)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_memcached_is_not_asked_by_a_process_that_knows_the_survey(
+    browser, maya, memcached, trouble
+):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    memcached.suffer(trouble)
+    happened = memcached.proxy.happened
+    save_pages(browser, maya, base)
+    assert memcached.proxy.happened == happened
+
+
+def test_with_the_librarys_own_patience_a_hung_memcached_is_an_error(memcached):
+    """The twin; without a timeout it would be an endless wait."""
+    impatient = {"OPTIONS": {"timeout": 0.2}}
+    backend = PyMemcacheCache(f"unix:{memcached.address}", impatient)
+    memcached.suffer("hung")
+    with pytest.raises((MemcacheError, OSError)):
+        backend.get("page")
+    backend.close()
+
+
+# The replica and RabbitMQ
+
+
+class Silent:
+    """Accepts, and never says a word."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.asked = 0
+        self._clients: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self.listener.accept()
+            self._clients.append(client)
+            if client.recv(1, socket.MSG_PEEK) == b"q":
+                return
+            self.asked += 1
+
+    def close(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port)) as last:
+            last.sendall(b"q")
+            self._thread.join(10)
+        for client in [self.listener, *self._clients]:
+            client.close()
+
+
+@pytest.fixture
+def silent():
+    silent = Silent()
+    yield silent
+    silent.close()
+
+
+@pytest.fixture
+def route_to_a_replica(settings, monkeypatch):
+    """One that the tests may not connect to: asking it is an error."""
+
+    def route():
+        about = {**connections.settings["default"], "ENGINE": "survey.database.replica"}
+        monkeypatch.setitem(settings.DATABASES, "replica", about)
+        monkeypatch.setitem(connections.settings, "replica", about)
+        settings.MASTER_DATABASE = "default"
+        settings.DATABASE_POOL = {"replica": 1}
+        settings.DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
+
+    yield route
+    # Made for these settings; another test's replica is another server.
+    with suppress(AttributeError):
+        del connections["replica"]
+
+
+def test_a_page_save_does_not_ask_the_replica(browser, maya, route_to_a_replica):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    route_to_a_replica()
+    save_pages(browser, maya, base)
+    finish(browser, maya, base + PAGES)
+
+
+def test_but_a_process_that_does_not_know_the_survey_would(
+    browser, maya, route_to_a_replica
+):
+    """The twin."""
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    route_to_a_replica()
+    caches["default"].clear()
+    with pytest.raises(DatabaseOperationForbidden, match="'replica'"):
+        save_pages(browser, maya, base, cold=True)
+
+
+@pytest.fixture
+def broker(silent, monkeypatch):
+    monkeypatch.setitem(celery.conf, "broker_url", f"amqp://127.0.0.1:{silent.port}//")
+    monkeypatch.setitem(celery.conf, "task_always_eager", False)
+    return silent
+
+
+def test_a_silent_rabbitmq_is_not_asked_by_anybody_who_takes_a_survey(
+    browser, maya, broker
+):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    save_pages(browser, maya, base)
+    finish(browser, maya, base + PAGES)
+    assert broker.asked == 0
+
+
+def test_although_a_task_would_ask_it(broker):
+    """The twin."""
+    with pytest.raises(OSError), celery.connection_for_write() as line:
+        line.connect_timeout = 0.3
+        line.connect()
+    assert broker.asked >= 1

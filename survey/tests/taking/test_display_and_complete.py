@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from survey.access_codes import digest_for
+from survey.models import Administration, Respondent
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+
+
+def reviewed(browser: Browser) -> str:
+    return browser.get("/take/complete/").context["reviewed"]
+
+
+@pytest.fixture
+def answered(browser, maya):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    assert browser.save(1, FIRST_PAGE, base).status_code == 200
+    assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
+    assert browser.save(3, {"last": "bye"}, base + 2).status_code == 200
+    return browser
+
+
+def test_the_shell_gives_back_what_is_saved(answered):
+    shell = answered.shell()
+    assert shell["answers"] == {
+        **FIRST_PAGE,
+        "subjects": ["art", "sport"],
+        **SECOND_PAGE,
+        "last": "bye",
+    }
+    assert shell["pages"] == 3
+
+
+def test_another_device_gets_the_same_answers_and_a_higher_base(answered, maya):
+    first = answered.shell()
+    second = Browser().log_in(maya).shell()
+    assert second["answers"] == first["answers"]
+    assert second["revision"] > first["revision"]
+    assert (second["tag"], second["queueKey"]) == (first["tag"], first["queueKey"])
+
+
+def test_the_base_is_above_every_stored_revision(browser, maya):
+    browser.log_in(maya)
+    ahead = browser.shell()["revision"] + 3_600_000_000
+    assert browser.save(1, FIRST_PAGE, ahead).status_code == 200
+    assert browser.shell()["revision"] == ahead + 1
+
+
+def test_two_people_have_keys_of_their_own(browser, maya, noor):
+    mine = browser.log_in(maya).shell()
+    hers = browser.log_in(noor).shell()
+    for name in ("tag", "queueKey", "seed"):
+        assert mine[name] != hers[name]
+    assert hers["answers"] == {}
+
+
+def test_the_shell_names_nobody(browser, maya):
+    Respondent.objects.filter(pk=maya.pk).update(id=987_654_321)
+    maya.pk = 987_654_321
+    browser.post("/", {"code": recoded(maya)})
+    assert "987654321" in json.dumps(dict(browser.session))
+    assert "987654321" not in browser.get("/take/").content.decode()
+
+
+def recoded(respondent: Respondent) -> str:
+    """The code that belongs to the respondent's new number."""
+    code = code_of(respondent)
+    Respondent.objects.filter(pk=respondent.pk).update(
+        code_digest=digest_for(code, respondent.code_key_version)
+    )
+    return code
+
+
+def test_without_a_login_there_is_nothing_to_see(browser, db):
+    for address in ("/take/", "/take/complete/"):
+        assert browser.get(address)["Location"] == "/"
+    response = browser.get("/take/", headers={"Accept": "application/json"})
+    assert (response.status_code, response.json()["error"]) == (401, "session")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [({"withdrawn_at": timezone.now()}, "withdrawn"), ({"issue": 2}, "reissued")],
+)
+def test_who_may_no_longer_answer_sees_no_answers(answered, maya, change, error):
+    Respondent.objects.filter(pk=maya.pk).update(**change)
+    assert answered.get("/take/").status_code == 302
+    response = answered.get("/take/", headers={"Accept": "application/json"})
+    assert response.json() == {"error": error}
+
+
+# Finishing
+
+
+def test_finishing_is_noted_and_thanked(answered, maya):
+    page = answered.get("/take/complete/")
+    assert page.context["missing"] == []
+    response = answered.post(
+        "/take/complete/", {"reviewed": page.context["reviewed"]}, follow=True
+    )
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+    assert response.context["finished_at"] == maya.completed_at
+    assert response.context["pages"] == 3
+    assert answered.session.get_expiry_age() <= 600
+
+
+def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    browser.save(1, {**FIRST_PAGE, "safe": None}, base)
+    page = browser.get("/take/complete/")
+    (gap,) = page.context["missing"]
+    assert gap.page == 1
+    assert [item["name"] for item in gap.items] == ["safe"]
+    assert page.context["reviewed"] == ""
+    assert b"/take/#page-1/safe" in page.content
+
+    browser.post("/take/complete/", {"reviewed": ""})
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
+    seen = reviewed(answered)
+    base = answered.shell()["revision"]
+    answered.save(1, {**FIRST_PAGE, "safe": None}, base)
+    response = answered.post("/take/complete/", {"reviewed": seen})
+    assert response.status_code == 200
+    assert [gap.page for gap in response.context["missing"]] == [1]
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    browser.save(1, FIRST_PAGE, base)
+    browser.save(2, SECOND_PAGE, base + 5)
+    seen = reviewed(browser)
+    browser.save(1, {**FIRST_PAGE, "safe": None}, base + 1)
+    response = browser.post("/take/complete/", {"reviewed": seen})
+    assert [gap.page for gap in response.context["missing"]] == [1]
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+@pytest.mark.parametrize("forged", ["x", "", "a:b:c", "\0", "é" * 5000])
+def test_a_review_cannot_be_invented(answered, maya, forged):
+    assert answered.post("/take/complete/", {"reviewed": forged}).status_code == 200
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+def test_a_review_is_one_persons(answered, maya, noor):
+    seen = reviewed(answered)
+    other = Browser().log_in(noor)
+    other.post("/take/complete/", {"reviewed": seen})
+    noor.refresh_from_db()
+    assert noor.completed_at is None
+
+
+def test_finishing_twice_thanks_twice(answered, maya):
+    seen = reviewed(answered)
+    answered.post("/take/complete/", {"reviewed": seen})
+    maya.refresh_from_db()
+    first = maya.completed_at
+    again = answered.post("/take/complete/", {"reviewed": seen})
+    maya.refresh_from_db()
+    assert maya.completed_at == first
+    assert again.context["finished_at"] == first
+
+
+def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
+    shell = answered.shell()
+    answered.post("/take/complete/", {"reviewed": reviewed(answered)})
+    response = answered.save(1, FIRST_PAGE, shell["revision"] + 10)
+    assert response.json() == {"error": "finished"}
+    assert answered.get("/take/")["Location"] == "/take/complete/"
+    thanks = answered.get("/take/complete/").content.decode()
+    assert "colours" not in thanks
+
+
+def test_finishing_too_late_is_refused(answered, maya):
+    seen = reviewed(answered)
+    Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
+    response = answered.post("/take/complete/", {"reviewed": seen})
+    assert response.context["closed"]
+    assert answered.get("/take/")["Location"] == "/take/complete/"
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+# Content
+
+
+def content_address(browser: Browser, n: int, language: str = "en") -> str:
+    template = browser.shell()["urls"]["content"]
+    return template.replace("{n}", str(n)).replace("{language}", language)
+
+
+def test_content_is_the_same_for_everyone_and_kept_for_ever(browser, maya):
+    browser.log_in(maya)
+    address = content_address(browser, 1)
+    stranger = Browser()
+    response = stranger.get(address)
+    assert response.content == browser.get(address).content
+    assert "immutable" in response["Cache-Control"]
+    assert not response.cookies
+    assert "Cookie" not in response.get("Vary", "")
+    assert b"About safe" in response.content
+
+
+def test_the_outline_holds_the_rules_for_the_browser(browser, maya):
+    browser.log_in(maya)
+    outline = browser.get(content_address(browser, 0)).json()
+    assert outline["items"]["why_art"]["relevant"] == [
+        "selected",
+        ["$", "subjects"],
+        "art",
+    ]
+    assert [page["title"] for page in outline["pages"]] == [
+        "Page 1",
+        "Page 2",
+        "Page 3",
+    ]
+
+
+def test_content_of_an_older_renderer_is_served_but_not_kept(browser, maya):
+    browser.log_in(maya)
+    parts = content_address(browser, 1).split("/")
+    parts[3] = "0000"
+    response = browser.get("/".join(parts))
+    assert response.status_code == 200
+    assert response["Cache-Control"] == "no-store"
+
+
+def test_content_that_does_not_exist_is_not_found(browser, maya):
+    browser.log_in(maya)
+    address = content_address(browser, 1)
+    assert browser.get(content_address(browser, 4)).status_code == 404
+    assert browser.get(content_address(browser, 1, "fr")).status_code == 404
+    digest = address.split("/")[2]
+    assert browser.get(address.replace(digest, "0" * 64)).status_code == 404

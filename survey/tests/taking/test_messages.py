@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.template import Context, Template
+from django.utils import timezone
+
+from survey.taking import messages
+from survey.templatetags import respondent_words
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[3]
+PLACE = re.compile(r"\{\w+\}")
+LANGUAGES = sorted(messages.MESSAGES)
+
+
+def test_a_person_reads_everything_in_their_own_language():
+    assert LANGUAGES == ["ar", "en", "es"]
+    assert messages.words("es-MX")["next"] == "Siguiente"
+    assert messages.words("ar")["next"] == "التالي"
+    assert messages.languages() == [
+        ("en", "English"),
+        ("ar", "العربية"),
+        ("es", "Español"),
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_says_the_same_things(language):
+    english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
+    assert list(own) == list(english)
+    assert all(text.strip() == text and text for text in own.values())
+    for key, text in own.items():
+        assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(english[key])), key
+
+
+@pytest.mark.parametrize("language", [code for code in LANGUAGES if code != "en"])
+def test_nothing_was_left_in_english(language):
+    english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
+    same = {key for key, text in own.items() if text == english[key]}
+    assert same == {"app_name"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_file_names_no_key_twice(language):
+    text = (messages.FOLDER / f"{language}.json").read_text("utf-8")
+    pairs: list[str] = []
+    json.loads(text, object_pairs_hook=lambda found: pairs.extend(k for k, _ in found))
+    assert len(pairs) == len(set(pairs))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (["es"], "es"),
+        (["ES-mx"], "es"),
+        (["es_MX"], "es"),
+        (["so", "ar-EG", "es"], "ar"),
+        (["so"], "en"),
+        ([""], "en"),
+        ([], "en"),
+    ],
+)
+def test_a_language_is_found_by_its_base_code_else_english(wanted, found):
+    assert messages.language_for(*wanted) == found
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("so;q=0.9, es-US;q=0.8, en;q=0.5", "es"),
+        ("ar, en", "ar"),
+        ("*", "en"),
+        ("", "en"),
+        ("x" * 10_000, "en"),
+        (";;;,,,q=", "en"),
+    ],
+)
+def test_a_browser_is_answered_in_a_language_that_it_accepts(header, found):
+    assert messages.language_accepted(header) == found
+
+
+@pytest.mark.parametrize(
+    ("language", "direction"),
+    [
+        ("ar", "rtl"),
+        ("ar-EG", "rtl"),
+        ("FA", "rtl"),
+        ("ku-Arab", "rtl"),
+        ("ur", "rtl"),
+        ("ku", "ltr"),
+        ("en", "ltr"),
+        ("arn", "ltr"),
+        ("", "ltr"),
+    ],
+)
+def test_direction_follows_the_language_or_its_script(language, direction):
+    assert messages.direction(language) == direction
+
+
+def test_a_view_may_add_to_its_words_without_others_seeing_it():
+    messages.words("en")["next"] = "changed"
+    assert messages.words("en")["next"] == "Next"
+
+
+def test_filling_a_message_escapes_what_is_filled_in():
+    template = Template(
+        "{% load respondent_words %}{% fill text n=n time=moment extra=1 %}"
+    )
+    context = Context({"text": "All {n} <pages> at {time} {left}", "n": "<b>"})
+    context["moment"] = "10:42"
+    assert template.render(context) == "All &lt;b&gt; &lt;pages&gt; at 10:42 {left}"
+
+
+def test_a_time_is_given_to_machines_and_to_readers():
+    moment = datetime(2026, 11, 21, 16, 42, 7, tzinfo=UTC)
+    with timezone.override("America/Chicago"):
+        assert respondent_words.time_element(moment) == (
+            '<time datetime="2026-11-21T10:42:07-06:00">10:42</time>'
+        )
+
+
+def asked_for(folder: Path, ending: str, pattern: str) -> set[str]:
+    sources = (path.read_text("utf-8") for path in sorted(folder.glob(ending)))
+    return {key for source in sources for key in re.findall(pattern, source)}
+
+
+def test_every_message_that_a_template_asks_for_is_there():
+    asked = asked_for(ROOT / "templates/survey", "*.html", r"(?<= )words\.(\w+)")
+    assert {"start", "next", "clear_answer", "all_saved_at"} <= asked
+    assert asked <= set(messages.MESSAGES["en"])
+
+
+def test_every_message_that_a_script_asks_for_is_there():
+    scripts = ROOT / "static/js"
+    asked = asked_for(scripts, "*.js", r"""\bsay\(\s*["'`](\w+)""")
+    asked |= asked_for(scripts, "*.js", r"""\b(?:key|title|text): ["'](\w+)["']""")
+    counted = asked_for(scripts, "*.js", r"""\bcount\(\s*["'`](\w+)""")
+    asked |= counted | {f"{key}_one" for key in counted}
+    assert {"page_of", "saving", "session_over_help", "waiting_saves_one"} <= asked
+    assert asked <= set(messages.MESSAGES["en"])
+
+
+def test_every_reason_that_the_server_gives_has_words():
+    reasons = asked_for(ROOT / "survey/taking", "*.py", r'BadAnswer\("(\w+)"\)')
+    reasons |= asked_for(ROOT / "survey/taking", "*.py", r'NotAdmitted\("(\w+)"')
+    assert {"not_a_number", "code_wrong"} <= reasons
+    assert reasons <= set(messages.MESSAGES["en"])

@@ -1,0 +1,173 @@
+"""Saving by prepared statements, behind a pooler that knows nothing of them.
+
+The contract of saving runs once more, with the statement prepared.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DatabaseError, IntegrityError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from survey.models import Respondent
+from survey.taking import prepared_statements, storage
+from survey.taking.storage import Outcome, Row
+from survey.tests.taking.test_save_page import *  # noqa: F403
+from survey.tests.taking.test_save_page import ART, SPORT, save, stored
+
+# It counts statements, and preparing is one.
+test_pages_of_many_items_are_one_statement = None
+
+if connection.vendor != "postgresql":
+    pytest.skip("SQLite keeps its statements itself", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def prepared_in_transactions(monkeypatch):
+    """As outside of them, but for asking first: an error would end the test's."""
+
+    def asking_first(cursor, text, types, parameters):
+        if not connection.in_atomic_block:
+            return prepared_statements.execute(cursor, text, types, parameters)
+        prepare, execute = prepared_statements.statements(text, types)
+        name = prepare.split()[1]
+        cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [name])
+        if cursor.fetchone() is None:
+            cursor.execute(prepare)
+        cursor.execute(execute, parameters)
+
+    monkeypatch.setattr(storage, "execute", asking_first)
+
+
+# Outside of transactions, as pages are saved
+
+
+outside = pytest.mark.django_db(transaction=True)
+
+
+def forget_statements() -> None:
+    """As on a connection that the pooler has just made."""
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+
+
+def ran(act) -> list[str]:
+    with CaptureQueriesContext(connection) as queries:
+        act()
+    return [query["sql"].split()[0] for query in queries]
+
+
+@outside
+def test_the_first_page_on_a_connection_sends_the_statement_along(maya):
+    forget_statements()
+    assert ran(lambda: save(maya, revision=1)) == ["EXECUTE", "PREPARE"]
+    assert ran(lambda: save(maya, SPORT, revision=2)) == ["EXECUTE"]
+    assert stored(maya) == SPORT
+    assert not connection.errors_occurred
+
+
+@outside
+def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
+    """The twin."""
+    forget_statements()
+    monkeypatch.setattr(prepared_statements, "UNKNOWN", "none")
+    with pytest.raises(OperationalError, match="does not exist"):
+        save(maya)
+
+
+@outside
+def test_a_page_of_each_length_has_its_own(maya):
+    forget_statements()
+    for count in (1, 2, 7):
+        rows = [Row(n, "a", str(n)) for n in range(count)]
+        assert save(maya, rows, revision=count).outcome is Outcome.SAVED
+        assert save(maya, rows, revision=count).retried
+    assert len(stored(maya)) == 7
+
+
+@outside
+def test_it_is_planned_once(maya):
+    forget_statements()
+    for revision in range(1, 12):
+        save(maya, revision=revision)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
+        assert cursor.fetchall() == [(6, 5)]
+
+
+@outside
+def test_every_guard_holds_with_a_kept_plan(maya, noor):
+    for revision in range(1, 9):
+        save(maya, revision=revision)
+    assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
+    laptop = {"seen": 2, "base": 20}
+    assert save(maya, SPORT, revision=21, **laptop).outcome is Outcome.SUPERSEDED
+    assert save(noor, SPORT, issue=2).outcome is Outcome.REISSUED
+    now = timezone.now()
+    Respondent.objects.update(started_at=now, completed_at=now)
+    assert save(maya, SPORT, revision=9).outcome is Outcome.FINISHED
+    assert stored(maya) == ART
+    assert stored(noor) == []
+
+
+@outside
+def test_what_the_database_refuses_is_refused(maya):
+    save(maya)
+    with pytest.raises(IntegrityError):
+        save(maya, [Row(1, "s", "left over"), *ART[1:]], revision=11)
+    assert stored(maya) == ART
+
+
+class Pool:
+    """Connections that take turns, some of which know the statement."""
+
+    def __init__(self, *known: bool | str) -> None:
+        self.known = list(known)
+        self.ran: list[str] = []
+        self.db = connection
+
+    def execute(self, text, parameters):
+        knows = self.known.pop(0)
+        self.ran.append(text.split()[0])
+        if text.startswith("EXECUTE") and knows == "stale":
+            raise self.error(prepared_statements.STALE)
+        if text.startswith("EXECUTE") and not knows:
+            raise self.error(prepared_statements.UNKNOWN)
+        if text.startswith("PREPARE") and knows:
+            raise self.error(prepared_statements.KNOWN_ALREADY)
+
+    def error(self, code: str) -> DatabaseError:
+        error = DatabaseError()
+        error.__cause__ = type("Error", (Exception,), {"pgcode": code})()
+        return error
+
+
+@pytest.mark.parametrize(
+    ("known", "ran"),
+    [
+        ([True], "EXECUTE"),
+        ([False, False], "EXECUTE PREPARE"),
+        ([False, True, True], "EXECUTE PREPARE EXECUTE"),
+        ([False, True, False, False], "EXECUTE PREPARE EXECUTE PREPARE"),
+        ([False, True] * 3 + [False], "EXECUTE PREPARE " * 3 + "SELECT"),
+        # Planned before a migration, of this release's statement.
+        (["stale", True], "EXECUTE SELECT"),
+        ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
+    ],
+)
+def test_whichever_connections_the_pooler_takes(known, ran):
+    pool = Pool(*known)
+    prepared_statements.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
+    assert pool.ran == ran.split()
+
+
+def test_a_stale_plan_that_is_not_known_would_be_an_error(monkeypatch):
+    """The twin."""
+    pool = Pool("stale")
+    stale = pool.error(prepared_statements.STALE)
+    monkeypatch.setattr(pool, "error", lambda code: stale)
+    monkeypatch.setattr(prepared_statements, "STALE", "none")
+    with pytest.raises(DatabaseError):
+        prepared_statements.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
+    assert pool.ran == ["EXECUTE"]

@@ -1,0 +1,630 @@
+"""The taking pool's short ways answer as the long one does, header by header."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from importlib import import_module
+from io import BytesIO
+
+import pytest
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_started
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+)
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from settings.infrastructure.content_types import plain_bodies_only
+from settings.tests.test_stack import SECRETS, python
+from survey.models import Administration, Respondent, Response
+from survey.taking import fast_path, resume_cookie, security_headers, session
+from survey.taking.fast_path import FastPath
+from survey.taking.published import forget_published
+from survey.tests.conftest import FIRST_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+JSON = {"Accept": "application/json"}
+# Name the request, and its second.
+OWN = {"x-request-id", "expires"}
+NAMES = ["MIDDLEWARE", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS"]
+
+
+@pytest.fixture(scope="module")
+def pools():
+    """The settings of both pools, as the stack has them."""
+
+    def read(module: str) -> dict:
+        program = (
+            f"import json; from settings import {module} as pool;"
+            f"print(json.dumps({{name: getattr(pool, name) for name in {NAMES}}}))"
+        )
+        return json.loads(python("-c", program, **SECRETS).stdout)
+
+    return {module: read(module) for module in ("stack", "taking")}
+
+
+@pytest.fixture
+def serve_as(settings, pools):
+    def serve_as(module: str) -> None:
+        for name, value in pools[module].items():
+            setattr(settings, name, value)
+        # The other pool's, which the tests' databases have no use for.
+        settings.MIDDLEWARE = [
+            name for name in settings.MIDDLEWARE if "Pinning" not in name
+        ]
+
+    return serve_as
+
+
+def headers_of(response) -> dict[str, str]:
+    found = {name.lower(): value for name, value in response.items()}
+    return {name: value for name, value in found.items() if name not in OWN}
+
+
+def cookies_of(response) -> dict[str, dict]:
+    """Their attributes, without values, which are different each time."""
+    return {
+        name: {key: value for key, value in morsel.items() if key != "expires"}
+        for name, morsel in response.cookies.items()
+    }
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_both_lists_of_middleware_send_the_same_headers(serve_as, maya, secure):
+    answers = {}
+    for module in ("stack", "taking"):
+        serve_as(module)
+        answers[module] = tour(Browser(), maya, secure)
+    assert answers["taking"] == answers["stack"]
+    for found, _ in answers["taking"].values():
+        assert found["x-frame-options"] == "DENY"
+        assert found["x-content-type-options"] == "nosniff"
+        assert found["referrer-policy"] == "same-origin"
+        assert found["cross-origin-opener-policy"] == "same-origin"
+        assert "default-src 'none'" in found["content-security-policy"]
+        assert ("strict-transport-security" in found) is secure
+
+
+def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
+    """Headers and cookies of each view's replies."""
+    given = {"secure": secure}
+    origin = {"Origin": f"http{'s' * secure}://testserver"}
+    steps = {
+        "ask": browser.get("/", **given),
+        "wrong": browser.post("/", {"code": "x"}, **given),
+        "login": browser.post("/", {"code": code_of(respondent)}, **given),
+        "shell": browser.get("/take/", **given),
+    }
+    shell = browser.get("/take/", headers=JSON, **given)
+    content = shell.json()["urls"]["content"]
+    steps["data"] = shell
+    for n in (0, 1):
+        address = content.replace("{language}", "en").replace("{n}", str(n))
+        steps[f"content {n}"] = browser.get(address, **given)
+    for name, answers in (("saved", FIRST_PAGE), ("refused", {})):
+        steps[name] = browser.post(
+            "/take/pages/1/",
+            json.dumps({"revision": shell.json()["revision"], "answers": answers}),
+            content_type="application/json",
+            headers={"X-Groundswell-Respondent": shell.json()["tag"], **origin},
+            **given,
+        )
+    steps["review"] = browser.get("/take/complete/", **given)
+    steps["no such page"] = browser.get("/take/nothing/", **given)
+    for reply in steps.values():
+        # Of one reply to the next, these differ by a word or a token.
+        del reply["Content-Length"]
+    return {name: (headers_of(it), cookies_of(it)) for name, it in steps.items()}
+
+
+def test_a_redirect_to_the_slash_has_them_too(serve_as, browser):
+    serve_as("taking")
+    reply = browser.get("/take")
+    assert (reply.status_code, reply["Location"]) == (301, "/take/")
+    assert reply["X-Frame-Options"] == "DENY"
+
+
+def test_the_headers_are_what_the_settings_say(settings):
+    settings.X_FRAME_OPTIONS = "SAMEORIGIN"
+    settings.SECURE_REFERRER_POLICY = "no-referrer"
+    settings.CONTENT_SECURITY_POLICY = {"DIRECTIVES": {"default-src": ["https:"]}}
+    settings.SECURE_HSTS_SECONDS = 60
+    made = security_headers.SecurityHeaders(lambda request: None).headers
+    assert made[False] == {
+        "Content-Security-Policy": "default-src https:",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "X-Frame-Options": "SAMEORIGIN",
+    }
+    assert made[True] == {**made[False], "Strict-Transport-Security": "max-age=60"}
+
+
+# The page save's own way
+
+
+@pytest.fixture
+def ways(serve_as):
+    """Both ways to the view, as the taking pool has them."""
+    serve_as("taking")
+    return {"long": WSGIHandler(), "short": FastPath()}
+
+
+def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
+    found: dict = {}
+
+    def start_response(status, headers, exc_info=None):
+        found["status"] = status
+        found["headers"] = {
+            name.lower(): value.strip()
+            for name, value in security_headers
+            if name.lower() not in OWN
+        }
+
+    # As Django's own test client does: the connection is the test's.
+    request_started.disconnect(close_old_connections)
+    try:
+        body = b"".join(application(environ, start_response))
+    finally:
+        request_started.connect(close_old_connections)
+    # The long way leaves it to the server where its middleware was not passed.
+    length = found["headers"].pop("content-length", len(body))
+    assert int(length) == len(body)
+    return found["status"], found["headers"], body
+
+
+class Save:
+    """A page save as a WSGI server hands it over, to be changed by a test."""
+
+    def __init__(self, browser, respondent, shell) -> None:
+        self.path = "/take/pages/1/"
+        self.method = "POST"
+        self.body: object = {"revision": shell["revision"], "answers": FIRST_PAGE}
+        self.kind = "application/json"
+        self.secure = False
+        self.headers = {
+            "Origin": "http://testserver",
+            "Sec-Fetch-Site": "same-origin",
+            "X-Groundswell-Respondent": session.tag_for(respondent.pk),
+        }
+        self.cookies = {name: it.value for name, it in browser.cookies.items()}
+
+    def environ(self) -> dict:
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body)
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        request = RequestFactory().generic(
+            self.method,
+            self.path,
+            body,
+            content_type=self.kind,
+            secure=self.secure,
+            headers={**self.headers, "Cookie": cookies},
+        )
+        data = body if isinstance(body, bytes) else body.encode()
+        return {**request.environ, "wsgi.input": BytesIO(data)}
+
+
+@pytest.fixture
+def save(browser, maya):
+    return Save(browser.log_in(maya), maya, browser.shell())
+
+
+def test_a_page_is_saved_by_both_ways_alike(ways, save):
+    answers = {name: reply_of(way, save.environ()) for name, way in ways.items()}
+    assert answers["short"] == answers["long"]
+    status, found, body = answers["short"]
+    assert (status, json.loads(body)["saved"]) == ("200 OK", 5)
+    assert found["vary"] == "Cookie"
+    assert Response.objects.count() == 5
+
+
+def remove(name):
+    return lambda save: save.headers.pop(name)
+
+
+def change(**attributes):
+    return lambda save: vars(save).update(attributes)
+
+
+def header(name, value):
+    return lambda save: save.headers.update({name: value})
+
+
+def cookie(**values):
+    return lambda save: save.cookies.update(values)
+
+
+REQUESTS = {
+    "another origin": (header("Origin", "https://evil.example"), 403),
+    "no origin": (remove("Origin"), 403),
+    "another site": (header("Sec-Fetch-Site", "cross-site"), 403),
+    "no header of ours": (remove("X-Groundswell-Respondent"), 403),
+    "another person": (header("X-Groundswell-Respondent", "x"), 403),
+    "a form": (change(kind="application/x-www-form-urlencoded"), 415),
+    "another host": (header("Host", "evil.example"), 400),
+    "no host at all": (header("Host", "\x7f"), 400),
+    "read": (change(method="GET"), 405),
+    "put": (change(method="PUT"), 405),
+    "no such page": (change(path="/take/pages/99/"), 404),
+    "a page of digits": (change(path="/take/pages/" + "9" * 9 + "/"), 404),
+    "far too many digits": (change(path="/take/pages/" + "9" * 30 + "/"), 404),
+    "not a number": (change(path="/take/pages/x/"), 404),
+    "no slash": (change(path="/take/pages/1", method="GET"), 301),
+    "no answers": (change(body={"revision": 1, "answers": {}}), 422),
+    "not json": (change(body=b"\xff{"), 422),
+    "too large": (change(body=b" " * 1_000_001), 413),
+    "a lost session": (cookie(sessionid="x" * 32), 200),
+    "a lost session, nothing else": (cookie(sessionid="x" * 32, resume=""), 401),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_whatever_is_sent_both_ways_answer_alike(ways, save, name):
+    alter, status = REQUESTS[name]
+    alter(save)
+    resume_cookie.forget_digests()
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith(f"{status} ")
+    if status != 301:
+        assert "content-security-policy" in answers["short"][1]
+
+
+@pytest.fixture
+def short(ways, monkeypatch):
+    """The short way, from which no way leads on to Django's."""
+    short = ways["short"]
+
+    def refuse(*args):
+        raise AssertionError("it went the long way")
+
+    monkeypatch.setattr(short, "django", refuse)
+    return short
+
+
+def test_an_ordinary_save_goes_the_short_way_to_its_end(short, save):
+    for _ in range(2):
+        assert reply_of(short, save.environ())[0] == "200 OK"
+
+
+def refused_as(maya, administration, reason):
+    people = Respondent.objects.filter(pk=maya.pk)
+    if reason == "withdrawn":
+        people.update(withdrawn_at=timezone.now())
+    if reason == "finished":
+        people.update(completed_at=timezone.now())
+    if reason == "reissued":
+        people.update(issue=maya.issue + 1)
+    if reason == "closed":
+        earlier = timezone.now() - timedelta(days=2)
+        Administration.objects.filter(pk=administration.pk).update(
+            opens_at=earlier, closes_at=earlier + timedelta(days=1)
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [("withdrawn", 409), ("finished", 409), ("closed", 409), ("reissued", 401)],
+)
+def test_a_refusal_costs_two_statements_and_no_detour(
+    ways, short, save, maya, administration, reason, status
+):
+    refused_as(maya, administration, reason)
+    with CaptureQueriesContext(connection) as queries:
+        answer = reply_of(short, save.environ())
+    assert len([one for one in queries if "django_session" not in one["sql"]]) == 2
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0].startswith(f"{status} ")
+    assert json.loads(answer[2]) == {"error": reason}
+    assert Response.objects.count() == 0
+
+
+def test_answers_that_break_a_rule_take_no_detour(ways, short, save):
+    save.body["answers"] = {**FIRST_PAGE, "mood": "no such option"}
+    answer = reply_of(short, save.environ())
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0].startswith("422 ")
+
+
+def failing(monkeypatch, error, *, lost: bool) -> list[int]:
+    """Counts how often a page is tried."""
+    tried = []
+
+    def fail(**_):
+        tried.append(1)
+        raise error("gone")
+
+    monkeypatch.setattr("survey.taking.page_save.save_page", fail)
+    # The test's transaction needs its connection still.
+    monkeypatch.setattr("survey.taking.unavailable._connection_was_lost", lambda: lost)
+    return tried
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+@pytest.mark.parametrize(("lost", "times"), [(True, 2), (False, 1)])
+def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
+    ways, short, save, monkeypatch, error, lost, times
+):
+    """A worker that waits for three timeouts in turn serves nobody else."""
+    tried = failing(monkeypatch, error, lost=lost)
+    answers = {}
+    for way, serve in (("short", short), ("long", ways["long"])):
+        tried.clear()
+        answers[way] = reply_of(serve, save.environ())
+        assert len(tried) == times
+        assert 1 <= int(answers[way][1].pop("retry-after")) <= 5
+    assert answers["short"] == answers["long"]
+    assert json.loads(answers["short"][2]) == {"error": "database"}
+
+
+def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
+    """The twin: what went wrong on the short way, met once more on the long one."""
+    tried = failing(monkeypatch, OperationalError, lost=False)
+    monkeypatch.setattr(fast_path, "done_or_later", lambda act: act())
+    assert reply_of(ways["short"], save.environ())[0].startswith("503 ")
+    assert len(tried) == 2
+
+
+def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
+    ways, save, monkeypatch, caplog
+):
+    def fail(*args):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(fast_path, "published_already", fail)
+    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert Response.objects.count() == 5
+    assert [one.name for one in caplog.records] == ["survey.taking.fast_path"]
+
+
+@pytest.mark.parametrize("name", [*REQUESTS, "hung up"])
+def test_what_is_sent_from_outside_is_no_defect(ways, save, name, caplog):
+    """Whoever sends odd requests fills no log."""
+    if name in REQUESTS:
+        REQUESTS[name][0](save)
+    environ = save.environ()
+    if name == "hung up":
+        environ["wsgi.input"] = HungUp()
+    reply_of(ways["short"], environ)
+    assert not [one for one in caplog.records if "short_way" in one.name]
+
+
+def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
+    ways, short, save, monkeypatch
+):
+    def away(self):
+        raise ConnectionError
+
+    monkeypatch.setattr(short.sessions, "load", away)
+    answer = reply_of(short, save.environ())
+    assert answer == reply_of(ways["long"], save.environ())
+    assert answer[0] == "200 OK"
+
+
+def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways, save):
+    forget_published()
+    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert Response.objects.count() == 5
+
+
+def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
+    settings.ALLOWED_HOSTS = ["*"]
+    short = ways["short"]
+    for n in range(fast_path.MOST_FRONTS + 10):
+        save.headers["Host"] = f"school{n}.example"
+        save.headers["Origin"] = f"http://school{n}.example"
+        assert reply_of(short, save.environ())[0] == "200 OK"
+    assert len(short.fronts) == fast_path.MOST_FRONTS
+
+
+def test_a_name_that_is_not_ours_is_not_kept(ways, save):
+    save.headers["Host"] = "evil.example"
+    save.headers["Origin"] = "http://evil.example"
+    for _ in range(2):
+        assert reply_of(ways["short"], save.environ())[0].startswith("400 ")
+    assert not ways["short"].fronts
+
+
+def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):
+    settings.SECURE_SSL_REDIRECT = True
+    ways = {"long": WSGIHandler(), "short": FastPath()}
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith("301 ")
+    assert answers["short"][1]["location"] == "https://testserver/take/pages/1/"
+    assert Response.objects.count() == 0
+
+
+def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("survey.taking.page_save.check_page", fail)
+    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
+    assert answers["short"] == answers["long"]
+    assert answers["short"][0].startswith("500 ")
+    assert b"defect" not in answers["short"][2]
+
+
+# What a body calls itself
+
+
+def other_kinds() -> list[str]:
+    return [
+        "application/json; a*=nosuch''%41",
+        "application/json; charset*=utf-8''%00",
+        "application/json; charset*=hex''%41",
+        "multipart/form-data; boundary=x; charset=hex",
+        "text/plain; charset=unicode_escape",
+        "application/json; charset=utf-8; charset=utf-8; charset=utf-8",
+        "application/json;",
+        "application/json\n",
+        "json",
+        "é/é",
+        "a/" + "a" * 100_000,
+    ]
+
+
+@pytest.mark.parametrize("kind", other_kinds())
+@pytest.mark.parametrize("path", ["/", "/take/pages/1/", "/content/x/y/en/1/"])
+def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
+    def application(environ, start_response):
+        raise AssertionError("it was passed on")
+
+    environ = {"PATH_INFO": path, "CONTENT_TYPE": kind}
+    status, found, body = reply_of(plain_bodies_only(application), environ)
+    assert status == "400 Bad Request"
+    assert found["content-type"].startswith("text/plain")
+    assert len(body) < 100
+
+
+@pytest.mark.parametrize("kind", other_kinds()[:2])
+def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
+    """The twin."""
+    environ = {**save.environ(), "CONTENT_TYPE": kind}
+    for way in ways.values():
+        with pytest.raises((LookupError, ValueError)):
+            reply_of(way, environ)
+    assert reply_of(plain_bodies_only(way), environ)[0] == "400 Bad Request"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "",
+        "application/json",
+        "application/json; charset=UTF-8",
+        "application/x-www-form-urlencoded;charset=UTF-8",
+        "multipart/form-data; boundary=----WebKitFormBoundaryE19zNvXGzXaLvS5C",
+        "multipart/form-data; boundary=---------------------------974767299852498929",
+        'multipart/form-data; boundary="a b"; charset=utf-8',
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ],
+)
+def test_what_browsers_and_programs_send_is_passed_on(kind):
+    passed = []
+    environ = {} if kind is None else {"CONTENT_TYPE": kind}
+    plain_bodies_only(lambda *given: passed.append(given))(environ, None)
+    assert passed == [(environ, None)]
+
+
+def test_both_pools_begin_with_it():
+    for module in ("settings.wsgi", "survey.taking.wsgi"):
+        entry = import_module(module).application
+        assert entry.__qualname__ == plain_bodies_only(None).__qualname__
+
+
+def test_a_worker_can_load_it_before_anything_else():
+    taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
+    assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
+
+
+# Staff's side of the project, and what only it needs.
+NOT_FOR_RESPONDENTS = (
+    "allauth",
+    "accounts.access",
+    "accounts.console",
+    "accounts.second_factor",
+    "reports",
+    "survey.console",
+    "survey.jobs",
+    "survey.rosters.apply",
+    "survey.spreadsheets.xlsx_rows",
+    "survey.xlsform",
+    "openpyxl",
+    "pyxform",
+    "django.contrib.admin.sites",
+)
+# As a worker comes up, renders, and answers somebody without a session.
+SERVE = """
+import json, sys
+from io import BytesIO
+from importlib import import_module
+
+application = import_module(sys.argv[1]).application
+replies = []
+environ = {
+    "REQUEST_METHOD": "GET",
+    "PATH_INFO": "/take/",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "80",
+    "HTTP_HOST": "localhost",
+    "wsgi.url_scheme": "http",
+    "wsgi.input": BytesIO(),
+}
+import_module("django.template").engines["django"].from_string("")
+application(environ, lambda status, headers, *error: replies.append(status))
+print(json.dumps([replies, sorted(sys.modules)]))
+"""
+
+
+def loaded_by(entry: str, settings: str) -> tuple[str, set[str]]:
+    """What it answered, and which of those it has loaded by then."""
+    done = python(
+        *("-c", SERVE, entry),
+        **SECRETS,
+        DJANGO_SETTINGS_MODULE=settings,
+        GROUNDSWELL_TLS="off",
+    )
+    assert done.returncode == 0, done.stderr
+    [[status], modules] = json.loads(done.stdout.splitlines()[-1])
+    return status, {
+        unwanted
+        for unwanted in NOT_FOR_RESPONDENTS
+        for module in modules
+        if f"{module}.".startswith(f"{unwanted}.")
+    }
+
+
+def test_the_respondents_pool_loads_nothing_of_staffs():
+    status, loaded = loaded_by("survey.taking.wsgi", "settings.respondent_pool")
+    assert (status, loaded) == ("302 Found", set())
+
+
+def test_the_other_pool_loads_all_of_that():
+    """The twin."""
+    _, loaded = loaded_by("settings.wsgi", "settings.stack")
+    assert {"allauth", "reports", "accounts.console", "survey.console"} <= loaded
+
+
+class HungUp(BytesIO):
+    def read(self, *size):
+        raise ConnectionResetError
+
+
+def test_a_browser_that_hangs_up_is_no_error_of_ours(ways, save):
+    for way in ways.values():
+        environ = {**save.environ(), "wsgi.input": HungUp()}
+        assert reply_of(way, environ)[0] == "400 Bad Request"
+    assert Response.objects.count() == 0
+
+
+def test_other_addresses_take_the_long_way(ways):
+    environ = RequestFactory().get("/").environ
+    status, _, body = reply_of(ways["short"], environ)
+    assert status == "200 OK"
+    assert b'name="code"' in body
+
+
+def test_the_check_before_deploying_finds_nothing_in_this_pool():
+    check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
+    assert python(*check, **taking).returncode == 0
+    assert python(*check, **taking, GROUNDSWELL_TLS="off").returncode == 1
+
+
+if connection.vendor == "postgresql":
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("lost", [1, 2])
+    def test_a_lost_connection_is_replaced_on_the_short_way_too(ways, save, lost):
+        for _ in range(lost):
+            connection.connection.close()
+            assert reply_of(ways["short"], save.environ())[0] == "200 OK"

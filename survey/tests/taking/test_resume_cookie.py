@@ -1,0 +1,699 @@
+"""The cookie that stands in for the session, and whom it must never bring back."""
+
+from __future__ import annotations
+
+import copy
+import time
+from datetime import timedelta
+from importlib import import_module
+
+import pytest
+from django.core.signing import Signer
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from survey.access_codes import reissue
+from survey.models import Administration, Respondent, Response
+from survey.taking import resume_cookie, session, views
+from survey.taking.middleware import SessionMiddleware
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+
+pytestmark = pytest.mark.django_db
+JSON = {"Accept": "application/json"}
+OURS = "survey.taking.middleware.SessionMiddleware"
+
+
+@pytest.fixture(autouse=True)
+def sessions_may_be_away(settings):
+    settings.MIDDLEWARE = [
+        OURS if name.endswith(".SessionMiddleware") else name
+        for name in settings.MIDDLEWARE
+    ]
+    resume_cookie.forget_digests()
+    yield
+    resume_cookie.forget_digests()
+
+
+def store(settings):
+    return import_module(settings.SESSION_ENGINE).SessionStore
+
+
+@pytest.fixture
+def lose(settings):
+    """Redis was wiped, or started anew."""
+
+    def lose(browser):
+        store(settings)(browser.cookies["sessionid"].value).delete()
+
+    return lose
+
+
+@pytest.fixture
+def take_away(settings, monkeypatch):
+    """Redis does not answer, from now on."""
+
+    def take_away(browser=None):
+        def away(*args, **kwargs):
+            raise ConnectionError
+
+        def delete(self, session_key=None):
+            # A new visitor has none.
+            if session_key or self.session_key:
+                raise ConnectionError
+
+        for name in ("load", "save", "create", "exists"):
+            monkeypatch.setattr(store(settings), name, away)
+        monkeypatch.setattr(store(settings), "delete", delete)
+
+    return take_away
+
+
+@pytest.fixture(params=["lose", "take_away"])
+def without_session(request):
+    return request.getfixturevalue(request.param)
+
+
+def tag_of(respondent) -> str:
+    return session.tag_for(respondent.pk)
+
+
+def save_all(browser, respondent, base):
+    tag = tag_of(respondent)
+    for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):
+        assert browser.save(n, answers, base + n, tag=tag).status_code == 200
+
+
+def is_asked_for_a_code(browser) -> bool:
+    reply = browser.get("/take/", headers=JSON)
+    return (reply.status_code, reply.json().get("error")) == (401, "session")
+
+
+def test_without_its_session_a_survey_goes_on_and_is_finished(
+    browser, maya, without_session
+):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    without_session(browser)
+
+    save_all(browser, maya, base)
+    assert browser.shell()["answers"]["age"] == "12"
+    review = browser.get("/take/complete/")
+    assert review.context["missing"] == []
+    reply = browser.post(
+        "/take/complete/", {"reviewed": review.context["reviewed"]}, follow=True
+    )
+
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+    assert reply.context["finished_at"] == maya.completed_at
+
+
+def test_without_the_cookie_everybody_would_have_to_log_in(
+    browser, maya, without_session
+):
+    """The twin."""
+    browser.log_in(maya)
+    del browser.cookies[resume_cookie.COOKIE]
+    without_session(browser)
+    assert is_asked_for_a_code(browser)
+    assert browser.save(1, FIRST_PAGE, 5, tag=tag_of(maya)).status_code == 401
+
+
+def test_the_cookie_says_who_it_is_and_nothing_else(browser, maya, settings):
+    settings.SESSION_COOKIE_SECURE = True
+    browser.log_in(maya)
+    cookie = browser.cookies[resume_cookie.COOKIE]
+    respondent, administration, issue, expires = cookie.value.split(":")[0].split(".")
+    assert (int(respondent), int(administration)) == (maya.pk, maya.administration_id)
+    assert issue == "1"
+    assert abs(int(expires) - time.time() - 4 * 60 * 60) < 60
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+    # Not sent with content and files; ends with the browser, as the session.
+    assert (cookie["secure"], cookie["path"], cookie["max-age"]) == (True, "/take/", "")
+
+    settings.SESSION_COOKIE_SECURE = False
+    browser.log_in(maya)
+    assert not browser.cookies[resume_cookie.COOKIE]["secure"]
+
+
+def test_the_surveys_first_language_is_used_or_the_one_in_the_address(
+    browser, maya, without_session
+):
+    browser.log_in(maya)
+    assert browser.shell()["language"] == "es"
+    without_session(browser)
+    assert browser.shell()["language"] == "en"
+    reply = browser.get("/take/", {"language": "es"}, headers=JSON)
+    assert reply.json()["language"] == "es"
+
+
+def test_by_the_cookie_a_save_costs_no_more(browser, maya, lose):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    lose(browser)
+    tag = tag_of(maya)
+    browser.save(1, FIRST_PAGE, base, tag=tag)
+    with CaptureQueriesContext(connection) as queries:
+        assert browser.save(1, FIRST_PAGE, base + 1, tag=tag).status_code == 200
+    ours = [q["sql"] for q in queries if "django_session" not in q["sql"]]
+    assert ["INSERT INTO survey_response" in sql for sql in ours] == [True]
+
+
+def test_whoever_counts_is_told_how_a_page_was_saved(browser, maya, lose):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    tag = tag_of(maya)
+    assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "saved"
+    assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "retried"
+    assert browser.save(1, FIRST_PAGE, base - 1, tag=tag).outcome == "superseded"
+    lose(browser)
+    assert browser.save(1, FIRST_PAGE, base + 1, tag=tag).outcome == "resumed"
+
+
+def test_an_administration_that_is_not_there_is_not_remembered(
+    administration, django_assert_num_queries
+):
+    with django_assert_num_queries(2):
+        assert resume_cookie.digest_of(10**9) is None
+        assert resume_cookie.digest_of(10**9) is None
+    with django_assert_num_queries(1):
+        for _ in range(3):
+            assert (
+                resume_cookie.digest_of(administration.pk)
+                == administration.published_id
+            )
+
+
+# Cookies that are none
+
+
+def resumes(browser, value: str) -> bool:
+    browser.cookies.clear()
+    browser.cookies[resume_cookie.COOKIE] = value
+    return not is_asked_for_a_code(browser)
+
+
+def signed(*numbers: int, **changes: str) -> str:
+    text = ".".join(map(str, numbers))
+    return Signer(**{"salt": resume_cookie.SALT, **changes}).sign(text)
+
+
+@pytest.fixture
+def numbers(maya):
+    return [maya.pk, maya.administration_id, 1, int(time.time()) + 60]
+
+
+def test_a_cookie_of_ours_is_one(browser, numbers):
+    assert resumes(browser, signed(*numbers))
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_number_that_was_changed_is_none(browser, numbers, noor, place):
+    text, _, signature = signed(*numbers).rpartition(":")
+    numbers[place] = noor.pk if place == 0 else numbers[place] + 1
+    assert not resumes(browser, ".".join(map(str, numbers)) + f":{signature}")
+
+
+def test_a_part_of_one_is_none(browser, numbers):
+    whole = signed(*numbers)
+    assert not any(resumes(browser, whole[:n]) for n in range(0, len(whole), 3))
+
+
+def test_one_of_another_installation_is_none(browser, numbers):
+    assert not resumes(browser, signed(*numbers, key="another installation's" * 3))
+
+
+def test_what_was_signed_for_another_purpose_is_none(browser, numbers):
+    assert not resumes(browser, signed(*numbers, salt="survey.taking.reviewed"))
+
+
+def test_one_that_has_expired_is_none(browser, numbers):
+    assert resumes(browser, signed(*numbers[:3], int(time.time()) + 2))
+    assert not resumes(browser, signed(*numbers[:3], int(time.time())))
+
+
+@pytest.mark.parametrize(
+    "value", ["", "x", ":", "1.1.1.1", "\0", "é" * 3000, "1." * 5000, "-1.1.1.9:x"]
+)
+def test_nothing_in_its_place_is_an_error(browser, maya, value):
+    assert not resumes(browser, value)
+    for odd in (
+        "",
+        "1.2",
+        "1.2.3.4.5",
+        "a.1.1.9",
+        "-1.1.1.9999999999",
+        "²1.1.1.9999999999",
+    ):
+        assert not resumes(browser, Signer(salt=resume_cookie.SALT).sign(odd))
+
+
+# The next child at the same computer
+
+
+def test_a_login_replaces_the_last_persons_cookie(
+    browser, maya, noor, administration, without_session
+):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    browser.save(1, FIRST_PAGE, base)
+    browser.log_in(noor)
+    without_session(browser)
+
+    assert browser.shell()["tag"] == tag_of(noor)
+    assert browser.shell()["answers"] == {}
+    # Maya's tab is still open.
+    reply = browser.save(1, FIRST_PAGE, base + 1, tag=tag_of(maya))
+    assert (reply.status_code, reply.json()["error"]) == (403, "person")
+
+
+def test_if_it_did_not_noor_would_see_mayas_answers(
+    browser, maya, noor, monkeypatch, lose
+):
+    """The twin."""
+    browser.log_in(maya)
+    browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+    monkeypatch.setattr(resume_cookie, "hand_out", lambda response, seat: None)
+    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    browser.log_in(noor)
+    lose(browser)
+    assert browser.shell()["answers"]["why_art"] == "colours"
+
+
+@pytest.fixture(params=["a wrong code", "no sessions", "no database"])
+def fail_to_log_in(request, monkeypatch, take_away):
+    def fail(browser, respondent):
+        code = code_of(respondent)
+        if request.param == "a wrong code":
+            code = code[:-1]
+        elif request.param == "no sessions":
+            take_away()
+        else:
+
+            def away(typed):
+                raise OperationalError("the database system is starting up")
+
+            monkeypatch.setattr(views, "admit", away)
+        reply = browser.post("/", {"code": code})
+        assert reply.status_code in (422, 503)
+
+    return fail
+
+
+def test_a_login_that_fails_leaves_nothing_to_resume(
+    browser, maya, noor, fail_to_log_in, take_away
+):
+    browser.log_in(maya)
+    fail_to_log_in(browser, noor)
+    take_away()
+    assert is_asked_for_a_code(browser)
+
+
+def test_if_it_did_noor_would_be_maya(
+    browser, maya, noor, fail_to_log_in, take_away, monkeypatch
+):
+    """The twin."""
+    browser.log_in(maya)
+    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    fail_to_log_in(browser, noor)
+    take_away()
+    assert browser.shell()["tag"] == tag_of(maya)
+
+
+def test_a_session_that_can_be_read_comes_first(browser, maya, noor):
+    browser.log_in(maya)
+    of_maya = browser.cookies[resume_cookie.COOKIE].value
+    browser.log_in(noor)
+    browser.cookies[resume_cookie.COOKIE] = of_maya
+    assert browser.shell()["tag"] == tag_of(noor)
+
+
+@pytest.mark.parametrize("visited_before", [True, False])
+@pytest.mark.parametrize("headers", [{}, JSON])
+def test_a_login_waits_for_redis_and_leaves_nobodys_cookie(
+    maya, noor, take_away, headers, visited_before
+):
+    browser = Browser()
+    if visited_before:
+        browser.log_in(noor)
+    take_away()
+
+    reply = browser.post("/", {"code": code_of(maya)}, headers=headers)
+
+    assert reply.status_code == 503
+    assert 1 <= int(reply["Retry-After"]) <= 5
+    if headers:
+        assert reply.json() == {"error": "sessions"}
+    else:
+        assert b"Many classes are starting" in reply.content
+    for name in ("sessionid", resume_cookie.COOKIE):
+        assert reply.cookies[name].value == ""
+        assert reply.cookies[name]["max-age"] == 0
+    assert reply.cookies[resume_cookie.COOKIE]["path"] == "/take/"
+
+
+@pytest.fixture(params=["delete", "save"])
+def begin_in_vain(request, settings, monkeypatch):
+    """Redis is away for one login, from its first or its last step on."""
+
+    def begin(browser, respondent):
+        def away(self, *args, **kwargs):
+            raise ConnectionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store(settings), request.param, away)
+            reply = browser.post("/", {"code": code_of(respondent)}, headers=JSON)
+        assert reply.status_code == 503
+
+    return begin
+
+
+def seated(browser) -> str | None:
+    """Whose answers this browser shows."""
+    return browser.get("/take/", headers=JSON).json().get("tag")
+
+
+def test_when_redis_comes_back_the_last_child_does_not(
+    browser, maya, noor, begin_in_vain
+):
+    browser.log_in(maya)
+    begin_in_vain(browser, noor)
+    assert seated(browser) is None
+    assert seated(browser.log_in(noor)) == tag_of(noor)
+
+
+def test_with_the_cookie_of_the_session_left_it_would(
+    browser, maya, noor, settings, monkeypatch
+):
+    """The twin."""
+
+    def away(self, *args, **kwargs):
+        raise ConnectionError
+
+    browser.log_in(maya)
+    monkeypatch.setattr(resume_cookie, "take_session_back", lambda response: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store(settings), "delete", away)
+        browser.post("/", {"code": code_of(noor)}, headers=JSON)
+    assert seated(browser) == tag_of(maya)
+
+
+@pytest.mark.parametrize("headers", [{}, JSON])
+def test_a_wrong_code_leaves_nobodys_seat(browser, maya, noor, headers):
+    browser.log_in(maya)
+    reply = browser.post("/", {"code": code_of(noor)[:-1]}, headers=headers)
+    assert reply.status_code == 422
+    assert seated(browser) is None
+
+
+def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
+    tab = Browser(enforce_csrf_checks=True)
+
+    def log_in(code):
+        token = tab.get("/", headers=JSON).json()["csrf"]
+        return tab.post("/", {"code": code}, headers={**JSON, "X-CSRFToken": token})
+
+    assert log_in(code_of(maya)).status_code == 200
+    base = tab.shell()["revision"]
+    lose(tab)
+    assert log_in(code_of(maya)[:-1]).status_code == 422
+    assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 401
+    assert log_in(code_of(maya)).json()["tag"] == tag_of(maya)
+    assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 200
+
+
+def test_the_consoles_people_keep_a_session_that_comes_back(rf):
+    """Their pages wait for Redis too, and are no login of this kind."""
+    middleware = SessionMiddleware(lambda request: None)
+    request = rf.post("/console/")
+    reply = middleware.process_exception(request, ConnectionError())
+    assert (reply.status_code, dict(reply.cookies)) == (503, {})
+
+
+# A login whose reply is lost
+
+
+@pytest.mark.parametrize("headers", [{}, JSON])
+def test_a_login_whose_reply_is_lost_leaves_nobody(browser, maya, noor, headers):
+    browser.log_in(maya)
+    lose_the_reply(browser, noor, headers)
+    assert seated(browser) is None
+
+
+def lose_the_reply(browser, respondent, headers) -> None:
+    browser.get("/", headers=headers)
+    before = copy.deepcopy(browser.cookies)
+    browser.post("/", {"code": code_of(respondent)}, headers=headers)
+    browser.cookies = before
+
+
+def test_if_the_page_left_the_cookie_it_would_be_maya(browser, maya, noor, monkeypatch):
+    """The twin."""
+    browser.log_in(maya)
+    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    lose_the_reply(browser, noor, JSON)
+    assert seated(browser) == tag_of(maya)
+
+
+def test_who_only_looked_at_the_page_goes_on(browser, maya):
+    browser.log_in(maya)
+    browser.get("/")
+    assert seated(browser) == tag_of(maya)
+
+
+# Sessions of another release
+
+
+def rewrite(browser, change) -> None:
+    kept = browser.session
+    kept["taking"] = change(dict(kept["taking"]))
+    kept.save()
+
+
+def test_a_session_with_a_field_more_is_read(browser, maya):
+    browser.log_in(maya)
+    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    del browser.cookies[resume_cookie.COOKIE]
+    assert seated(browser) == tag_of(maya)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: {name: kept[name] for name in kept if name != "digest"},
+        lambda kept: list(kept),
+        lambda kept: "somebody",
+    ],
+)
+def test_one_that_says_too_little_is_none(browser, maya, change):
+    browser.log_in(maya)
+    rewrite(browser, change)
+    assert seated(browser) == tag_of(maya)
+    del browser.cookies[resume_cookie.COOKIE]
+    assert is_asked_for_a_code(browser)
+
+
+def test_taken_as_it_is_it_would_be_an_error(browser, maya, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr(
+        session, "_understood", lambda kept: session.RespondentSession(**kept)
+    )
+    browser.log_in(maya)
+    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    with pytest.raises(TypeError, match="seat_row"):
+        seated(browser)
+
+
+def test_with_djangos_own_middleware_it_would_be_an_error_page(
+    maya, take_away, settings
+):
+    """The twin."""
+    django = "django.contrib.sessions.middleware.SessionMiddleware"
+    settings.MIDDLEWARE = [django if m == OURS else m for m in settings.MIDDLEWARE]
+    take_away()
+    browser = Browser(raise_request_exception=False)
+    assert browser.post("/", {"code": code_of(maya)}).status_code == 500
+
+
+# Finished
+
+
+@pytest.fixture
+def at_the_end(browser, maya):
+    browser.log_in(maya)
+    save_all(browser, maya, browser.shell()["revision"])
+    return browser
+
+
+def finish(browser):
+    seen = browser.get("/take/complete/").context["reviewed"]
+    reply = browser.post("/take/complete/", {"reviewed": seen})
+    assert (reply.status_code, reply["Location"]) == (302, "/take/complete/")
+    return reply
+
+
+def test_finishing_takes_the_cookie_back(at_the_end, maya, lose):
+    finish(at_the_end)
+    assert at_the_end.cookies[resume_cookie.COOKIE].value == ""
+    assert at_the_end.get("/take/complete/").context["finished_at"]
+    # The session ends a few minutes later, and nothing brings it back.
+    lose(at_the_end)
+    assert at_the_end.get("/take/complete/")["Location"] == "/"
+
+
+def test_if_that_reply_is_lost_the_thanks_end_all_the_same(at_the_end, maya, lose):
+    kept = at_the_end.cookies[resume_cookie.COOKIE].value
+    finish(at_the_end)
+    at_the_end.cookies[resume_cookie.COOKIE] = kept
+    lose(at_the_end)
+    assert at_the_end.get("/take/complete/").context["finished_at"]
+
+    finished_long_ago(maya)
+    assert at_the_end.get("/take/complete/")["Location"] == "/"
+    assert is_asked_for_a_code(at_the_end)
+
+
+def finished_long_ago(respondent) -> None:
+    moment = timezone.now() - timedelta(seconds=session.LIFE_AFTER_FINISHING + 1)
+    Respondent.objects.filter(pk=respondent.pk).update(
+        started_at=moment, completed_at=moment
+    )
+
+
+@pytest.mark.parametrize("is_sent_again", [True, False])
+def test_a_finish_that_is_sent_again_ends_the_seat(
+    at_the_end, maya, is_sent_again, monkeypatch
+):
+    """Its first reply was lost, or the connection just after the commit.
+
+    Not sent again, and the twin: the seat stays for hours.
+    """
+    seen = at_the_end.get("/take/complete/").context["reviewed"]
+    with monkeypatch.context() as patch:
+
+        def fail(*args):
+            raise OperationalError("the pool was started anew")
+
+        patch.setattr(session, "end_soon", fail)
+        reply = at_the_end.post("/take/complete/", {"reviewed": seen})
+    assert reply.status_code == 503
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+
+    if is_sent_again:
+        reply = at_the_end.post("/take/complete/", {"reviewed": seen})
+        assert reply.context["finished_at"] == maya.completed_at
+    ends_in = at_the_end.session.get_expiry_age()
+    assert (ends_in <= session.LIFE_AFTER_FINISHING) is is_sent_again
+    assert (at_the_end.cookies[resume_cookie.COOKIE].value == "") is is_sent_again
+
+
+def test_otherwise_they_would_stay_for_hours(at_the_end, maya, lose, monkeypatch):
+    """The twin."""
+    monkeypatch.setattr(session, "LIFE_AFTER_FINISHING", 4 * 60 * 60)
+    kept = at_the_end.cookies[resume_cookie.COOKIE].value
+    finish(at_the_end)
+    at_the_end.cookies[resume_cookie.COOKIE] = kept
+    lose(at_the_end)
+    moment = timezone.now() - timedelta(minutes=30)
+    Respondent.objects.filter(pk=maya.pk).update(started_at=moment, completed_at=moment)
+    assert at_the_end.get("/take/complete/").context["finished_at"]
+
+
+def test_finished_without_redis_the_session_is_given_up(
+    at_the_end, maya, settings, monkeypatch
+):
+    """It still stands in Redis, which may come back: for four hours."""
+    key = at_the_end.cookies["sessionid"].value
+    with monkeypatch.context() as patch:
+
+        def away(*args, **kwargs):
+            raise ConnectionError
+
+        patch.setattr(store(settings), "load", away)
+        patch.setattr(store(settings), "save", away)
+        finish(at_the_end)
+        assert at_the_end.cookies["sessionid"].value == ""
+        assert at_the_end.get("/take/complete/").context["finished_at"]
+    assert store(settings)(key).get("taking") is not None
+
+    finished_long_ago(maya)
+    assert at_the_end.get("/take/complete/")["Location"] == "/"
+
+
+def test_finished_while_redis_goes_away_is_finished(
+    at_the_end, maya, settings, monkeypatch
+):
+    def away(*args, **kwargs):
+        raise ConnectionError
+
+    seen = at_the_end.get("/take/complete/").context["reviewed"]
+    monkeypatch.setattr(store(settings), "save", away)
+    reply = at_the_end.post("/take/complete/", {"reviewed": seen})
+    assert reply.status_code == 302
+    maya.refresh_from_db()
+    assert maya.completed_at is not None
+
+
+def test_who_has_finished_already_has_nothing_to_resume(browser, maya, noor):
+    browser.log_in(noor)
+    finished_long_ago(maya)
+    browser.log_in(maya)
+    assert browser.cookies[resume_cookie.COOKIE].value == ""
+    assert browser.get("/take/complete/").context["finished_at"]
+
+
+# Who may not go on
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "error"),
+    [
+        ({"withdrawn_at": timezone.now()}, 409, "withdrawn"),
+        (
+            {"started_at": timezone.now(), "completed_at": timezone.now()},
+            409,
+            "finished",
+        ),
+        ({"issue": 2}, 401, "reissued"),
+    ],
+)
+def test_by_the_cookie_too_a_person_who_may_not_answer_is_told_why(
+    browser, maya, lose, change, status, error
+):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    lose(browser)
+    Respondent.objects.filter(pk=maya.pk).update(**change)
+    saved = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
+    shell = browser.get("/take/", headers=JSON)
+    for reply in (saved, shell):
+        assert (reply.status_code, reply.json()["error"]) == (status, error)
+    assert Response.objects.count() == 0
+
+
+def test_a_code_that_was_issued_again_ends_the_cookie(browser, maya, lose):
+    browser.log_in(maya)
+    old = browser.cookies[resume_cookie.COOKIE].value
+    new = reissue(respondent=maya)
+    lose(browser)
+    assert browser.get("/take/")["Location"] == "/"
+    browser.post("/", {"code": new})
+    assert browser.shell()["tag"] == tag_of(maya)
+    assert not resumes_by(browser, old)
+
+
+def resumes_by(browser, value: str) -> bool:
+    browser.cookies.clear()
+    browser.cookies[resume_cookie.COOKIE] = value
+    return browser.get("/take/", headers=JSON).status_code == 200
+
+
+def test_a_closed_window_is_closed_by_the_cookie_too(browser, maya, lose):
+    browser.log_in(maya)
+    base = browser.shell()["revision"]
+    lose(browser)
+    Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
+    reply = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
+    assert (reply.status_code, reply.json()["error"]) == (409, "closed")

@@ -1,0 +1,229 @@
+"""The contract of saving one page; both databases' texts are held to it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.utils import IntegrityError
+from django.utils import timezone
+
+from survey.models import Administration, Respondent, Response
+from survey.taking import storage
+from survey.taking.storage import Outcome, Row, save_page
+from survey.tests.conftest import enrol
+
+pytestmark = pytest.mark.django_db
+
+ART = [Row(1, "a", "3"), Row(2, "s", None), Row(3, "h", None)]
+SPORT = [Row(1, "a", "1"), Row(2, "a", "sport"), Row(3, "s", None)]
+
+
+def save(respondent, rows=ART, revision=10, **changes):
+    given = {
+        "administration_id": respondent.administration_id,
+        "respondent_id": respondent.pk,
+        "issue": 1,
+        "revision": revision,
+        "rows": rows,
+        **changes,
+    }
+    return save_page(**given)
+
+
+def stored(respondent) -> list[Row]:
+    rows = Response.objects.filter(respondent_id=respondent.pk).order_by("item_id")
+    return [Row(*row) for row in rows.values_list("item_id", "state", "value")]
+
+
+def test_a_page_is_saved_with_its_states_and_its_revision(maya, noor):
+    receipt = save(maya, revision=1763705000000007)
+
+    assert receipt.outcome is Outcome.SAVED
+    assert abs(timezone.now() - receipt.saved_at) < timedelta(minutes=1)
+    assert stored(maya) == ART
+    assert set(Response.objects.values_list("revision", flat=True)) == {
+        1763705000000007
+    }
+    assert stored(noor) == []
+
+
+def test_sending_a_page_again_gives_the_same_receipt_and_no_second_row(maya):
+    first = save(maya)
+    assert save(maya) == first
+    assert len(stored(maya)) == 3
+
+
+def test_a_newer_revision_replaces_the_answers(maya):
+    save(maya, ART, revision=10)
+    assert save(maya, SPORT, revision=11).outcome is Outcome.SAVED
+    assert stored(maya) == SPORT
+
+
+def test_an_older_revision_that_arrives_late_changes_nothing(maya):
+    save(maya, SPORT, revision=11)
+    assert save(maya, ART, revision=10).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == SPORT
+
+
+def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
+    """The twin of the test above: the guard is what protects."""
+    guard = "survey_response.revision < excluded.revision"
+    assert guard in storage.REPLACING
+    monkeypatch.setattr(storage, "REPLACING", storage.REPLACING.replace(guard, "true"))
+    storage._postgresql_text.cache_clear()
+    storage._sqlite_text.cache_clear()
+    try:
+        save(maya, SPORT, revision=11)
+        save(maya, ART, revision=10)
+        assert stored(maya) == ART
+    finally:
+        storage._postgresql_text.cache_clear()
+        storage._sqlite_text.cache_clear()
+
+
+# Two tabs: the laptop loads, the phone goes on, the laptop comes back to a page
+# that it shows as it was.
+LAPTOP = {"seen": 10, "base": 20}
+
+
+def test_a_newer_tab_does_not_undo_what_it_never_showed(maya):
+    save(maya, ART, revision=12)
+    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    assert save(maya, blank, revision=20, **LAPTOP).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_without_saying_what_it_has_seen_it_would(maya):
+    """The twin."""
+    save(maya, ART, revision=12)
+    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    assert save(maya, blank, revision=20).outcome is Outcome.SAVED
+    assert stored(maya) == blank
+
+
+def test_it_replaces_what_it_has_shown_and_what_it_wrote(maya):
+    save(maya, ART, revision=10)
+    assert save(maya, SPORT, revision=20, **LAPTOP).outcome is Outcome.SAVED
+    assert save(maya, ART, revision=21, **LAPTOP).outcome is Outcome.SAVED
+    assert stored(maya) == ART
+
+
+def test_its_retry_is_still_a_retry(maya):
+    first = save(maya, SPORT, revision=20, **LAPTOP)
+    assert save(maya, SPORT, revision=20, **LAPTOP) == first
+
+
+def test_the_same_revision_with_other_answers_is_another_tabs(maya):
+    save(maya, ART, revision=10)
+    assert save(maya, SPORT, revision=10).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_rows_sent_in_any_order_are_the_same_page(maya):
+    first = save(maya, ART)
+    assert save(maya, ART[::-1]) == first
+
+
+def test_a_page_of_blanks_is_saved_as_seen(maya):
+    assert save(maya, [Row(1, "s", None)]).outcome is Outcome.SAVED
+    assert stored(maya) == [Row(1, "s", None)]
+
+
+def test_a_page_without_items_needs_no_row(maya):
+    assert save(maya, []).outcome is Outcome.SAVED
+
+
+def test_a_finished_respondent_is_refused(maya):
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    assert save(maya).outcome is Outcome.FINISHED
+    assert stored(maya) == []
+
+
+def test_a_retry_after_finishing_still_gets_its_receipt(maya):
+    first = save(maya)
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    assert save(maya) == first
+
+
+def test_a_withdrawn_respondent_is_refused(maya):
+    Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
+    assert save(maya).outcome is Outcome.WITHDRAWN
+    assert stored(maya) == []
+
+
+def test_an_erased_respondent_is_refused(maya):
+    save(maya)
+    Response.objects.filter(respondent_id=maya.pk).delete()
+    number = maya.pk
+    maya.delete()
+    maya.pk = number
+    assert save(maya).outcome is Outcome.WITHDRAWN
+    assert stored(maya) == []
+
+
+def test_a_reissued_code_ends_the_old_ones_saves(maya):
+    Respondent.objects.filter(pk=maya.pk).update(issue=2)
+    assert save(maya).outcome is Outcome.REISSUED
+    assert save(maya, issue=2).outcome is Outcome.SAVED
+
+
+def test_a_page_begun_in_time_is_taken_for_ten_minutes_more(maya):
+    closes(maya.administration, timedelta(minutes=-9, seconds=-50))
+    assert save(maya).outcome is Outcome.SAVED
+
+
+def test_a_page_later_than_that_is_refused(maya):
+    closes(maya.administration, timedelta(minutes=-10, seconds=-1))
+    assert save(maya).outcome is Outcome.CLOSED
+    assert stored(maya) == []
+
+
+def closes(administration: Administration, after: timedelta) -> None:
+    administration.closes_at = timezone.now() + after
+    administration.save(update_fields=["closes_at"])
+
+
+def test_a_respondent_of_another_administration_is_refused(maya):
+    wrong = maya.administration_id + 1
+    assert save(maya, administration_id=wrong).outcome is Outcome.WITHDRAWN
+    assert stored(maya) == []
+
+
+def test_values_are_kept_to_the_letter(maya):
+    texts = ["'; DROP TABLE survey_response; --", "%s %(a)s", "é\u202e🙂\n\t", " x "]
+    rows = [Row(n, "a", text) for n, text in enumerate(texts)]
+    assert save(maya, rows).outcome is Outcome.SAVED
+    assert stored(maya) == rows
+
+
+def test_a_value_stands_exactly_where_something_was_answered(maya):
+    with pytest.raises(IntegrityError):
+        save(maya, [Row(1, "s", "left over")])
+
+
+def test_pages_of_many_items_are_one_statement(maya, django_assert_num_queries):
+    rows = [Row(n, "a", str(n)) for n in range(200)]
+    with django_assert_num_queries(1):
+        assert save(maya, rows).outcome is Outcome.SAVED
+    assert len(stored(maya)) == 200
+
+
+def test_two_people_never_share_a_row(maya, noor):
+    save(maya, ART, revision=5)
+    save(noor, SPORT, revision=4)
+    assert stored(maya) == ART
+    assert stored(noor) == SPORT
+
+
+def test_a_statement_commits_on_its_own():
+    assert connection.settings_dict["AUTOCOMMIT"]
+    assert not connection.settings_dict["ATOMIC_REQUESTS"]
+
+
+def test_everyone_enrolled_has_a_code_of_their_own(maya, administration, lincoln):
+    other = enrol(administration, lincoln, grade="07")
+    assert bytes(other.code_digest) != bytes(maya.code_digest)
