@@ -21,11 +21,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 from survey.definitions import portable_regex
+from survey.definitions.schema import Call, Expr
 
-Expr = str | float | bool | list[Any]
 Value = str | float | bool
 
 # Deep enough for any survey, shallow enough for Python's own stack.
@@ -99,8 +98,8 @@ def reads_clock(expr: Expr) -> bool:
     return any(node[0] in {"today", "now"} for node in _nodes(expr))
 
 
-def _nodes(expr: Expr) -> list[list[Any]]:
-    found: list[list[Any]] = []
+def _nodes(expr: Expr) -> list[Call]:
+    found: list[Call] = []
     waiting = [expr]
     while waiting:
         node = waiting.pop()

@@ -12,12 +12,10 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from survey.definitions import portable_regex
 from survey.definitions.expressions import (
     Context,
-    Expr,
     Value,
     evaluate,
     labels_of,
@@ -26,18 +24,33 @@ from survey.definitions.expressions import (
     text,
     truth,
 )
+from survey.definitions.schema import (
+    ANSWERABLE,
+    RULES,
+    SELECTS,
+    VISIBLE,
+    Call,
+    Expr,
+    OptionDefinition,
+    RuledItem,
+    RuleName,
+    SurveyDefinition,
+)
 
-Item = Mapping[str, Any]
-Definition = Mapping[str, Any]
-Option = Mapping[str, Any]
-
-UNANSWERABLE = frozenset({"note", "calculate", "hidden"})
-# These take no room on a page.
-UNSEEN = frozenset({"calculate", "hidden"})
-CHOICES = frozenset({"select_one", "select_multiple"})
 # What must be known before an item's value is: the other rules only judge it.
-ORDERING_RULES = ("relevant", "calculation", "choice_filter", "default_expression")
-LOCAL_RULES = ("relevant", "calculation", "choice_filter", "constraint", "required")
+ORDERING_RULES: tuple[RuleName, ...] = (
+    "relevant",
+    "calculation",
+    "choice_filter",
+    "default_expression",
+)
+LOCAL_RULES: tuple[RuleName, ...] = (
+    "relevant",
+    "calculation",
+    "choice_filter",
+    "constraint",
+    "required",
+)
 # As long as any answer; calculations that feed each other would otherwise
 # double a text again and again.
 LONGEST_VALUE = 5000
@@ -60,14 +73,14 @@ class Clock:
 
 
 @dataclass
-class State:
+class RuleState:
     """What holds for these answers; the names that were asked about only.
 
     `values` has '' for an item that is not relevant. `problems` says of a
     relevant item "required", "option" (no longer offered) or "constraint".
     """
 
-    definition: Definition
+    definition: SurveyDefinition
     clock: Clock
     language: str
     only_local: bool = False
@@ -75,16 +88,14 @@ class State:
     values: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
-    def item(self, name: str) -> Item:
-        item: Item = self.definition["items"][name]
-        return item
+    def item(self, name: str) -> RuledItem:
+        return self.definition["items"][name]
 
-    def rule(self, item: Item, rule: str) -> Expr | None:
+    def rule(self, item: RuledItem, rule: RuleName) -> Expr | None:
         """The rule's expression, or None where it is not to be applied."""
         if self.only_local and rule not in item.get("local", ()):
             return None
-        expr: Expr | None = item.get(rule)
-        return expr
+        return item.get(rule)
 
     def value_of(self, expr: Expr, row: Mapping[str, str] | None = None) -> Value:
         context = Context(
@@ -96,20 +107,20 @@ class State:
         )
         return evaluate(expr, context)
 
-    def holds(self, item: Item, rule: str, default: bool) -> bool:
+    def holds(self, item: RuledItem, rule: RuleName, default: bool) -> bool:
         expr = self.rule(item, rule)
         return default if expr is None else truth(self.value_of(expr))
 
-    def options(self, name: str) -> list[Option]:
-        option_set = self.definition["items"].get(name, {}).get("option_set")
-        options: list[Option] = self.definition["option_sets"].get(option_set, [])
-        return options
+    def options(self, name: str) -> list[OptionDefinition]:
+        item = self.definition["items"].get(name)
+        option_set = item.get("option_set", "") if item else ""
+        return self.definition["option_sets"].get(option_set, [])
 
-    def offered(self, name: str) -> list[Option]:
+    def offered(self, name: str) -> list[OptionDefinition]:
         """The item's options that its choice filter lets through."""
         return [o for o in self.options(name) if self.offers(name, o)]
 
-    def offers(self, name: str, option: Option) -> bool:
+    def offers(self, name: str, option: OptionDefinition) -> bool:
         expr = self.rule(self.item(name), "choice_filter")
         return expr is None or truth(self.value_of(expr, _row(option)))
 
@@ -121,7 +132,7 @@ class State:
         return {
             item["page"]
             for name, item in self.definition["items"].items()
-            if item["kind"] not in UNSEEN and self.relevant.get(name, False)
+            if item["kind"] in VISIBLE and self.relevant.get(name, False)
         }
 
     def choice_label(self, name: str, value: str) -> str:
@@ -131,30 +142,29 @@ class State:
             return labels[value]
         return ", ".join(labels[part] for part in value.split(" ") if part in labels)
 
-    def label(self, option: Option) -> str:
+    def label(self, option: OptionDefinition) -> str:
         label = option.get("label", "")
         if isinstance(label, str):
             return label
         first = self.definition["languages"][0]["code"]
-        words: str = label.get(self.language) or label.get(first) or option["value"]
-        return words
+        return label.get(self.language) or label.get(first) or option["value"]
 
 
 def state_of(
-    definition: Definition,
+    definition: SurveyDefinition,
     answers: Mapping[str, str],
     *,
     today: str,
     now: str,
     language: str,
-) -> State:
+) -> RuleState:
     """All rules of the survey, as at finishing and export."""
-    state = State(definition, Clock(today, now), language)
+    state = RuleState(definition, Clock(today, now), language)
     return _settled(state, definition["order"], answers)
 
 
 def page_state(
-    definition: Definition,
+    definition: SurveyDefinition,
     number: int,
     answers: Mapping[str, str],
     *,
@@ -162,41 +172,43 @@ def page_state(
     now: str,
     language: str,
     names: Collection[str] = (),
-) -> State:
+) -> RuleState:
     """The rules that read nothing but page `number`, as at saving it.
 
     A rule that reads more counts as fulfilled: pages arrive in any order.
     `names` are `names_on` of the page, where somebody keeps them.
     """
-    state = State(definition, Clock(today, now), language, only_local=True)
+    state = RuleState(definition, Clock(today, now), language, only_local=True)
     return _settled(state, names or names_on(definition, number), answers)
 
 
 def values_of(
-    definition: Definition,
+    definition: SurveyDefinition,
     answers: Mapping[str, str],
     *,
     names: Collection[str],
     today: str,
     now: str,
     language: str,
-) -> State:
+) -> RuleState:
     """What is relevant and which value it has; nothing is judged.
 
     `names` are in the definition's order, with all that they wait for.
     """
-    state = State(definition, Clock(today, now), language)
+    state = RuleState(definition, Clock(today, now), language)
     _values(state, names, answers)
     return state
 
 
-def names_on(definition: Definition, number: int) -> list[str]:
+def names_on(definition: SurveyDefinition, number: int) -> list[str]:
     """The items of a page, each after those that its rules wait for."""
     items = definition["items"]
     return [name for name in definition["order"] if items[name]["page"] == number]
 
 
-def _settled(state: State, names: Collection[str], answers: Mapping[str, str]) -> State:
+def _settled(
+    state: RuleState, names: Collection[str], answers: Mapping[str, str]
+) -> RuleState:
     _values(state, names, answers)
     for name in names:
         problem = _problem(state, name) if state.relevant[name] else None
@@ -205,7 +217,7 @@ def _settled(state: State, names: Collection[str], answers: Mapping[str, str]) -
     return state
 
 
-def _values(state: State, names: Iterable[str], answers: Mapping[str, str]) -> None:
+def _values(state: RuleState, names: Iterable[str], answers: Mapping[str, str]) -> None:
     for name in names:
         item = state.item(name)
         state.relevant[name] = state.holds(item, "relevant", True)
@@ -213,7 +225,9 @@ def _values(state: State, names: Iterable[str], answers: Mapping[str, str]) -> N
         state.values[name] = _value(state, name, item, answers) if known else ""
 
 
-def _value(state: State, name: str, item: Item, answers: Mapping[str, str]) -> str:
+def _value(
+    state: RuleState, name: str, item: RuledItem, answers: Mapping[str, str]
+) -> str:
     if item["kind"] == "hidden":
         return str(item.get("default", ""))
     if is_computed(item):
@@ -222,7 +236,7 @@ def _value(state: State, name: str, item: Item, answers: Mapping[str, str]) -> s
     return answers.get(name) or ""
 
 
-def is_computed(item: Item) -> bool:
+def is_computed(item: RuledItem) -> bool:
     """Whether the value is the calculation's, whatever was sent."""
     if item["kind"] == "calculate":
         return True
@@ -236,19 +250,19 @@ def _computed(value: Value) -> str:
     return text(value)[:LONGEST_VALUE]
 
 
-def _problem(state: State, name: str) -> str | None:
+def _problem(state: RuleState, name: str) -> str | None:
     item = state.item(name)
-    if item["kind"] in UNANSWERABLE:
+    if item["kind"] not in ANSWERABLE:
         return None
     value = state.values[name]
     if value == "":
         return "required" if state.holds(item, "required", False) else None
-    if item["kind"] in CHOICES and not _is_offered(state, name, value):
+    if item["kind"] in SELECTS and not _is_offered(state, name, value):
         return "option"
     return None if state.holds(item, "constraint", True) else "constraint"
 
 
-def _is_offered(state: State, name: str, value: str) -> bool:
+def _is_offered(state: RuleState, name: str, value: str) -> bool:
     chosen = {value}
     if state.item(name)["kind"] == "select_multiple":
         chosen = set(value.split(" "))
@@ -257,14 +271,14 @@ def _is_offered(state: State, name: str, value: str) -> bool:
     return chosen <= {o["value"] for o in known if state.offers(name, o)}
 
 
-def _row(option: Option) -> dict[str, str]:
+def _row(option: OptionDefinition) -> dict[str, str]:
     return {**option.get("attributes", {}), "name": option["value"]}
 
 
 # --- For publishing ----------------------------------------------------------
 
 
-def evaluation_order(items: Mapping[str, Item]) -> list[str]:
+def evaluation_order(items: Mapping[str, RuledItem]) -> list[str]:
     """The names, each after all that its value depends on; else CycleError.
 
     Items that do not wait for each other keep their places.
@@ -281,7 +295,7 @@ def evaluation_order(items: Mapping[str, Item]) -> list[str]:
     return order
 
 
-def _dependencies(item: Item) -> set[str]:
+def _dependencies(item: RuledItem) -> set[str]:
     rules = [item[rule] for rule in ORDERING_RULES if rule in item]
     return set().union(*map(references, rules))
 
@@ -313,7 +327,7 @@ def _cycle(waits: Mapping[str, set[str]], left: set[str]) -> list[str]:
     return path[path.index(path[-1]) :]
 
 
-def local_rules(item: Item, page_items: Mapping[str, Item]) -> list[str]:
+def local_rules(item: RuledItem, page_items: Mapping[str, RuledItem]) -> list[RuleName]:
     """The rules of `item` that read nothing but its own page.
 
     They are checked when the page is saved. A rule that reads the clock is
@@ -330,7 +344,7 @@ def local_rules(item: Item, page_items: Mapping[str, Item]) -> list[str]:
     ]
 
 
-def _readable(rule: str, known: set[str], own: set[str], item: Item) -> set[str]:
+def _readable(rule: str, known: set[str], own: set[str], item: RuledItem) -> set[str]:
     # An item's own answer is at hand when that answer is what is judged.
     judges = rule in {"constraint", "required"} and not is_computed(item)
     return known | own if judges else known
@@ -342,7 +356,7 @@ def _reads_only(expr: Expr, names: Collection[str]) -> bool:
     return all(name in names for name in references(expr))
 
 
-def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
+def _known_on_page(page_items: Mapping[str, RuledItem]) -> set[str]:
     """Names whose values follow from the answers of this page alone."""
     readers: dict[str, list[str]] = {name: [] for name in page_items}
     lost = []
@@ -355,7 +369,7 @@ def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
     return set(page_items) - _with_readers(lost, readers)
 
 
-def deciding_rules(item: Item) -> Iterable[Expr]:
+def deciding_rules(item: RuledItem) -> Iterable[Expr]:
     """On which it depends whether the item has a value, and which."""
     if "relevant" in item:
         yield item["relevant"]
@@ -378,7 +392,6 @@ def _with_readers(names: list[str], readers: Mapping[str, list[str]]) -> set[str
 # One unit is about a microsecond of Python, for the worst answers there are:
 # a page that is saved keeps its worker for at most 100 ms with its rules.
 MOST_WORK = 100_000
-COSTED_RULES = (*LOCAL_RULES, "default_expression")
 # A context, and the option's columns.
 WORK_OF_USE = 4
 # Per 1,000 characters of the arguments; measured with texts of 5,000 that are
@@ -439,24 +452,22 @@ class Work:
 
     def __init__(
         self,
-        items: Mapping[str, Item],
-        option_sets: Mapping[str, Collection[Option]],
+        items: Mapping[str, RuledItem],
+        option_sets: Mapping[str, Collection[OptionDefinition]],
     ) -> None:
         self.items = items
         self.sizes = {name: _sizes(one) for name, one in option_sets.items()}
 
-    def of_item(self, item: Item) -> dict[str, int]:
+    def of_item(self, item: RuledItem) -> dict[str, int]:
         """Units by rule."""
-        return {
-            rule: self._of_rule(item, rule) for rule in COSTED_RULES if rule in item
-        }
+        return {rule: self._of_rule(item, rule) for rule in RULES if rule in item}
 
-    def _of_rule(self, item: Item, rule: str) -> int:
+    def _of_rule(self, item: RuledItem, rule: RuleName) -> int:
         sizes = self._sizes_of(item)
         once = WORK_OF_USE + self._work(item[rule], sizes.columns)[0]
         return math.ceil(once * (sizes.count if rule == "choice_filter" else 1))
 
-    def _sizes_of(self, item: Item) -> _Sizes:
+    def _sizes_of(self, item: RuledItem) -> _Sizes:
         return self.sizes.get(item.get("option_set", ""), _Sizes())
 
     def _work(self, expr: Expr, column: int) -> tuple[float, int]:
@@ -476,11 +487,11 @@ class Work:
         own += WORK_OF_ROUND * (operation == "round")
         return own + sum(work for work, _ in parts), _length(expr, lengths)
 
-    def _special(self, expr: list[Any], column: int) -> tuple[float, int]:
+    def _special(self, expr: Call, column: int) -> tuple[float, int]:
         work, length = self._work(expr[1], column)
         if expr[0] == "regex":
             return work + 1 + _matching(expr[2], length), LONGEST_NUMBER
-        sizes = self._sizes_of(self.items.get(expr[2], {}))
+        sizes = self._sizes_of(self.items.get(expr[2], {"kind": "text"}))
         # A word may stand in the value again and again, and so its label.
         words = length // 2 + 1
         own = 1 + sizes.count + words / 4
@@ -492,14 +503,14 @@ class Work:
             return len(str(item.get("default", "")))
         if is_computed(item):
             return LONGEST_VALUE
-        if item["kind"] in CHOICES:
+        if item["kind"] in SELECTS:
             sizes = self._sizes_of(item)
             single = item["kind"] == "select_one"
             return sizes.longest if single else sizes.values
         return LONGEST_SHORT if item["kind"] in SHORT else LONGEST_VALUE
 
 
-def _sizes(options: Collection[Option]) -> _Sizes:
+def _sizes(options: Collection[OptionDefinition]) -> _Sizes:
     values = [len(one["value"]) for one in options]
     columns = [len(text) for one in options for text in _row(one).values()]
     return _Sizes(
@@ -511,13 +522,13 @@ def _sizes(options: Collection[Option]) -> _Sizes:
     )
 
 
-def _longest_label(option: Option) -> int:
+def _longest_label(option: OptionDefinition) -> int:
     label = option.get("label", "")
     texts = [label] if isinstance(label, str) else label.values()
     return max(map(len, texts), default=0)
 
 
-def _per_1000(expr: list[Any]) -> float:
+def _per_1000(expr: Call) -> float:
     operation = expr[0]
     compares = operation in {"=", "!="}
     if operation in ON_TEXT or (compares and all(map(_is_text, expr[1:]))):
@@ -530,7 +541,7 @@ def _is_text(expr: Expr) -> bool:
     return isinstance(expr, str) or (isinstance(expr, list) and expr[0] in {"$", "col"})
 
 
-def _length(expr: list[Any], lengths: list[int]) -> int:
+def _length(expr: Call, lengths: list[int]) -> int:
     operation = expr[0]
     if operation == "concat":
         return sum(lengths)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from survey.definitions.expressions import PRECEDENCE, Expr, text
+from survey.definitions.expressions import PRECEDENCE, text
+from survey.definitions.schema import Expr
 
 UNARY = 7
 
 
-def as_text(expr: Expr | Any) -> str:
+def as_text(expr: Expr) -> str:
     """`${age} >= 4 and ${age} <= 19`. Compiling it gives the same again."""
     return _written(expr, 0)
 
