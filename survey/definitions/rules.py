@@ -21,8 +21,8 @@ from survey.definitions.expressions import (
     labels_of,
     reads_clock,
     references,
-    text,
-    truth,
+    to_boolean,
+    to_text,
 )
 from survey.definitions.schema import (
     ANSWERABLE,
@@ -109,7 +109,7 @@ class RuleState:
 
     def holds(self, item: RuledItem, rule: RuleName, default: bool) -> bool:
         expr = self.rule(item, rule)
-        return default if expr is None else truth(self.value_of(expr))
+        return default if expr is None else to_boolean(self.value_of(expr))
 
     def options(self, name: str) -> list[OptionDefinition]:
         item = self.definition["items"].get(name)
@@ -122,7 +122,7 @@ class RuleState:
 
     def offers(self, name: str, option: OptionDefinition) -> bool:
         expr = self.rule(self.item(name), "choice_filter")
-        return expr is None or truth(self.value_of(expr, _row(option)))
+        return expr is None or to_boolean(self.value_of(expr, _row(option)))
 
     def required(self, name: str) -> bool:
         return self.holds(self.item(name), "required", False)
@@ -247,7 +247,7 @@ def _computed(value: Value) -> str:
     # As ODK stores it: a number that is none is no answer.
     if isinstance(value, float) and math.isnan(value):
         return ""
-    return text(value)[:LONGEST_VALUE]
+    return to_text(value)[:LONGEST_VALUE]
 
 
 def _problem(state: RuleState, name: str) -> str | None:

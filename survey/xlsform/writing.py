@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from survey.definitions.expressions import PRECEDENCE, text
+from survey.definitions.expressions import to_text
+from survey.definitions.expressions.parser import PRECEDENCE
 from survey.definitions.schema import Expr
 
 UNARY = 7
@@ -19,7 +20,7 @@ def _written(expr: Expr, weakest: int) -> str:
     if isinstance(expr, str):
         return f'"{expr}"' if "'" in expr else f"'{expr}'"
     if not isinstance(expr, list):
-        return text(float(expr))
+        return to_text(float(expr))
     operation, *arguments = expr
     if operation == "$":
         return f"${{{arguments[0]}}}"
