@@ -18,10 +18,9 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import User
 from survey.definitions.expressions import labels_of, references
-from survey.definitions.rules import (
-    MOST_WORK,
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.definitions.rule_dependencies import (
     CycleError,
-    Work,
     evaluation_order,
     local_rules,
 )
@@ -205,13 +204,13 @@ def _check_definition(
                 raise NotPublishable(f"{name}: {rule} reads {missing}, not an item.")
         if item["kind"] in SELECTS and not option_sets.get(item.get("option_set", "")):
             raise NotPublishable(f"{name} has no options.")
-    work = Work(items, option_sets)
+    costs = RuleCosts(items, option_sets)
     units: Counter[int] = Counter()
     for item in items.values():
-        units[item["page"]] += sum(work.of_item(item).values())
+        units[item["page"]] += sum(costs.of_item(item).values())
     for page, count in units.items():
-        if count > MOST_WORK:
+        if count > MAX_PAGE_COST:
             raise NotPublishable(
                 f"The rules of page {page} take too long: they count {count:,} of at"
-                f" most {MOST_WORK:,}."
+                f" most {MAX_PAGE_COST:,}."
             )

@@ -7,7 +7,8 @@ import difflib
 from collections.abc import Iterator
 
 from survey.definitions.expressions import labels_of, references
-from survey.definitions.rules import MOST_WORK, CycleError, Work, evaluation_order
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.definitions.rule_dependencies import CycleError, evaluation_order
 from survey.definitions.schema import RULES, Expr, OptionDefinition, RuledItem
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, PageDraft, Texts
@@ -152,15 +153,15 @@ class _Whole:
             ]
             for name, options in self.draft.option_sets.items()
         }
-        work = Work(rules, sets)
+        rule_costs = RuleCosts(rules, sets)
         for page in self.draft.pages:
             costs = {
                 (item.name, rule): units
                 for item in page.items()
                 if item.name in rules
-                for rule, units in work.of_item(rules[item.name]).items()
+                for rule, units in rule_costs.of_item(rules[item.name]).items()
             }
-            if sum(costs.values()) > MOST_WORK:
+            if sum(costs.values()) > MAX_PAGE_COST:
                 self._refuse_work(page, costs)
 
     def _refuse_work(self, page: PageDraft, costs: dict[tuple[str, str], int]) -> None:
@@ -170,7 +171,7 @@ class _Whole:
         whole, part = sum(costs.values()), costs[name, rule]
         reason = (
             f"the rules of the page {page.name!r} take too long: they count {whole:,}"
-            f" of at most {MOST_WORK:,}, and {part:,} of it is the {column} of"
+            f" of at most {MAX_PAGE_COST:,}, and {part:,} of it is the {column} of"
             f" ${{{name}}}; shorten it, lessen the options that it filters,"
             " or divide the page"
         )

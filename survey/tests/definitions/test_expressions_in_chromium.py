@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, Page
 from survey.definitions.expressions import Context, evaluate, to_text
 from survey.definitions.portable_regex import PatternError, matches, portable
 from survey.definitions.rules import state_of
+from survey.tests.definitions.compiled import DEFINITION, clock_of, expected
+from survey.tests.definitions.compiled import VECTORS as RULES_VECTORS
 from survey.tests.definitions.test_expressions import (
     CATASTROPHES,
     CONTEXTS,
@@ -26,8 +28,6 @@ from survey.tests.definitions.test_expressions import (
     same,
     values_of,
 )
-from survey.tests.definitions.test_rules import DEFINITION, clock_of, expected
-from survey.tests.definitions.test_rules import VECTORS as RULES_VECTORS
 
 pytestmark = pytest.mark.once
 
