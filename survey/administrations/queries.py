@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.definitions.ownership import offerable_for
-from survey.models import Administration, PublishedSurvey
+from survey.models import Administration, PublishedSurvey, Respondent
 
 MOST_NAMED = 10
 LONGEST_NAME = 64
@@ -92,6 +92,11 @@ def schools_offered(
     if owner is not None:
         return School.objects.filter(district=owner)
     return School.objects.all()
+
+
+def invited_people(administration: Administration) -> QuerySet[Respondent]:
+    """Return everyone on the roster who was not withdrawn."""
+    return administration.respondents.filter(withdrawn_at=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from accounts.audit import record
 from accounts.models import School
 from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, administration_called
-from survey.login_cards.card_sets import sets_of_people_are_outdated
-from survey.login_cards.cards import invited, write_access_codes
+from survey.administrations.queries import invited_people
+from survey.login_cards.card_sets import mark_sets_of_people_outdated
+from survey.login_cards.code_list import write_access_codes
 from survey.models import Respondent
 from survey.rosters.private_files import private_file
 
@@ -80,7 +81,7 @@ def _written_down(people: QuerySet[Respondent], options: dict[str, Any]) -> None
             after={**asked, "people": people.count()},
         )
         if reissues:
-            sets_of_people_are_outdated(people)
+            mark_sets_of_people_outdated(people)
 
 
 def _checked_url(url: str) -> str:
@@ -94,7 +95,7 @@ def _checked_url(url: str) -> str:
 
 def _people(options: dict[str, Any]) -> QuerySet[Respondent]:
     try:
-        people = invited(administration_called(options["administration"]))
+        people = invited_people(administration_called(options["administration"]))
     except AdministrationNotFound as error:
         raise CommandError(str(error)) from None
     if options["district"]:

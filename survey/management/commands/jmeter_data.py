@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
 from django.utils import timezone
 
-from survey.access_codes import CodeKeyMissing, code_of, shown
+from survey.access_codes import CodeKeyMissing, code_of, format_code
 from survey.administrations import AdministrationNotFound, administration_called
-from survey.login_cards.cards import invited
+from survey.administrations.queries import invited_people
 from survey.models import Administration, Respondent
 from survey.rosters.private_files import private_file
 from survey.simulation.answers import Answers, NoAnswerFound, Turn, made_up_take
@@ -105,7 +105,7 @@ def _write_codes(
     administration: Administration, takes: int, options: dict[str, Any]
 ) -> int:
     waiting = (
-        invited(administration)
+        invited_people(administration)
         .filter(completed_at=None)
         .only("issue", "code_key_version")
         .order_by(F("started_at").asc(nulls_first=True), "pk")
@@ -123,7 +123,7 @@ def _write_codes(
 def _code_lines(people: Iterable[Respondent], takes: int) -> Iterator[list[str]]:
     yield ["code", "take"]
     for place, respondent in enumerate(people):
-        yield [shown(code_of(respondent)), str(place % takes + 1)]
+        yield [format_code(code_of(respondent)), str(place % takes + 1)]
 
 
 def _write(path: Path, force: bool, lines: Iterable[list[str]]) -> None:
