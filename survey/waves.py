@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from accounts import audit
 from accounts.models import District, User
 from accounts.permissions import Capability, Permissions
-from survey.administrations import WouldHarm, may_manage_what_is_of
+from survey.administrations import WouldHarm
 from survey.models import Wave
 
 LONGEST_NAME = 200
@@ -35,7 +35,7 @@ def waves_for(permissions: Permissions) -> QuerySet[Wave]:
 
 
 def may_manage_wave(permissions: Permissions, wave: Wave) -> bool:
-    return may_manage_what_is_of(permissions, wave.district_id)
+    return permissions.may_own(wave.district_id)
 
 
 def create_wave(

@@ -20,7 +20,7 @@ from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Permissions
 from survey.administrations import refusals
 from survey.administrations.plans import Plan, plan_of, record, said
-from survey.administrations.queries import may_manage, may_manage_what_is_of
+from survey.administrations.queries import may_manage
 from survey.administrations.refusals import ChangedMeanwhile, WouldHarm
 from survey.database import advisory_locks
 from survey.models import Administration, PublishedSurvey, Wave
@@ -54,8 +54,8 @@ def open_administration(
     that is taken, a window that ends before it begins, a place of somebody
     else's. Busy when the database cannot make room at this moment.
     """
-    if isinstance(by, User) and not may_manage_what_is_of(
-        Permissions(by), district.pk if district else None
+    if isinstance(by, User) and not Permissions(by).may_own(
+        district.pk if district else None
     ):
         raise PermissionDenied
     administration = Administration(

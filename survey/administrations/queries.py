@@ -63,13 +63,7 @@ def administrations_for(
 
 def may_manage(permissions: Permissions, administration: Administration) -> bool:
     """Change its window and its people's survey, and close it."""
-    return may_manage_what_is_of(permissions, administration.district_id)
-
-
-def may_manage_what_is_of(permissions: Permissions, district_id: int | None) -> bool:
-    """Of a district, or by None of the state."""
-    places = permissions.places(Capability.MANAGE_SURVEYS)
-    return places.state if district_id is None else places.has_district(district_id)
+    return permissions.may_own(administration.district_id)
 
 
 def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
