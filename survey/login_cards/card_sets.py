@@ -16,7 +16,7 @@ from accounts import audit
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from survey import access_codes
-from survey.administrations.queries import invited_people
+from survey.administrations import invited_people
 from survey.files import delete_orphans, new_name, path_of
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.code_list import write_access_codes

@@ -19,8 +19,7 @@ from django.utils import timezone
 from openpyxl import Workbook
 
 from survey.access_codes import code_for, format_code
-from survey.administrations import open_administration
-from survey.administrations.queries import invited_people
+from survey.administrations import invited_people, open_administration
 from survey.definitions.publishing import publish_survey
 from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
 from survey.rosters.apply import import_roster

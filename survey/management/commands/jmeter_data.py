@@ -13,8 +13,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from survey.access_codes import CodeKeyMissing, code_of, format_code
-from survey.administrations import AdministrationNotFound, administration_called
-from survey.administrations.queries import invited_people
+from survey.administrations import (
+    AdministrationNotFound,
+    get_administration,
+    invited_people,
+)
 from survey.models import Administration, Respondent
 from survey.rosters.private_files import private_file
 from survey.simulation.answers import Answers, NoAnswerFound, Turn, made_up_take
@@ -79,7 +82,7 @@ class Command(BaseCommand):
 
 def _administration(name: str) -> Administration:
     try:
-        return administration_called(name)
+        return get_administration(name)
     except AdministrationNotFound as error:
         raise CommandError(str(error)) from None
 
