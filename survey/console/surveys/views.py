@@ -38,7 +38,6 @@ from survey.definitions.ownership import (
     bring_back,
     delete_draft,
     may_change,
-    may_own,
     retire,
     surveys_for,
 )
@@ -348,4 +347,4 @@ def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
     """(value, name) of whom the asking person may upload a survey for."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
     owners = [(str(one.pk), one.name) for one in districts]
-    return [(STATE, "The state"), *owners] if may_own(permissions, None) else owners
+    return [(STATE, "The state"), *owners] if permissions.may_own(None) else owners
