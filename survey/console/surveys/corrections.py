@@ -19,12 +19,11 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.upload import WorkbookForm
 from survey.console.surveys.views import own_survey_or_404
+from survey.definitions.comparison import Comparison, compare
 from survey.definitions.corrections import (
-    Comparison,
     NotACorrection,
     WrongSurvey,
     administrations_to_correct,
-    compare,
     corrected_definition,
     publish_correction,
     use_correction,
