@@ -107,6 +107,14 @@ class Permissions:
         """Test if the user has this capability in any place."""
         return bool(self.places(capability))
 
+    def may_own(self, district_id: int | None) -> bool:
+        """Return whether the user manages surveys of a district, or of the state.
+
+        The same holds for waves and administrations; None is the state.
+        """
+        places = self.places(Capability.MANAGE_SURVEYS)
+        return places.state if district_id is None else places.has_district(district_id)
+
     @property
     def needs_second_factor(self) -> bool:
         return any(self.has(capability) for capability in SECOND_FACTOR)

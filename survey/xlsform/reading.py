@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from survey.definitions.schema import Expr
 from survey.spreadsheets.archive import MAX_FILE, FileRefused
 from survey.xlsform.checking import check_whole
 from survey.xlsform.choices import read_choices
@@ -30,7 +31,6 @@ from survey.xlsform.problems import (
     quoted,
 )
 from survey.xlsform.pyxform_check import ask_pyxform
-from survey.xlsform.rules import Expr
 from survey.xlsform.workbook import Sheet, read_workbook
 
 MAX_LANGUAGES = 50
@@ -291,7 +291,7 @@ def _with_columns(option: OptionDraft, read: Iterable[str]) -> OptionDraft:
     return OptionDraft(option.value, option.label, kept)
 
 
-def _columns_read(expression: Expr) -> set[str]:
+def _columns_read(expression: Expr | None) -> set[str]:
     if not isinstance(expression, list):
         return set()
     if expression[0] == "col":

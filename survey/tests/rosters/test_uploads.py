@@ -872,7 +872,7 @@ def test_a_file_that_no_upload_names_is_swept_up(staff, administration, entered)
     for path in (left, fresh):
         path.write_text("00123,Maya,Lopez")
     kept = [path_of(name) for name in (upload.file, upload.rejected_file)]
-    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    long_ago = time.time() - files.ORPHANED_AFTER - 60
     for path in (left, *kept):
         os.utime(path, (long_ago, long_ago))
     uploads.forget_old_rosters()
