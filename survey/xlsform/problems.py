@@ -13,7 +13,7 @@ LONGEST_REASON = 600
 
 
 class FileRefused(Exception):
-    """The file as a whole cannot be read; no cell of it was."""
+    """The file as a whole cannot be read."""
 
 
 @dataclass(frozen=True)

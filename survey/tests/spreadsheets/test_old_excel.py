@@ -104,6 +104,7 @@ def test_hostile_file_is_refused_with_a_sentence(plain, refusal, make, reason):
 
 
 @pytest.mark.parametrize(("plain", "refusal"), USES)
+@pytest.mark.slow
 def test_flipped_bytes_are_refused_or_harmless(plain, refusal):
     for position in range(0, len(plain), 997):
         content = bytearray(plain)
@@ -134,11 +135,13 @@ def test_conversion_is_limited(plain, refusal, constant, monkeypatch, tmp_path):
     assert "damaged or too large" in refusal(plain)
 
 
+@pytest.mark.slow
 def test_endless_loop_ends_with_the_limits(monkeypatch, tmp_path):
     converter_with(monkeypatch, tmp_path, CPU_SECONDS="1")
     assert "damaged or too large" in roster_refusal(with_endless_sectors(ROSTER_FILE))
 
 
+@pytest.mark.slow
 def test_without_a_limit_on_computing_time_the_loop_goes_on(monkeypatch, tmp_path):
     converter_with(monkeypatch, tmp_path, CPU_SECONDS="600", MEMORY="-1")
     monkeypatch.setattr(old_excel, "LONGEST_SECONDS", 3)
