@@ -10,15 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from provisioning.commands import (
-    ROOT,
-    Stopped,
-    adopt_orphans,
-    end_orphans,
-    end_with_parent,
-    run_command,
-    step,
-)
+from provisioning.commands import ROOT, Stopped, run_command, step
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -28,6 +20,7 @@ from provisioning.environment import (
     prepare_environment,
 )
 from provisioning.installation.servers import missing_packages, private_servers
+from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 NO_TEST_CHOSEN = 5
 
