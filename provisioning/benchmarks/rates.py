@@ -30,7 +30,6 @@ from provisioning.benchmarks.saves import Student
 from provisioning.commands import (
     ROOT,
     Refusal,
-    end_with_parent,
     output_of,
     reason,
     run_command,
@@ -46,6 +45,7 @@ from provisioning.environment import (
 )
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
+from provisioning.processes import end_with_parent
 
 DATABASE = "groundswell"
 REPLICA_PORT = "5433"

@@ -26,15 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from provisioning.commands import (
-    ROOT,
-    Refusal,
-    end_with_parent,
-    output_of,
-    run_command,
-    step,
-    undelayed,
-)
+from provisioning.commands import ROOT, Refusal, output_of, run_command, step, undelayed
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -44,6 +36,7 @@ from provisioning.environment import (
 )
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
+from provisioning.processes import end_with_parent
 
 WARMING = 50
 
