@@ -5,9 +5,7 @@ Runs on a bare machine before anything is installed: standard library only.
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import signal
 import socket
 import subprocess
@@ -17,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+
+from provisioning.processes import as_user
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -102,13 +102,6 @@ def output_of(
     return done.stdout
 
 
-def as_user(user: str | None) -> dict:
-    """For subprocess: run as this user, with nothing of root's left."""
-    if user is None:
-        return {}
-    return {"user": user, "group": user, "extra_groups": []}
-
-
 def reason(output: str) -> str:
     """The line of a failed program's output that says the most."""
     if "No space left on device" in output:
@@ -126,41 +119,3 @@ def undelayed(listener: socket.socket) -> socket.socket:
     """
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def end_with_parent(number: int) -> Callable[[], None]:
-    """For a child to call before it starts: even a killed parent takes it along."""
-    libc = ctypes.CDLL(None)
-    set_parent_death_signal = 1
-    return lambda: libc.prctl(set_parent_death_signal, number)
-
-
-def adopt_orphans() -> None:
-    """Make this process the parent of whatever its children leave behind."""
-    set_child_subreaper = 36
-    ctypes.CDLL(None).prctl(set_child_subreaper, 1)
-
-
-def end_orphans() -> None:
-    """End what `adopt_orphans` brought: a browser whose test was interrupted."""
-    for _ in range(100):
-        children = _children()
-        for pid in children:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        if not children:
-            return
-
-
-def _children() -> list[int]:
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    return [int(pid) for pid in listed.read_text().split()]
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie holds nothing any more, so it counts as gone."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

@@ -22,7 +22,6 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
-    end_with_parent,
     output_of,
     run_command,
     step,
@@ -30,6 +29,7 @@ from provisioning.commands import (
 )
 from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
 from provisioning.installation.static_files import collect_static, static_changed
+from provisioning.processes import end_with_parent
 
 # Everything this command and its settings put into the data folder; the lock
 # stays, so that it can be held while the others go.

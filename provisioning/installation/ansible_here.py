@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from provisioning.commands import ROOT, Refusal, end_with_parent, reason, step
+from provisioning.commands import ROOT, Refusal, reason, step
 from provisioning.environment import PYTHON
+from provisioning.processes import end_with_parent
 
 ANSIBLE = ROOT / "provisioning" / "ansible"
 

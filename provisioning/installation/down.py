@@ -7,8 +7,9 @@ import time
 import xmlrpc.client
 from pathlib import Path
 
-from provisioning.commands import Refusal, is_alive, step
+from provisioning.commands import Refusal, step
 from provisioning.installation.home import PATIENCE, Supervisor
+from provisioning.processes import is_alive
 
 # First whoever takes requests, then whoever asks the servers, then those.
 STOPPING = (

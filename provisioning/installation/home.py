@@ -9,10 +9,12 @@ import re
 import shlex
 import socket
 import xmlrpc.client
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal
+from provisioning.processes import children_of, memory_mb
 
 # The longest socket is run/.s.PGSQL.6432; a path of one ends at 107 bytes.
 LONGEST = 107 - len("/run/supervisor.sock.12345")
@@ -99,6 +101,18 @@ class Supervisor:
 
     def programs(self) -> list[dict[str, Any]]:
         return self.calls.getAllProcessInfo()
+
+
+def workers_of(programs: Iterable[Mapping[str, Any]], pool: str) -> dict[int, float]:
+    """Return the workers of all of a pool's gunicorns, and their memory in MB."""
+    masters = [each["pid"] for each in programs if each["group"] == pool]
+    memory = {
+        worker: memory_mb(worker)
+        for master in masters
+        if master
+        for worker in children_of(master)
+    }
+    return {worker: megabytes for worker, megabytes in memory.items() if megabytes}
 
 
 class _Transport(xmlrpc.client.Transport):

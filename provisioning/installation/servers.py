@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from provisioning.commands import Refusal, end_with_parent, output_of, reason
+from provisioning.commands import Refusal, output_of, reason
 from provisioning.environment import PYTHON
 from provisioning.installation import packages
 from provisioning.installation.ansible_here import (
@@ -29,6 +29,7 @@ from provisioning.installation.ansible_here import (
 )
 from provisioning.installation.home import Supervisor
 from provisioning.installation.packages import postgresql_programs
+from provisioning.processes import end_with_parent
 
 SOCKETS = {
     "primary": ".s.PGSQL.5432",

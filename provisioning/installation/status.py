@@ -10,8 +10,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from provisioning.installation.home import Supervisor, addresses_of
-from provisioning.installation.workers import megabytes_of_all, workers_of
+from provisioning.installation.home import Supervisor, addresses_of, workers_of
+from provisioning.processes import memory_mb_with_descendants
 
 
 def print_status(home: Path) -> int:
@@ -47,7 +47,7 @@ def _row(program: dict[str, Any]) -> tuple[str, str, int, str, float]:
         program["statename"].lower(),
         program["pid"],
         f"{hours}:{minutes:02}:{seconds:02}",
-        megabytes_of_all(program["pid"]),
+        memory_mb_with_descendants(program["pid"]),
     )
 
 
