@@ -160,7 +160,7 @@ def test_whoever_is_missing_is_withdrawn_and_comes_back(
     # The answers stay, and nothing is added to them.
     assert Response.objects.filter(respondent_id=maya.pk).count() == 5
     assert browser.save(1, FIRST_PAGE, 10**15 + 1).status_code == 409
-    code = uploads.codes.code_of(maya)
+    code = uploads.access_codes.code_of(maya)
     assert Client().post("/", {"code": code}).status_code != 302
 
     upload = chen.apply(administration, HEADER, ALI, MAYA.replace("7B", "7C"))
@@ -841,7 +841,7 @@ def test_a_check_that_is_cancelled_at_its_end_leaves_no_file(
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
-        jobs.ask_to_cancel(progress.job)
+        jobs.request_cancel(progress.job)
         confirm(progress)
 
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
