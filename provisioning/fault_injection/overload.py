@@ -40,9 +40,9 @@ from provisioning.fault_injection.wire import (
     seconds_asked,
 )
 from provisioning.load.engine import Engine, Exchange, clock
-from provisioning.load.latencies import p95
 from provisioning.load.schedule import Arrivals
 from provisioning.load.target import target_of
+from provisioning.percentiles import percentile
 from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 
 TIMES = (1, 2, 5, 10)
@@ -554,7 +554,7 @@ def _revision_in(data: bytes) -> int:
 def _p95_ms(seconds: Sequence[float]) -> float:
     if len(seconds) < 2:
         return 0.0
-    return round(p95(seconds) * 1000, 1)
+    return round(percentile(seconds, 95) * 1000, 1)
 
 
 def _line(step: Step) -> str:
