@@ -17,7 +17,7 @@ import psycopg2
 
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, reason
-from provisioning.installation.packages import postgresql_programs
+from provisioning.postgresql import postgresql_programs
 from provisioning.processes import as_user, end_with_parent
 
 DATABASE = "groundswell"

@@ -23,9 +23,9 @@ from provisioning.fault_injection.report import Report
 from provisioning.fault_injection.run import Fired, Orders, Outcome
 from provisioning.fault_injection.stack import Home
 from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
-from provisioning.installation.home import Supervisor
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
+from provisioning.installation.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once

@@ -20,7 +20,7 @@ from provisioning.benchmarks.soak import (
     seconds_between,
     start_shortcomings,
 )
-from provisioning.installation.home import workers_of
+from provisioning.installation.supervisor import workers_of
 from provisioning.load.driver import Driver
 from provisioning.processes import (
     children_of,
