@@ -70,7 +70,7 @@ def with_five_problems() -> bytes:
 
 @pytest.fixture
 def console(device, server) -> Callable[..., Page]:
-    """A tab in which somebody is logged in."""
+    """Open a tab in which a user is logged in."""
 
     def opened(user: User, viewport=LAPTOP, **options) -> Page:
         context = device(viewport=viewport, **options)
@@ -113,7 +113,7 @@ def count_rows() -> list[tuple[str, int]]:
 def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     page = console(staff.dana)
     page.goto("/console/surveys/")
-    page.click("text=Upload the first one")
+    page.click(".empty >> text=Upload survey")
     choose(page, with_five_problems())
     expect(page.locator("h2").first).to_have_text("5 problems")
     for words in ("maybe", "perhaps", "${pett}", "geopoint", "${lives} >"):
@@ -121,21 +121,21 @@ def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     assert not Survey.objects.exists()
     page.click("text=Upload again")
     choose(page, survey_book())
-    expect(page.locator("h1")).to_have_text("pets 1")
+    expect(page.locator("h1")).to_have_text("Pets, version 1")
     assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
 
     page.click("text=Preview")
     page.select_option("#language", "es")
-    page.click("text=Begin again")
+    page.click("text=Start again")
     expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
     box = page.locator(".preview-frame iframe").bounding_box()
     assert box and 390 <= box["width"] <= 394
 
-    page.click(".crumbs >> text=pets 1")
+    page.click(".crumbs >> text=Pets, version 1")
     page.click(".actions >> text=Publish")
-    assert "nobody can change it" in page.locator("main").inner_text()
-    page.click("text=Publish this version")
-    expect(page.locator("#messages")).to_contain_text("pets 1 is published")
+    assert "A published version can’t be changed" in page.locator("main").inner_text()
+    page.click("text=Publish version")
+    expect(page.locator("#messages")).to_contain_text("version 1 is published")
     assert Survey.objects.get().published_at
 
 
@@ -273,9 +273,9 @@ def test_text_is_corrected_in_the_browser(staff, console):
     page.goto(reverse("survey_detail", args=[published.survey_id]))
     page.click("text=Correct a text")
     choose(page, book(CORRECTED_ROWS, version="1.1"))
-    expect(page.locator("h1")).to_have_text("pets 1.1 corrects pets 1")
+    expect(page.locator("h1")).to_have_text("Correction of About pets, version 1")
     page.click("button:has-text('Publish the correction')")
-    expect(page.locator("#messages")).to_contain_text("used in spring")
+    expect(page.locator("#messages")).to_contain_text("(spring)")
     administration.refresh_from_db()
     assert administration.published.survey.version == "1.1"
 
@@ -328,7 +328,7 @@ def test_workbook_is_uploaded_without_javascript(staff, console):
     page = console(staff.dana, java_script_enabled=False)
     page.goto("/console/surveys/upload/")
     choose(page, survey_book())
-    expect(page.locator("h1")).to_have_text("pets 1")
+    expect(page.locator("h1")).to_have_text("Pets, version 1")
 
 
 @pytest.mark.parametrize("viewport", [LAPTOP, NARROW], ids=["laptop", "phone"])
@@ -338,7 +338,7 @@ def test_every_page_is_accessible(staff, console, viewport):
     draft = draft_of(version="2", corrects=published, rows=SURVEY[:5], choices=PETS)
     texts = [list(row) for row in SURVEY]
     texts[2][2] = "Your first name?"
-    mended = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
+    corrected = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
     page = console(staff.state, viewport)
     page.goto("/console/surveys/upload/")
     choose(page, with_five_problems())
@@ -354,7 +354,7 @@ def test_every_page_is_accessible(staff, console, viewport):
         "retire": reverse("survey_retire", args=[published.survey_id]),
         "correct": reverse("survey_correct", args=[published.survey_id]),
         "refused": reverse("survey_correction", args=[draft.pk]),
-        "correction": reverse("survey_correction", args=[mended.pk]),
+        "correction": reverse("survey_correction", args=[corrected.pk]),
         "preview": reverse("survey_preview", args=[draft.pk]),
     }
     found = {}

@@ -185,7 +185,7 @@ def test_survey_without_a_language_cannot_be_previewed(staff, client):
     log_in(client, staff.state)
     assert client.get(reverse("survey_detail", args=[survey.pk])).status_code == 200
     text = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
-    assert "It cannot be shown yet: It has no language." in text
+    assert "This survey cannot be previewed yet: It has no language." in text
     assert client.get(take(survey.pk)).status_code == 404
 
 
@@ -202,7 +202,7 @@ def test_invalid_draft_says_why_it_cannot_be_previewed(staff, client):
     survey.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
     log_in(client, staff.state)
     text = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
-    assert "It cannot be shown yet: pet: required reads gone" in text
+    assert "This survey cannot be previewed yet: pet: required reads gone" in text
     assert "<iframe" not in text
     assert client.get(take(survey.pk)).status_code == 404
 

@@ -163,8 +163,8 @@ def test_survey_with_another_file_extension_is_read(staff, client):
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({}, "Choose a file first."),
-        ({"file": "text, no file"}, "Choose a file first."),
+        ({}, "Choose a file."),
+        ({"file": "text, no file"}, "Choose a file."),
         ({"file": SimpleUploadedFile("a.xlsx", b"")}, "The file is empty"),
     ],
     ids=["none", "text", "empty"],
@@ -343,4 +343,4 @@ def test_upload_page_says_that_the_draft_was_deleted(staff, client):
     send(client, book())
     Survey.objects.all().delete()
     address = reverse("survey_uploaded", args=[SurveyUpload.objects.get().pk])
-    assert "replaced or deleted since" in client.get(address).content.decode()
+    assert "replaced or deleted later" in client.get(address).content.decode()

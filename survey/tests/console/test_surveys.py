@@ -24,10 +24,10 @@ from survey.administrations import (
 )
 from survey.definitions.ownership import (
     SurveyInUse,
-    bring_back,
     is_offerable,
     offerable_for,
-    retire,
+    restore_survey,
+    retire_survey,
     surveys_for,
 )
 from survey.definitions.publishing import publish_survey
@@ -101,7 +101,7 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     assert "1 page, 2 questions, 1 option set" in text
 
     asked = client.get(reverse("survey_publish", args=[survey.pk]))
-    assert "nobody can change it" in asked.content.decode()
+    assert "A published version can’t be changed" in asked.content.decode()
     assert not Survey.objects.get().published_at
     done = client.post(reverse("survey_publish", args=[survey.pk]))
     assert done["Location"] == reverse("survey_detail", args=[survey.pk])
@@ -209,7 +209,7 @@ def test_draft_is_deleted_after_confirmation(staff, client):
     survey = draft_of(district=staff.riverside)
     log_in(client, staff.dana)
     address = reverse("survey_delete", args=[survey.pk])
-    assert "gone for good" in client.get(address).content.decode()
+    assert "This can’t be undone." in client.get(address).content.decode()
     assert Survey.objects.exists()
     assert client.post(address)["Location"] == reverse("survey_list")
     assert not Survey.objects.exists()
@@ -223,7 +223,7 @@ def test_published_survey_is_not_deleted(staff, client):
     log_in(client, staff.state)
     response = client.post(reverse("survey_delete", args=[survey.pk]))
     assert response.status_code == 409
-    assert "what is published stays" in response.content.decode()
+    assert "is published and can’t be deleted" in response.content.decode()
     assert Survey.objects.filter(pk=survey.pk).exists()
 
 
@@ -238,8 +238,8 @@ def test_survey_of_a_planned_administration_is_not_retired(staff, client):
 
 
 def test_draft_is_not_retired(staff):
-    with pytest.raises(SurveyInUse, match="delete it instead"):
-        retire(survey=draft_of(), by=staff.state)
+    with pytest.raises(SurveyInUse, match="Delete it instead"):
+        retire_survey(survey=draft_of(), by=staff.state)
 
 
 def test_invalid_draft_is_not_published(staff, client):
@@ -247,7 +247,7 @@ def test_invalid_draft_is_not_published(staff, client):
     survey.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
     log_in(client, staff.state)
     text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
-    assert "It cannot be published yet: pet: required reads gone" in text
+    assert "This draft cannot be published yet: pet: required reads gone" in text
     response = client.post(reverse("survey_publish", args=[survey.pk]))
     assert response.status_code == 409
     assert "reads gone" in response.content.decode()
@@ -277,7 +277,7 @@ def test_retired_surveys_and_those_of_others_cannot_be_offered(staff):
     assert not surveys_to_offer(Permissions(staff.chen))
     with pytest.raises(ValidationError, match="no such survey"):
         offered(theirs, district=staff.riverside)
-    retire(survey=states.survey, by=staff.state)
+    retire_survey(survey=states.survey, by=staff.state)
     assert set(surveys_to_offer(Permissions(staff.dana))) == {ours}
     with pytest.raises(ValidationError, match="is retired"):
         offered(states)
@@ -290,13 +290,13 @@ def test_retired_surveys_and_those_of_others_cannot_be_offered(staff):
 def test_planned_administration_cannot_change_to_a_retired_survey(staff):
     administration = offered(publish_survey(survey=draft_of()), opens=5)
     other = publish_survey(survey=draft_of(version="2"))
-    retire(survey=other.survey, by=staff.state)
+    retire_survey(survey=other.survey, by=staff.state)
     plan = replace(plan_of(administration), published=other)
     with pytest.raises(ValidationError, match="is retired"):
         change_administration(
             administration=administration, to=plan, seen=None, by=staff.state
         )
-    bring_back(survey=other.survey, by=staff.state)
+    restore_survey(survey=other.survey, by=staff.state)
     change_administration(
         administration=administration, to=plan, seen=None, by=staff.state
     )

@@ -469,7 +469,8 @@ def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     assert draft.published_at is None
 
     done = client.post(page, {"administrations": [administration.pk]}, follow=True)
-    assert "is published and used in spring" in done.content.decode()
+    text = done.content.decode()
+    assert f"is published and used in {administration.title} (spring)" in text
     administration.refresh_from_db()
     waiting.refresh_from_db()
     assert administration.published.survey == draft
@@ -484,7 +485,7 @@ def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     client.post(page, {"administrations": [waiting.pk]})
     waiting.refresh_from_db()
     assert waiting.published.survey == draft
-    assert "uses this correction already" in client.get(page).content.decode()
+    assert "use this correction already" in client.get(page).content.decode()
 
 
 def test_correction_is_used_in_all_chosen_administrations_or_none(
@@ -531,7 +532,7 @@ def test_differences_beyond_texts_are_listed_and_not_published(staff, client, ru
     rows = changed(CORRECTED_ROWS, (3, 0, "decimal"))
     response = send(client, book(rows, version="1.1"), address=address)
     text = response.content.decode()
-    assert "This is more than a correction of texts" in text
+    assert "This workbook changes more than texts" in text
     assert "age, type" in text and "integer" in text and "decimal" in text
     page = response.redirect_chain[-1][0]
     client.post(page, {"administrations": [administration.pk]})
