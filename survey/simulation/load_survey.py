@@ -25,7 +25,7 @@ from survey.models import Administration, PublishedSurvey, Response, Role, Surve
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
 from survey.rosters.file_reader import Table
-from survey.spreadsheets.xlsx_rows import Row
+from survey.spreadsheets.xlsx_rows import SheetRow
 from survey.xlsform import import_survey, read_xlsform
 
 WAVE = "Rehearsals"
@@ -210,7 +210,7 @@ def _invite(administration: Administration, known: int, missing: int) -> None:
             raise AssertionError(report.rejections)
 
 
-def _rows(numbers: range) -> Iterator[Row]:
+def _rows(numbers: range) -> Iterator[SheetRow]:
     return ((number + 2, _person(number)) for number in numbers)
 
 
