@@ -1,4 +1,4 @@
-"""What a run cost: processor time by server, and what PostgreSQL counted."""
+"""Measure the cost of a run: processor time by server, PostgreSQL's counters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from provisioning import processes
 from provisioning.benchmarks.stack import Stack
-from provisioning.load.target import Target
 
 # Sockets of each server in the stack's folder `run`; nginx listens at a port.
 SOCKETS: Mapping[str, tuple[str, ...]] = {
@@ -20,7 +19,7 @@ SOCKETS: Mapping[str, tuple[str, ...]] = {
     "Memcached": ("memcached.sock",),
 }
 
-# The superuser is the one who measures; its statements are not the product's.
+# The superuser's statements are the benchmark's own.
 COUNTERS = """
 SELECT coalesce(sum(s.calls), 0),
        coalesce(sum(s.calls) FILTER (
@@ -59,20 +58,16 @@ class Counters:
 
 
 class Meter:
-    """Processor seconds between two moments, by server."""
+    """Processor seconds of each server between `begin` and `end`."""
 
     def __init__(self, stack: Stack) -> None:
-        self.groups = processes.listeners(
-            stack.run, SOCKETS, {"nginx": _port(stack.target)}
-        )
-        self._before: dict[str, float] = {}
-        self._machine = 0.0
+        self.groups = processes.listeners(stack.run, SOCKETS, {"nginx": stack.port})
         self.used: dict[str, float] = {}
         self.used_by_all = 0.0
 
     def begin(self) -> None:
         self._before = processes.cpu_seconds_by_group(self.groups)
-        self._machine = processes.machine_cpu_seconds()
+        self._machine_before = processes.machine_cpu_seconds()
 
     def end(self) -> None:
         after = processes.cpu_seconds_by_group(self.groups)
@@ -81,17 +76,13 @@ class Meter:
             group: max(0.0, seconds - self._before.get(group, 0.0))
             for group, seconds in after.items()
         }
-        self.used_by_all = processes.machine_cpu_seconds() - self._machine
+        self.used_by_all = processes.machine_cpu_seconds() - self._machine_before
 
     def per_request(self, requests: int, engine_seconds: float) -> dict[str, float]:
-        """In µs; `rest` is what no server and no load engine accounts for."""
+        """Return µs of each server, of the load engine and of everything else."""
         used = {**self.used, "load engine": engine_seconds}
-        rest = max(0.0, self.used_by_all - sum(used.values()))
+        used["rest of the machine"] = max(0.0, self.used_by_all - sum(used.values()))
         return {
             group: round(seconds * 1e6 / max(1, requests), 1)
-            for group, seconds in {**used, "rest of the machine": rest}.items()
+            for group, seconds in used.items()
         }
-
-
-def _port(target: Target) -> int:
-    return target.address[1] if isinstance(target.address, tuple) else 0
