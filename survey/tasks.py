@@ -7,7 +7,8 @@ from celery import shared_task
 from survey import jobs
 from survey.definitions import uploads as surveys  # noqa: F401 - registers its jobs
 from survey.login_cards import card_sets
-from survey.rosters import uploads as rosters
+from survey.rosters import retention
+from survey.rosters import uploads as rosters  # noqa: F401 - registers its jobs
 
 
 @shared_task
@@ -23,7 +24,7 @@ def wake_forgotten_jobs() -> None:
 
 @shared_task
 def forget_old_rosters() -> None:
-    rosters.forget_old_rosters()
+    retention.delete_old_files()
 
 
 @shared_task
