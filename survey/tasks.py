@@ -1,19 +1,22 @@
-"""Celery's side: each task fetches by id and calls one function."""
+"""Celery tasks; each fetches by id and calls one function.
+
+Importing this module registers all jobs of the app (see `survey.jobs`).
+"""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from survey import jobs
-from survey.definitions import uploads as surveys  # noqa: F401 - registers its jobs
+# `xlsform` first: `spreadsheets.archive` and it import each other.
+from survey import jobs, xlsform  # noqa: F401
+from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.login_cards import card_sets
 from survey.rosters import retention
-from survey.rosters import uploads as rosters  # noqa: F401 - registers its jobs
+from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
 
 @shared_task
 def run_job(pk: int) -> None:
-    """In the queue that its kind names."""
     jobs.run(pk)
 
 

@@ -176,7 +176,7 @@ def test_a_download_comes_in_pieces_and_whole(staff, client, monkeypatch):
 
 def test_a_cell_that_is_not_defused_would_run(staff, client, monkeypatch):
     """The twin."""
-    monkeypatch.setattr(pages, "defused", str)
+    monkeypatch.setattr(pages, "escape_formula", str)
     AuditEntry.objects.create(by="x", action="look", subject="=1+1")
     log_in(client, staff.state)
     assert table(client.get(CSV))[0]["subject"] == "=1+1"

@@ -77,7 +77,7 @@ def test_the_servers_of_the_stack_are_used_where_they_are_named(tmp_path):
     assert page["status"] == 200
 
 
-@pytest.mark.parametrize("module", ["embedded", "stack", "taking"])
+@pytest.mark.parametrize("module", ["embedded", "stack", "respondent_pool"])
 def test_other_settings_do_without_the_toolbar(tmp_path, module):
     page = answer(
         f"settings.{module}",

@@ -112,7 +112,7 @@ def test_workers_read_reports_from_a_pool_of_their_own():
         "GROUNDSWELL_REPORTS_NAME": "reports_replica",
     }
     alias = (
-        "[__import__('survey.database.replica.reports').replica.reports.REPORTS,"
+        "[__import__('survey.database.replica.reports').database.replica.reports.REPORTS,"
         " list(stack.DATABASES)]"
     )
     assert value_of(alias, **given) == ["reports", ["default", "reports"]]

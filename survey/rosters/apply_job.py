@@ -68,7 +68,7 @@ def apply_roster(job: Job, progress: Progress) -> None:
                 raise JobRefused(message)
 
             write_changes(
-                diff, lambda step, people: progress.says(f"{step}: {people:,}")
+                diff, lambda step, people: progress.begin_step(f"{step}: {people:,}")
             )
             with transaction.atomic():
                 finish(upload)

@@ -117,7 +117,7 @@ def compare_upload(
         table=table,
         get_scope=get_scope,
         complete_for=upload.complete_for,
-        on_progress=lambda step, rows: progress.says(
+        on_progress=lambda step, rows: progress.begin_step(
             f"{step}: {rows:,} rows" if rows else step
         ),
         lock=lock,
@@ -128,7 +128,7 @@ def write_rejected_file(diff: RosterDiff, table: Table, progress: Progress) -> s
     """Write the rejected rows to a private file; return its name, or ""."""
     if not diff.report.rejected:
         return ""
-    progress.says("Writing the rejected rows")
+    progress.begin_step("Writing the rejected rows")
     name = new_name(FOLDER, ".csv")
     with private_file(path_of(name)) as file:
         write_rejected_rows(file, table.columns, table.rows, diff.rejections())

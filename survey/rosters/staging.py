@@ -22,6 +22,8 @@ from typing import Any, ClassVar
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.utils import CursorWrapper
 
+from survey.database import advisory_locks
+
 # What a database returns can be anything.
 DatabaseRow = tuple[Any, ...]
 SqlValue = str | int | bytes | None
@@ -160,8 +162,6 @@ class PostgreSQLStaging(Staging):
         "bytes": "bytea",
         "sequence": "bigserial",
     }
-    # The namespace of this advisory lock; no other lock uses this number.
-    LOCK = 7_105_001
 
     def disable_timeouts(self) -> None:
         # The role's timeouts suit a page turn. A roster of two million people
@@ -215,7 +215,8 @@ class PostgreSQLStaging(Staging):
         # for an import. The lock ends with the transaction, also when the
         # worker is killed.
         self.execute(
-            "SELECT pg_advisory_xact_lock(%s, %s)", [self.LOCK, administration_id]
+            "SELECT pg_advisory_xact_lock(%s, %s)",
+            [advisory_locks.ROSTER, administration_id],
         )
 
 

@@ -15,8 +15,6 @@ import zipfile
 import zlib
 from xml.parsers import expat
 
-from survey.xlsform.problems import FileRefused
-
 MIB = 1024 * 1024
 # A survey of 1,000 items in ten languages is 1 MiB on disk and 8 inflated.
 MAX_FILE = 10 * MIB
@@ -32,6 +30,11 @@ MAX_ELEMENTS = {"xl/worksheets/": 400_000, "xl/sharedStrings.xml": 200_000, "": 
 # Excel's own limit. openpyxl searches a format for brackets in quadratic time,
 # and for each style anew: 100,000 of them in one code took six seconds.
 MAX_FORMAT = 255
+
+
+class FileRefused(Exception):
+    """The file as a whole cannot be read; no cell of it was."""
+
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")

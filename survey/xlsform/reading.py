@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from survey.spreadsheets.archive import MAX_FILE
+from survey.spreadsheets.archive import MAX_FILE, FileRefused
 from survey.xlsform.checking import check_whole
 from survey.xlsform.choices import read_choices
 from survey.xlsform.columns import (
@@ -24,7 +24,6 @@ from survey.xlsform.languages import ENGLISH, Language, language_of
 from survey.xlsform.outline import Outline
 from survey.xlsform.pages import paginate
 from survey.xlsform.problems import (
-    FileRefused,
     Findings,
     Problem,
     in_reading_order,

@@ -19,8 +19,8 @@ from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
-from survey.spreadsheets.archive import safe_archive
-from survey.xlsform.problems import FileRefused, Findings
+from survey.spreadsheets.archive import FileRefused, safe_archive
+from survey.xlsform.problems import Findings
 
 SHEETS = ("settings", "survey", "choices")
 MAX_ROWS = 10_000

@@ -242,7 +242,7 @@ def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkey
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
-        jobs.ask_to_cancel(progress.job)
+        jobs.request_cancel(progress.job)
         confirm(progress)
 
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
@@ -340,16 +340,16 @@ WORKER = """
 import sys, time, django
 django.setup()
 import reports.tasks
-from reports.exports import making, shuffling
+from reports.exports import anonymise, job
 from survey import jobs
-shuffling.ROOM = 100
-add = shuffling.Shuffle.add
+anonymise.ROOM = 100
+add = anonymise.Shuffle.add
 def slow(self, respondent, line):
     add(self, respondent, line)
     if self.count == 6:
         print("halfway", flush=True)
         time.sleep(60)
-making.Shuffle.add = slow
+job.Shuffle.add = slow
 jobs.run(int(sys.argv[1]))
 """
 

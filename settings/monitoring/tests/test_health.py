@@ -255,7 +255,7 @@ def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("pool", "pages"),
-    [("stack", ["/healthz", "/readyz", "/metrics"]), ("taking", ["/healthz"])],
+    [("stack", ["/healthz", "/readyz", "/metrics"]), ("respondent_pool", ["/healthz"])],
 )
 def test_each_pool_has_its_pages_and_is_watched_first(pool, pages):
     program = (

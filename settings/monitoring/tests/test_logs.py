@@ -84,8 +84,8 @@ def fail(inside, view, code, monkeypatch):
     """Provokes a 500 in a view, with an answer, a name and a code in play."""
     breaks = {
         "login": "admit",
-        "display": "taken_so_far",
-        "change_page": "turn_page",
+        "display": "read_saved_answers",
+        "change_page": "process_page",
         "content": "published_survey",
         "complete": "finish",
     }

@@ -144,7 +144,7 @@ def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
     page.get_by_role("link", name="Upload the corrected rows").click()
     choose(page, file.getvalue(), "corrected.csv")
     page.get_by_role("button", name="Upload and check").click()
-    expect(page.get_by_text("names these people only")).to_be_visible()
+    expect(page.get_by_text("has corrected rows only")).to_be_visible()
     page.get_by_role("button", name="Apply this roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert Respondent.objects.filter(withdrawn_at=None).count() == 45

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
-from survey.rosters import apply, uploads
+from survey.rosters import apply, apply_job, uploads
 from survey.taking.storage import Outcome, Row, save_page
 from survey.tests.browser.serving import ROOT
 
@@ -45,7 +45,7 @@ def checked(staff, administration, rows):
         by=staff.dana,
         district=staff.riverside,
     )
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     upload.refresh_from_db()
     assert upload.state == "checked", upload.message
     return upload
@@ -64,7 +64,7 @@ def confirmed(staff, administration, rows):
 
 def applied(staff, administration, rows):
     upload = confirmed(staff, administration, rows)
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     upload.refresh_from_db()
     assert upload.state == "applied", upload.message
     return upload
@@ -98,11 +98,11 @@ django.setup()
 from survey import jobs, tasks
 from survey.rosters import apply
 apply.ADD_AT_ONCE = apply.CHANGE_AT_ONCE = 20
-in_brief = apply.in_brief
+write_batch = apply.write_batch
 def slowly(write):
-    in_brief(write)
+    write_batch(write)
     time.sleep(0.02)
-apply.in_brief = slowly
+apply.write_batch = slowly
 jobs.run(int(sys.argv[1]))
 """
 
@@ -167,7 +167,7 @@ def test_a_killed_worker_leaves_what_another_run_completes(
     applied(staff, administration, FIRST)
     codes = dict(Respondent.objects.values_list("pk", "code_digest"))
     upload = confirmed(staff, administration, SECOND)
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     own = Respondent.objects.filter(administration=administration)
     process = worker(job)
     killed_once(process, lambda: MIDDLES[middle](own))
@@ -198,7 +198,7 @@ def test_a_killed_worker_leaves_what_another_run_completes(
 def test_run_again_after_it_was_applied_it_does_nothing(staff, administration):
     upload = applied(staff, administration, FIRST)
     before = list(Respondent.objects.order_by("pk").values())
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
     jobs.run(job.pk)
     assert list(Respondent.objects.order_by("pk").values()) == before
@@ -209,18 +209,18 @@ def test_a_worker_that_ends_leaves_the_rest_to_another(
 ):
     monkeypatch.setattr(apply, "ADD_AT_ONCE", 20)
     upload = confirmed(staff, administration, people(range(200)))
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     write = apply.write_changes
 
     def ended(diff, tell):
         def and_stop(step, done):
-            jobs.stop_here()
+            jobs.stop_this_worker()
             tell(step, done)
 
         write(diff, and_stop)
 
     with monkeypatch.context() as deploy:
-        deploy.setattr(uploads, "write_changes", ended)
+        deploy.setattr(apply_job, "write_changes", ended)
         jobs.run(job.pk)
     jobs._stopping.clear()
     job.refresh_from_db()
@@ -235,13 +235,13 @@ def test_a_worker_that_ends_leaves_the_rest_to_another(
 
 def test_a_database_that_was_away_costs_nothing(staff, administration, monkeypatch):
     upload = confirmed(staff, administration, people(range(20)))
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
 
     def away(*_):
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as failover:
-        failover.setattr(uploads, "write_changes", away)
+        failover.setattr(apply_job, "write_changes", away)
         jobs.run(job.pk)
     upload.refresh_from_db()
     assert upload.state == "applying"
@@ -284,8 +284,8 @@ def test_two_rosters_at_once_come_one_after_the_other(
         write(diff, tell)
         steps.append("end")
 
-    monkeypatch.setattr(uploads, "write_changes", noted)
-    jobs_of_both = [uploads.job_of(upload).pk for upload in (one, two)]
+    monkeypatch.setattr(apply_job, "write_changes", noted)
+    jobs_of_both = [uploads.latest_job(upload).pk for upload in (one, two)]
     threads, errors = in_threads(*[partial(jobs.run, pk) for pk in jobs_of_both])
     for thread in threads:
         thread.join(60)
@@ -303,15 +303,15 @@ def test_two_rosters_at_once_come_one_after_the_other(
 
 def slow_machine(monkeypatch):
     """On which each changed row costs half a millisecond more."""
-    update = apply._update
+    update = apply.update_rows
 
     def slowly(writer, table, key, columns):
         update(writer, table, key, columns)
         if table == "survey_respondent":
-            [(rows,)] = writer.all("SELECT count(*) FROM roster_batch")
+            [(rows,)] = writer.fetch_all("SELECT count(*) FROM roster_batch")
             time.sleep(rows / 2000)
 
-    monkeypatch.setattr(apply, "_update", slowly)
+    monkeypatch.setattr(apply, "update_rows", slowly)
 
 
 def saves_while(work, administration, pk):
@@ -349,7 +349,7 @@ def test_no_save_is_refused_while_a_large_roster_changes_everybody(
     upload = confirmed(staff, administration, people(range(LARGE), grade=8))
     slow_machine(monkeypatch)
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
 
     seconds, refused = saves_while(lambda: jobs.run(job.pk), administration, someone)
 
@@ -367,7 +367,7 @@ def test_in_one_transaction_it_would_refuse_them(staff, administration, monkeypa
     slow_machine(monkeypatch)
     monkeypatch.setattr(apply, "CHANGE_AT_ONCE", LARGE)
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
 
     _, refused = saves_while(lambda: jobs.run(job.pk), administration, someone)
 
@@ -391,7 +391,7 @@ def test_a_person_who_is_locked_is_waited_for(staff, administration):
 
     threads, errors = in_threads(hold)
     held.wait(5)
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     over.set()
     threads[0].join(10)
     assert not errors

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from survey.rosters import field_parsers, file_reader
 from survey.rosters.columns import columns_of
-from survey.rosters.field_parsers import Unreadable
+from survey.rosters.field_parsers import InvalidCell
 from survey.rosters.file_reader import (
     MissingColumns,
     NoHeader,
@@ -698,15 +698,15 @@ def test_columns_that_identify_never_become_subgroups(header):
     ],
 )
 def test_birth_dates_as_people_write_them(cell, readings):
-    assert field_parsers.birth_dates_of(cell, TODAY) == readings
+    assert field_parsers.parse_birth_date(cell, TODAY) == readings
 
 
 @pytest.mark.parametrize(
     "cell", ["soon", "30.2.2012", "3/4", "2026-01-01", "1850-01-01"]
 )
 def test_birth_dates_that_nobody_has(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.birth_dates_of(cell, TODAY)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_birth_date(cell, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -716,13 +716,13 @@ def test_birth_dates_that_nobody_has(cell):
      ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", "")],
 )  # fmt: skip
 def test_grades_become_the_standards_codes(cell, grade):
-    assert field_parsers.grade_of(cell) == grade
+    assert field_parsers.parse_grade(cell) == grade
 
 
 @pytest.mark.parametrize("cell", ["14", "K-5", "-4", "four"])
 def test_no_grade_is_guessed(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.grade_of(cell)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_grade(cell)
 
 
 @pytest.mark.parametrize(
@@ -731,26 +731,26 @@ def test_no_grade_is_guessed(cell):
      ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E")],
 )  # fmt: skip
 def test_ids_survive_excel(cell, id_):
-    assert field_parsers.external_id_of(cell) == id_
+    assert field_parsers.parse_external_id(cell) == id_
 
 
 @pytest.mark.parametrize(
     "cell", ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b"]
 )
 def test_ids_that_excel_destroyed_are_refused(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.external_id_of(cell)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_external_id(cell)
 
 
 def test_invisible_signs_are_taken_out_and_joiners_stay():
-    assert field_parsers.text_of("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
-    assert field_parsers.text_of("می\u200cروم") == "می\u200cروم"
+    assert field_parsers.parse_text("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
+    assert field_parsers.parse_text("می\u200cروم") == "می\u200cروم"
 
 
 def test_languages_are_known_by_code_and_by_name():
     names = field_parsers.language_names({"en": "English", "es": "Español"})
     written = ["es", "ES-mx", "Spanish", "español", "spa", "eng", "", "Klingon"]
-    read_as = [field_parsers.language_of(cell, names) for cell in written]
+    read_as = [field_parsers.parse_language(cell, names) for cell in written]
     assert read_as == ["es", "es", "es", "es", "es", "en", "", None]
 
 
@@ -768,7 +768,7 @@ def test_an_address_is_kept_or_refused_as_django_does(cell):
     try:
         validate_email(cell)
     except ValidationError:
-        with pytest.raises(Unreadable):
-            field_parsers.email_of(cell)
+        with pytest.raises(InvalidCell):
+            field_parsers.parse_email(cell)
     else:
-        assert field_parsers.email_of(cell) == cell
+        assert field_parsers.parse_email(cell) == cell

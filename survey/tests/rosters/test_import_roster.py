@@ -18,11 +18,11 @@ from accounts.models import AuditEntry, District, School
 from survey import access_codes
 from survey.access_codes import CodeKeyMissing, code_of, digest_for
 from survey.models import Administration, Identity, Respondent, Response
-from survey.rosters import apply, diff, people
+from survey.rosters import apply, diff, row_checks, row_parser
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
 from survey.rosters.file_reader import RosterUnreadable, open_table
-from survey.rosters.report import MOST_REJECTIONS_KEPT, write_rejected
+from survey.rosters.report import MOST_REJECTIONS_KEPT, write_rejected_rows
 from survey.rosters.staging import TABLES, Staging
 from survey.tests.conftest import enrol
 
@@ -199,12 +199,12 @@ def test_respondents_who_are_there_keep_their_codes(administration, maya):
         ("Lincoln", "", "school", "is missing"),
         ("Lincoln", "L" * 65, "school", "is longer than 64 characters"),
         ("student", "Staff", "role", "this administration is for students"),
-        ("student", "janitor", "role", "is none of student, teacher, parent"),
-        (",7,", ",77,", "grade", "is no grade"),
+        ("student", "janitor", "role", "must be student, teacher or parent"),
+        (",7,", ",77,", "grade", "is not a grade"),
         ("maya@x.org", "maya at x", "e-mail", "is not an e-mail address"),
         ("2014-03-04", "2014-13-04", "birth date", "is not a date"),
-        ("2014-03-04", "1814-03-04", "birth date", "aged 2 to 110"),
-        ("Maya", "Ma\x07ya", "given name", "holds a control character"),
+        ("2014-03-04", "1814-03-04", "birth date", "age 2 to 110"),
+        ("Maya", "Ma\x07ya", "given name", "contains a control character"),
         ("Lopez", "L" * 201, "family name", "is longer than 200 characters"),
         ("free", "f" * 201, "lunch", "is longer than 200 characters"),
         ("Lopez", "Lopez, Jr", "", "more cells than the header"),
@@ -242,7 +242,7 @@ def test_a_row_of_very_long_attributes_is_rejected(administration):
 
 
 def test_without_that_bound_a_batch_holds_them_all(administration, monkeypatch):
-    monkeypatch.setattr(people, "LONGEST_ATTRIBUTES", 10**9)
+    monkeypatch.setattr(row_parser, "LONGEST_ATTRIBUTES", 10**9)
     assert brought_in(administration, WIDE, wide(200)).imported
     assert len(json.dumps(Respondent.objects.get().attributes)) > 4_000
 
@@ -291,12 +291,12 @@ def test_zeros_that_excel_dropped_double_nobody(administration):
     assert not report.imported
     [rejection] = report.rejections
     assert (rejection.row, rejection.text) == (2, "123")
-    assert "is 00123 but for the zeros" in rejection.reason
+    assert "lost its leading zeros: 00123 is" in rejection.reason
     assert Respondent.objects.count() == 2
 
 
 def test_dropped_zeros_would_have_doubled_everybody(administration, monkeypatch):
-    monkeypatch.setattr(diff, "_reject_lost_zeros", lambda *_: None)
+    monkeypatch.setattr(row_checks, "reject_lost_zeros", lambda *_: None)
     brought_in(administration, HEADER, MAYA, ALI)
     brought_in(
         administration,
@@ -350,7 +350,7 @@ def test_a_language_that_the_survey_lacks_is_left_blank_and_noted(administration
     report = brought_in(administration, HEADER, MAYA.replace("Spanish", "Klingon"))
     assert Respondent.objects.get().language == ""
     assert report.notes == {
-        "language 'Klingon' is not one of the survey's: left blank": 1
+        "language 'Klingon' is not a language of this survey: left blank": 1
     }
 
 
@@ -360,7 +360,7 @@ def test_a_teachers_grade_rejects_nobody(administration):
     report = brought_in(administration, HEADER, row)
     assert report.imported
     assert Respondent.objects.get().grade == ""
-    assert report.notes == {"grade 'K-5' is no single grade: left blank": 1}
+    assert report.notes == {"grade 'K-5' is not a single grade: left blank": 1}
 
 
 def test_one_name_column_is_taken_apart(administration):
@@ -392,7 +392,7 @@ def test_passwords_and_phones_are_kept_nowhere(administration):
 def test_a_column_of_names_in_the_place_of_schools_is_noticed(
     administration, monkeypatch
 ):
-    monkeypatch.setattr(people, "MOST_SCHOOLS", 2)
+    monkeypatch.setattr(row_parser, "MOST_SCHOOLS", 2)
     before = everything()
     rows = [
         MAYA.replace("Lincoln", f"school {n}").replace("00123", str(n))
@@ -483,7 +483,7 @@ def test_all_rejections_go_to_the_file_and_the_first_to_the_report(administratio
     assert len(report.rejections) == MOST_REJECTIONS_KEPT
     lines = list(csv.DictReader(io.StringIO(file.getvalue())))
     assert len(lines) == 1300
-    assert lines[1299]["Rejected because"].startswith("Row 1302: grade is no grade")
+    assert lines[1299]["Rejected because"].startswith("Row 1302: grade is not a grade")
     assert lines[1299]["grade"] == "'=1+1"
     assert lines[1299]["given name"] == "Ali"
 
@@ -516,9 +516,9 @@ def cells_by_semicolon(cell):
     """What Excel makes of the rejected rows where a semicolon separates."""
     file = io.StringIO()
     columns = columns_of(["district", "grade"])
-    rejection = people.Rejection(2, "grade", "is no grade", cell)
+    rejection = row_parser.CellRejection(2, "grade", "is not a grade", cell)
     rows = iter([(2, ["Riverside", cell])])
-    assert write_rejected(file, columns, rows, iter([rejection])) == 1
+    assert write_rejected_rows(file, columns, rows, iter([rejection])) == 1
     file.seek(0)
     return [cell for row in csv.reader(file, delimiter=";") for cell in row]
 
@@ -611,13 +611,13 @@ def test_without_the_lock_the_second_import_fails(administration, monkeypatch):
     # With a school to create, the second would wait for that instead.
     brought_in(administration, HEADER, MAYA)
     both_matched = threading.Barrier(2, timeout=30)
-    real = apply._add
+    real = apply.add_people
 
     def together(*args):
         both_matched.wait()
         return real(*args)
 
-    monkeypatch.setattr(apply, "_add", together)
+    monkeypatch.setattr(apply, "add_people", together)
     with pytest.raises(AssertionError, match="one_respondent_per_person"):
         at_once(*[lambda: brought_in(administration, HEADER, *many(50))] * 2)
 
@@ -665,7 +665,7 @@ def command(roster, *args):
 def test_the_command_imports_and_measures(administration, roster):
     out = command(roster, "--partial")
     assert "1 added, 0 changed, 0 unchanged, 1 rejected" in out
-    assert "row 3, grade: '=88' is no grade" in out
+    assert "row 3, grade: '=88' is not a grade" in out
     assert "new schools (1): lincoln" in out
     assert "rows/s" in out and "MB at most" in out
     [entry] = AuditEntry.objects.filter(action="import roster")
@@ -735,7 +735,7 @@ def slow(monkeypatch):
     create_tables = Staging.create_tables
 
     def slowly(self):
-        self.run("SELECT pg_sleep(0.1)")
+        self.execute("SELECT pg_sleep(0.1)")
         create_tables(self)
 
     monkeypatch.setattr(Staging, "create_tables", slowly)
@@ -751,10 +751,10 @@ def test_a_large_roster_may_take_longer_than_a_page_turn(administration, slow):
 @needs_postgresql
 def test_within_that_time_it_would_be_cancelled(administration, slow, monkeypatch):
     """The twin."""
-    run = Staging.run
+    run = Staging.execute
     monkeypatch.setattr(
         Staging,
-        "run",
+        "execute",
         lambda self, sql, params=(): (
             0 if "statement_timeout" in sql else run(self, sql, params)
         ),

@@ -92,7 +92,7 @@ def test_a_file_is_judged_alike_by_the_page_and_by_the_worker(
     name, at_once, brought, monkeypatch
 ):
     if not at_once:
-        monkeypatch.setattr(forms, "READ_AT_ONCE", 0)
+        monkeypatch.setattr(forms, "OPENED_AT_ONCE", 0)
     found = brought(name, (FOLDER / name).read_bytes())
     assert matches(found, EXPECTED[name]), found
 

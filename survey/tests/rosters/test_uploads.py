@@ -21,12 +21,17 @@ from accounts.models import AuditEntry, District, Letter, Membership, School
 from accounts.permissions import Permissions
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from survey import files, jobs
+from survey import access_codes, files, jobs
 from survey.administrations import change_administration, plan_of
 from survey.files import path_of, private_files
 from survey.models import Identity, Respondent, Response, RosterUpload
-from survey.rosters import apply, uploads
-from survey.rosters.scope import ELSEWHERE, NOT_OFFERED, NOT_YOURS, reach_of
+from survey.rosters import apply, apply_job, dry_run, retention, uploads
+from survey.rosters.scope import (
+    NOT_OFFERED,
+    NOT_YOURS,
+    OTHER_SCHOOL,
+    scope_of_upload,
+)
 from survey.tests.conftest import FIRST_PAGE
 
 pytestmark = pytest.mark.django_db
@@ -160,7 +165,7 @@ def test_whoever_is_missing_is_withdrawn_and_comes_back(
     # The answers stay, and nothing is added to them.
     assert Response.objects.filter(respondent_id=maya.pk).count() == 5
     assert browser.save(1, FIRST_PAGE, 10**15 + 1).status_code == 409
-    code = uploads.codes.code_of(maya)
+    code = access_codes.code_of(maya)
     assert Client().post("/", {"code": code}).status_code != 302
 
     upload = chen.apply(administration, HEADER, ALI, MAYA.replace("7B", "7C"))
@@ -269,7 +274,7 @@ def test_without_that_guard_one_click_withdraws_everybody(
     staff, administration, entered, monkeypatch
 ):
     """The twin."""
-    monkeypatch.setattr(uploads, "must_be_typed", lambda schools: False)
+    monkeypatch.setattr(dry_run, "withdraws_many", lambda schools: False)
     chen = entered(staff.chen)
     chen.apply(administration, HEADER, MAYA, ALI)
     chen.confirm(chen.upload(administration, HEADER, ALI), typed="")
@@ -289,7 +294,7 @@ def test_figures_that_nobody_has_seen_are_not_confirmed(staff, administration, e
     chen = entered(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA)
     response = chen.post(f"/console/rosters/{upload.pk}/confirm/", seen="5", typed="5")
-    assert "figures have changed" in str(list(get_messages(response.wsgi_request))[0])
+    assert "The figures have changed" in str(list(get_messages(response.wsgi_request))[0])
     assert not Respondent.objects.exists()
 
 
@@ -324,7 +329,7 @@ def test_without_that_look_it_would_withdraw_them(
     staff, administration, entered, monkeypatch
 ):
     """The twin."""
-    monkeypatch.setattr(uploads, "_withdraws_more", lambda *_: False)
+    monkeypatch.setattr(apply_job, "reason_to_confirm_again", lambda *_: "")
     chen, dana = entered(staff.chen), entered(staff.dana)
     chen.apply(administration, HEADER, MAYA)
     upload = chen.upload(administration, HEADER, MAYA)
@@ -344,8 +349,8 @@ def test_where_more_rows_would_be_refused_than_was_shown_it_asks_again(
     before = everybody()
 
     chen.confirm(upload)
-    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
-    assert reasons(upload) == [(3, "student ID", ELSEWHERE)]
+    assert (upload.state, upload.message) == ("checked", apply_job.MORE_REJECTED)
+    assert reasons(upload) == [(3, "student ID", OTHER_SCHOOL)]
     assert everybody() == before
     chen.confirm(upload)
     assert (upload.state, counts(upload)) == ("applied", {"added": 1, "rejected": 1})
@@ -355,7 +360,7 @@ def test_without_that_look_the_figures_would_be_wrong(
     staff, administration, entered, monkeypatch
 ):
     """The twin."""
-    monkeypatch.setattr(uploads, "_why_to_ask_again", lambda *_: "")
+    monkeypatch.setattr(apply_job, "reason_to_confirm_again", lambda *_: "")
     chen, dana = entered(staff.chen), entered(staff.dana)
     upload = chen.upload(administration, HEADER, MAYA, ALI)
     dana.apply(administration, HEADER, ALI.replace("lincoln", "washington"))
@@ -369,7 +374,7 @@ def changed_while_opening(administration, staff, monkeypatch):
     """It is offered in Lincoln alone from the moment that the file is opened."""
 
     def change():
-        opened = uploads.open_table
+        opened = apply_job.open_table
 
         def changing(file):
             plan = plan_of(administration)
@@ -381,7 +386,7 @@ def changed_while_opening(administration, staff, monkeypatch):
             )
             return opened(file)
 
-        monkeypatch.setattr(uploads, "open_table", changing)
+        monkeypatch.setattr(apply_job, "open_table", changing)
 
     return change
 
@@ -394,7 +399,7 @@ def test_nobody_is_invited_where_it_is_not_offered_any_more(
     changed_while_opening()
 
     dana.confirm(upload)
-    assert (upload.state, upload.message) == ("checked", uploads.MORE_REJECTED)
+    assert (upload.state, upload.message) == ("checked", apply_job.MORE_REJECTED)
     assert reasons(upload) == [(3, "school", NOT_OFFERED)]
     assert not Respondent.objects.exists()
 
@@ -405,8 +410,8 @@ def test_asked_before_the_lock_somebody_would_be(
     """The twin: what the lock is about was read in front of it."""
     dana = entered(staff.dana)
     upload = dana.upload(administration, HEADER, MAYA, ZOE)
-    early = reach_of(upload, Permissions(staff.dana))
-    monkeypatch.setattr(uploads, "reach_of", lambda *_: early)
+    early = scope_of_upload(upload, Permissions(staff.dana))
+    monkeypatch.setattr(dry_run, "scope_of_upload", lambda *_: early)
     changed_while_opening()
 
     dana.confirm(upload)
@@ -438,7 +443,7 @@ def test_rejected_rows_are_corrected_and_uploaded_as_they_are(
     content = b"".join(response.streaming_content).decode("utf-8-sig")
     lines = list(csv.reader(io.StringIO(content)))
     assert lines[0] == ["Rejected because", *HEADER.split(",")]
-    assert "grade is no grade" in lines[1][0]
+    assert "grade is not a grade" in lines[1][0]
     assert lines[2][4] == "'=1+1"
     for line in lines[1:]:
         line[6] = "9"
@@ -452,7 +457,7 @@ def test_rejected_rows_are_corrected_and_uploaded_as_they_are(
     assert Identity.objects.get(external_id="00126").given_name == "=1+1"
     assert Respondent.objects.filter(withdrawn_at=None).count() == 23
     page = chen.get(f"/console/rosters/{again.pk}/").content.decode()
-    assert "names these people only" in page
+    assert "has corrected rows only" in page
 
 
 def test_rows_that_do_not_say_whose_they_are_withdraw_nobody(
@@ -465,7 +470,7 @@ def test_rows_that_do_not_say_whose_they_are_withdraw_nobody(
     assert counts(upload) == {"unchanged": 1, "rejected": 1}
     assert person("00123").withdrawn_at is None
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "1 rejected row does not say whose" in page
+    assert "1 row lacks an ID, so nobody will be withdrawn" in page
 
 
 def test_the_reasons_are_a_page(staff, administration, entered):
@@ -569,7 +574,7 @@ def test_nobody_takes_another_schools_student(staff, administration, entered):
     dana.apply(administration, HEADER, MAYA, ZOE)
     claimed = ZOE.replace("washington", "lincoln")
     upload = chen.upload(administration, HEADER, MAYA, claimed)
-    assert reasons(upload) == [(3, "student ID", ELSEWHERE)]
+    assert reasons(upload) == [(3, "student ID", OTHER_SCHOOL)]
     # Once the other school has let go of her, she may come.
     dana.apply(administration, HEADER, ZOE.replace("125", "777"))
     upload = chen.apply(administration, HEADER, MAYA, claimed)
@@ -585,14 +590,14 @@ def test_nobody_learns_another_schools_ids_by_leaving_out_the_zeros(
     guessed = [MAYA.replace("00123", "123"), MAYA.replace("00123", "125")]
     upload = chen.upload(administration, HEADER, *guessed, complete_for="changes")
     assert reasons(upload) == [
-        (2, "student ID", "is 00123 but for the zeros, who is already on the roster"),
-        (3, "student ID", f"but for its zeros {ELSEWHERE}"),
+        (2, "student ID", "has lost its leading zeros: 00123 is already on the roster"),
+        (3, "student ID", f"with leading zeros {OTHER_SCHOOL}"),
     ]
     page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
     assert "00123" in page and "00125" not in page
     # The district has both schools, and is told both.
     upload = dana.upload(administration, HEADER, *guessed, complete_for="changes")
-    assert [reason.split()[1] for *_, reason in reasons(upload)] == ["00123", "00125"]
+    assert [reason.split()[5] for *_, reason in reasons(upload)] == ["00123", "00125"]
 
 
 def test_who_was_dismissed_meanwhile_applies_nothing(
@@ -603,9 +608,9 @@ def test_who_was_dismissed_meanwhile_applies_nothing(
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen.confirm(upload)
     staff.chen.memberships.update(ended_at=timezone.now())
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     upload.refresh_from_db()
-    assert (upload.state, upload.message) == ("failed", uploads.NOT_YOURS)
+    assert (upload.state, upload.message) == ("failed", dry_run.NOT_PERMITTED)
     assert not Respondent.objects.exists()
 
 
@@ -692,7 +697,7 @@ def test_what_only_a_whole_reading_finds_refuses_the_file(
 def test_a_failed_check_is_started_again(staff, administration, entered, monkeypatch):
     chen = entered(staff.chen)
     with monkeypatch.context() as broken:
-        broken.setattr(uploads, "_store", None)
+        broken.setattr(dry_run, "store_result", None)
         upload = chen.upload(administration, HEADER, MAYA)
     assert upload.state == "failed"
     assert b"Start again" in chen.get(f"/console/rosters/{upload.pk}/").content
@@ -720,18 +725,18 @@ def test_what_is_half_applied_is_not_called_cancelled(
     """By a page that stood open since before it was confirmed."""
     dana = entered(staff.dana)
     upload = dana.upload(administration, HEADER, MAYA, ALI)
-    change = apply._change
-    monkeypatch.setattr(apply, "_change", lambda *_: 1 / 0)
+    change = apply.change_people
+    monkeypatch.setattr(apply, "change_people", lambda *_: 1 / 0)
     dana.confirm(upload)
     assert (upload.state, Respondent.objects.count()) == ("failed", 2)
 
     response = dana.post(f"/console/rosters/{upload.pk}/cancel/")
     assert [str(one) for one in get_messages(response.wsgi_request)] == [
-        "This roster is not finished."
+        "This can't be done now. Status of this roster: not finished."
     ]
     upload.refresh_from_db()
     assert upload.state == "failed" and upload.file
-    monkeypatch.setattr(apply, "_change", change)
+    monkeypatch.setattr(apply, "change_people", change)
     dana.post(f"/console/rosters/{upload.pk}/again/")
     upload.refresh_from_db()
     assert upload.state == "applied"
@@ -741,7 +746,7 @@ def test_a_second_click_applies_nothing_twice(staff, administration, entered):
     chen = entered(staff.chen)
     upload = chen.apply(administration, HEADER, MAYA)
     response = chen.confirm(upload)
-    assert "This roster is applied" in str(list(get_messages(response.wsgi_request))[0])
+    assert "Status of this roster: applied" in str(list(get_messages(response.wsgi_request))[0])
     assert len(mail.outbox) == 1
 
 
@@ -782,7 +787,7 @@ def test_what_was_confirmed_is_not_stopped_halfway(
     upload = chen.upload(administration, HEADER, MAYA)
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen.confirm(upload)
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert f"/console/jobs/{job.pk}/cancel/" not in page
     chen.post(f"/console/jobs/{job.pk}/cancel/")
@@ -795,7 +800,7 @@ def test_a_check_is_stopped_when_asked(staff, administration, entered, monkeypat
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
     chen = entered(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA)
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert f"/console/jobs/{job.pk}/cancel/" in page
     chen.post(f"/console/jobs/{job.pk}/cancel/")
@@ -815,11 +820,11 @@ def test_files_are_deleted_after_a_month(
 ):
     upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
     with django_capture_on_commit_callbacks(execute=True):
-        assert uploads.forget_old_rosters() == 0
+        assert retention.delete_old_files() == 0
     old = timezone.now() - timedelta(days=31)
     RosterUpload.objects.update(uploaded_at=old)
     with django_capture_on_commit_callbacks(execute=True):
-        assert uploads.forget_old_rosters() == 1
+        assert retention.delete_old_files() == 1
     assert not private_files().exists(upload.file)
     assert not upload.rejections.exists()
     chen = entered(staff.chen)
@@ -827,7 +832,7 @@ def test_files_are_deleted_after_a_month(
         b"after 30 days" in chen.get(f"/console/rosters/{upload.pk}/rejected/").content
     )
     chen.confirm(upload)
-    assert (upload.state, upload.message) == ("failed", uploads.GONE)
+    assert (upload.state, upload.message) == ("failed", dry_run.FILE_DELETED)
 
 
 def folder():
@@ -841,12 +846,12 @@ def test_a_check_that_is_cancelled_at_its_end_leaves_no_file(
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
-        jobs.ask_to_cancel(progress.job)
+        jobs.request_cancel(progress.job)
         confirm(progress)
 
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
     upload = entered(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
-    assert (upload.state, uploads.job_of(upload).state) == ("cancelled", "cancelled")
+    assert (upload.state, uploads.latest_job(upload).state) == ("cancelled", "cancelled")
     assert not upload.rejections.exists()
     assert set(folder().iterdir()) - before == {path_of(upload.file)}
 
@@ -855,15 +860,15 @@ def test_asked_too_late_to_stop_a_check_is_done(
     staff, administration, entered, monkeypatch
 ):
     """Not "nothing of it was kept", with figures on the page."""
-    store = uploads._store
+    store = dry_run.store_result
 
     def too_late(upload, *args):
         store(upload, *args)
         args[2].cancel_asked = True
 
-    monkeypatch.setattr(uploads, "_store", too_late)
+    monkeypatch.setattr(dry_run, "store_result", too_late)
     upload = entered(staff.chen).upload(administration, HEADER, MAYA)
-    assert (upload.state, uploads.job_of(upload).state) == ("checked", "done")
+    assert (upload.state, uploads.latest_job(upload).state) == ("checked", "done")
 
 
 def test_a_file_that_no_upload_names_is_swept_up(staff, administration, entered):
@@ -875,7 +880,7 @@ def test_a_file_that_no_upload_names_is_swept_up(staff, administration, entered)
     long_ago = time.time() - files.FORGOTTEN_AFTER - 60
     for path in (left, *kept):
         os.utime(path, (long_ago, long_ago))
-    uploads.forget_old_rosters()
+    retention.delete_old_files()
     assert not left.exists()
     assert all(path.exists() for path in (fresh, *kept))
 

@@ -46,7 +46,7 @@ def pools():
         )
         return json.loads(python("-c", program, **SECRETS).stdout)
 
-    return {module: read(module) for module in ("stack", "taking")}
+    return {module: read(module) for module in ("stack", "respondent_pool")}
 
 
 @pytest.fixture
@@ -78,11 +78,11 @@ def cookies_of(response) -> dict[str, dict]:
 @pytest.mark.parametrize("secure", [False, True])
 def test_both_lists_of_middleware_send_the_same_headers(serve_as, maya, secure):
     answers = {}
-    for module in ("stack", "taking"):
+    for module in ("stack", "respondent_pool"):
         serve_as(module)
         answers[module] = tour(Browser(), maya, secure)
-    assert answers["taking"] == answers["stack"]
-    for found, _ in answers["taking"].values():
+    assert answers["respondent_pool"] == answers["stack"]
+    for found, _ in answers["respondent_pool"].values():
         assert found["x-frame-options"] == "DENY"
         assert found["x-content-type-options"] == "nosniff"
         assert found["referrer-policy"] == "same-origin"
@@ -124,7 +124,7 @@ def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
 
 
 def test_a_redirect_to_the_slash_has_them_too(serve_as, browser):
-    serve_as("taking")
+    serve_as("respondent_pool")
     reply = browser.get("/take")
     assert (reply.status_code, reply["Location"]) == (301, "/take/")
     assert reply["X-Frame-Options"] == "DENY"
@@ -152,7 +152,7 @@ def test_the_headers_are_what_the_settings_say(settings):
 @pytest.fixture
 def ways(serve_as):
     """Both ways to the view, as the taking pool has them."""
-    serve_as("taking")
+    serve_as("respondent_pool")
     return {"long": WSGIHandler(), "short": FastPath()}
 
 
@@ -163,7 +163,7 @@ def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
         found["status"] = status
         found["headers"] = {
             name.lower(): value.strip()
-            for name, value in security_headers
+            for name, value in headers
             if name.lower() not in OWN
         }
 

@@ -15,7 +15,7 @@ import pytest
 from openpyxl import Workbook
 
 from survey.spreadsheets import archive
-from survey.spreadsheets.archive import MIB, safe_archive
+from survey.spreadsheets.archive import MIB, FileRefused, safe_archive
 from survey.tests.workbooks import (
     AGREE,
     SETTINGS,
@@ -27,7 +27,6 @@ from survey.tests.workbooks import (
     told,
 )
 from survey.xlsform import read_xlsform, workbook
-from survey.xlsform.problems import FileRefused
 
 pytestmark = pytest.mark.once
 
