@@ -111,7 +111,7 @@ def finish(upload: RosterUpload) -> None:
             "roster applied",
             to=address,
             name=upload.name,
-            administration=upload.administration.name,
+            administration=upload.administration.title,
             address=reverse("roster_detail", args=[upload.pk]),
             **{name: upload.report.get(name, 0) for name in COUNTS},
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -25,7 +26,7 @@ from survey.console.rosters.forms import (
     place_name,
 )
 from survey.files import download
-from survey.models import RosterUpload
+from survey.models import Administration, RosterUpload
 from survey.rosters import uploads
 from survey.rosters.template import XLSX, template_rows, xlsx_template
 from survey.rosters.upload_state import UploadConflict
@@ -78,14 +79,14 @@ SCHOOL_NUMBERS = (
 @require_safe
 def roster_list(request: StaffRequest) -> HttpResponse:
     """List uploads, and open administrations to upload for. 3 statements."""
-    visible = RosterUpload.objects.visible_to(request.permissions)
+    visible = _uploads(request)
     key = request.GET.get("administration", "")
     is_filtered = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
     if is_filtered:
         visible = visible.filter(administration=int(key))
     listing = Listing(
         request,
-        visible.select_related("administration", "by", "district", "school"),
+        visible,
         search=("name", "administration__name", "by__email"),
         sorts={
             "uploaded": ("-uploaded_at",),
@@ -94,9 +95,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
             "state": ("state",),
         },
     )
-    current = administrations_for(request.permissions, MANAGE).filter(
-        closes_at__gt=timezone.now()
-    )
+    current = _administrations(request).filter(closes_at__gt=timezone.now())
     return listing.render(
         "survey/console/roster_list.html",
         {
@@ -111,9 +110,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
 @needs(MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = get_object_or_404(
-        administrations_for(request.permissions, MANAGE), pk=pk
-    )
+    administration = get_object_or_404(_administrations(request), pk=pk)
     form = RosterForm(
         request.POST or None, request.FILES or None, permissions=request.permissions
     )
@@ -142,9 +139,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_safe
 def roster_template(request: StaffRequest, pk: int, ending: str) -> HttpResponse:
-    administration = get_object_or_404(
-        administrations_for(request.permissions, MANAGE), pk=pk
-    )
+    administration = get_object_or_404(_administrations(request), pk=pk)
     # The example names one of the user's own schools; any other would be added.
     schools = request.permissions.schools(MANAGE).select_related("district")
     if administration.district_id is not None:
@@ -159,7 +154,7 @@ def roster_template(request: StaffRequest, pk: int, ending: str) -> HttpResponse
 @needs(MANAGE)
 @require_safe
 def roster_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    return _render_detail(request, _visible_upload(request, pk))
+    return _render_detail(request, get_object_or_404(_uploads(request), pk=pk))
 
 
 def _render_detail(
@@ -227,7 +222,7 @@ def _no_withdrawal_reason(upload: RosterUpload) -> str:
 @needs(MANAGE)
 @require_safe
 def roster_rejected(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _visible_upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     _record_access(request, upload, "see rejected rows")
     listing = Listing(
         request,
@@ -245,7 +240,7 @@ def roster_rejected(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_safe
 def roster_rejected_file(request: StaffRequest, pk: int) -> HttpResponseBase:
-    upload = _visible_upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     if not upload.rejected_file:
         raise Http404
     _record_access(request, upload, "download rejected rows")
@@ -260,7 +255,10 @@ def roster_rejected_file(request: StaffRequest, pk: int) -> HttpResponseBase:
 @needs(MANAGE)
 @require_POST
 def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
-    upload, typed = _visible_upload(request, pk), request.POST.get("typed", "")
+    upload, typed = (
+        get_object_or_404(_uploads(request), pk=pk),
+        request.POST.get("typed", ""),
+    )
     try:
         uploads.confirm(
             upload,
@@ -280,7 +278,7 @@ def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def roster_cancel(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _visible_upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     try:
         uploads.cancel(upload, by=request.user, request=request)
         messages.success(request, "Roster cancelled. Nothing was changed.")
@@ -292,7 +290,7 @@ def roster_cancel(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def roster_again(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _visible_upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     try:
         uploads.start_again(upload, by=request.user, request=request)
     except UploadConflict as error:
@@ -300,13 +298,21 @@ def roster_again(request: StaffRequest, pk: int) -> HttpResponse:
     return redirect("roster_detail", pk)
 
 
-def _visible_upload(request: StaffRequest, pk: int) -> RosterUpload:
+def _administrations(request: StaffRequest) -> QuerySet[Administration]:
+    """Return the administrations to upload for, with what their titles need."""
+    rows = administrations_for(request.permissions, MANAGE)
+    return rows.select_related("published__survey").defer(
+        "published__definition", "published__survey__source"
+    )
+
+
+def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
     visible = RosterUpload.objects.visible_to(request.permissions)
-    return get_object_or_404(
-        visible.select_related(
-            "administration", "by", "confirmed_by", "district", "school"
-        ),
-        pk=pk,
+    return visible.select_related(
+        "administration__published__survey", "by", "confirmed_by", "district", "school"
+    ).defer(
+        "administration__published__definition",
+        "administration__published__survey__source",
     )
 
 

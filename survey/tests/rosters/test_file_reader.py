@@ -743,7 +743,9 @@ def test_ids_that_excel_destroyed_are_refused(cell):
 
 
 def test_invisible_signs_are_taken_out_and_joiners_stay():
-    assert field_parsers.parse_text("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
+    assert (
+        field_parsers.parse_text("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
+    )
     assert field_parsers.parse_text("می\u200cروم") == "می\u200cروم"
 
 
