@@ -32,13 +32,13 @@ ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
 LONGEST_NAME = 200
 
 COMPLETE_FOR_LABELS = {
-    CompleteFor.SCHOOLS: "People missing from the schools in this file",
+    CompleteFor.SCHOOLS: "People of the schools in this file",
     CompleteFor.DISTRICTS: (
-        "People missing from the districts in this file, including schools that the"
-        " file does not name"
+        "People of the districts in this file, including schools that the file does"
+        " not name"
     ),
-    CompleteFor.STATE: "Everyone in the state who is missing from this file",
-    CompleteFor.CHANGES: "No one: the file only adds and changes people",
+    CompleteFor.STATE: "Everyone in the state",
+    CompleteFor.CHANGES: "Nobody: the file only adds and changes people",
 }
 Place = tuple[District | None, School | None]
 

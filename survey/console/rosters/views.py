@@ -57,7 +57,7 @@ FIELD_LABELS = {
 TOTAL_LABELS = {
     "added": "added",
     "changed": "changed",
-    "moved": "moved to another school",
+    "moved": "moved",
     "back": "returning",
     "withdrawn": "withdrawn",
     "unchanged": "unchanged",
@@ -207,9 +207,7 @@ def _no_withdrawal_reason(upload: RosterUpload) -> str:
     if upload.complete_for == CompleteFor.CHANGES:
         return ""
     if upload.report.get("is_correction"):
-        return (
-            "This file has corrected rows only, so nobody missing from it is withdrawn."
-        )
+        return "This file has corrected rows only, so nobody will be withdrawn."
     if rows := upload.report.get("nameless"):
         lack = "1 row lacks" if rows == 1 else f"{rows:,} rows lack"
         return (
