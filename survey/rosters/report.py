@@ -11,7 +11,7 @@ from typing import TextIO
 from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, Columns
 from survey.rosters.row_parser import CellRejection
-from survey.spreadsheets.xlsx_rows import Row
+from survey.spreadsheets.xlsx_rows import SheetRow
 
 # Kept for the screen; the file has all of them.
 MOST_REJECTIONS_KEPT = 1000
@@ -47,7 +47,7 @@ class RejectionLog:
 def write_rejected_rows(
     file: TextIO,
     columns: Columns,
-    rows: Iterator[Row],
+    rows: Iterator[SheetRow],
     rejections: Iterator[CellRejection],
 ) -> int:
     """Write the rejected rows as CSV with the reason in front; return how many.

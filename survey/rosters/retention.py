@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from survey.files import private_files, sweep
+from survey.files import delete_orphans, private_files
 from survey.models import RosterRejection, RosterUpload
 
 FOLDER = "rosters"
@@ -23,7 +23,7 @@ def delete_old_files() -> int:
 
     Returns the number of uploads. Uploads that are being applied are kept.
     """
-    sweep(FOLDER, _names_in_use)
+    delete_orphans(FOLDER, _names_in_use)
     old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
     old = old.exclude(state=RosterUpload.State.APPLYING)
     uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])

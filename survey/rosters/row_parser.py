@@ -9,7 +9,7 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from accounts.csv_injection import undefused
+from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import field_parsers
 from survey.rosters.columns import Columns
@@ -135,7 +135,7 @@ class RowParser:
             reject("", reason, " | ".join(surplus))
             return RejectedRow(rejections)
         if self._is_correction:
-            cells = [undefused(cell) for cell in cells]
+            cells = [unescape_formula(cell) for cell in cells]
         values: dict[str, str] = {}
         for name, index, parser in self._parsers:
             if (value := parse_cell(parser, index)) is not None:

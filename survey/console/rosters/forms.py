@@ -15,6 +15,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.models import RosterUpload
 from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.spreadsheets.old_excel import is_old_excel
 
 CompleteFor = RosterUpload.CompleteFor
 
@@ -25,10 +26,10 @@ TOO_LARGE = (
     "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
     " workbook, or split it by school or district."
 )
-# Smaller files are opened here, so that the form shows what is wrong; with
-# larger ones the dry run tells it a moment later.
+# Smaller files are opened here, so that the form shows what is wrong; larger
+# ones and .xls files are opened by the dry run, a moment later.
 OPENED_AT_ONCE = 4 * 2**20
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
+ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
 LONGEST_NAME = 200
 
 COMPLETE_FOR_LABELS = {
@@ -82,7 +83,7 @@ class RosterForm(forms.Form):
     )
     file = forms.FileField(
         label="Roster file",
-        help_text="CSV or Excel (.xlsx), at most 300 MB, with one row per person.",
+        help_text="CSV or Excel, at most 300 MB, with one row per person.",
         widget=forms.FileInput(
             attrs={
                 "accept": ",".join(ENDINGS),
@@ -130,12 +131,15 @@ class RosterForm(forms.Form):
         size = file.size or 0
         if ending not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files (.csv, .xlsx) can be uploaded. Open this file"
-                " in a spreadsheet program and save it as one of these."
+                "Only CSV and Excel files (.csv, .xlsx, .xls) can be uploaded. Open"
+                " this file in a spreadsheet program and save it as one of these."
             )
         if size > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
-        if size <= OPENED_AT_ONCE:
+        # An .xls file is converted first, which takes seconds.
+        is_xls = is_old_excel(file.read(8))
+        file.seek(0)
+        if size <= OPENED_AT_ONCE and not is_xls:
             try:
                 # Finds the file's format and its header; a worker reads the rows.
                 with open_table(cast(BinaryIO, file.file)):

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
 from survey.access_codes import CodeKeyMissing
-from survey.administrations import AdministrationNotFound, administration_called
+from survey.administrations import AdministrationNotFound, get_administration
 from survey.models import RosterUpload
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import RosterUnreadable, open_table
@@ -85,7 +85,7 @@ class Command(BaseCommand):
     def _import(self, options: Options) -> RosterReport:
         path, rejects = options["file"], options["rejects"]
         try:
-            administration = administration_called(options["administration"])
+            administration = get_administration(options["administration"])
             with (
                 path.open("rb") as file,
                 private_file(rejects) if rejects else nullcontext() as rejects_file,

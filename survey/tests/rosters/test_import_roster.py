@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from accounts.csv_injection import escape_formula, undefused
+from accounts.csv_injection import escape_formula, unescape_formula
 from accounts.models import AuditEntry, District, School
 from survey import access_codes
 from survey.access_codes import CodeKeyMissing, code_of, digest_for
@@ -540,7 +540,7 @@ def test_rejected_rows_hold_no_formulas_when_split_at_semicolons(monkeypatch):
     + ["\tx", "it's; 'x", "-"],
 )
 def test_escaping_a_cell_can_be_undone(cell):
-    assert undefused(escape_formula(cell)) == cell
+    assert unescape_formula(escape_formula(cell)) == cell
 
 
 @pytest.mark.parametrize(
@@ -717,7 +717,7 @@ def test_the_command_prints_json(administration, roster):
         ),
         ([".", "--administration", "students-2027"], "Is a directory"),
         (["manage.py", "--administration", "students-2027"], "names the columns"),
-        (["manage.py", "--administration", "x"], "No administration is called x"),
+        (["manage.py", "--administration", "x"], "No administration is named x"),
     ],
 )
 def test_a_wrong_argument_is_reported_in_one_line(administration, args, message):
