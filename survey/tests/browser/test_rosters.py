@@ -20,8 +20,7 @@ from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.serving import Server
 
-# The look of a page does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 HEADER = (
     "District,School,Student ID,Given name,Family name,Grade,Class,Lunch,Home Phone"

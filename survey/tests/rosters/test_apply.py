@@ -23,7 +23,7 @@ from survey.rosters import apply, apply_job, uploads
 from survey.taking.storage import Outcome, Row, save_page
 from survey.tests.browser.serving import ROOT
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 needs_postgresql = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite has one writer and one worker"
 )

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from survey.rosters import field_parsers
 from survey.rosters.field_parsers import InvalidCell
 
-pytestmark = pytest.mark.once
-
 TODAY = date(2026, 11, 21)
 
 

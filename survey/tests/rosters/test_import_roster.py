@@ -26,6 +26,9 @@ from survey.rosters.report import MOST_REJECTIONS_KEPT, write_rejected_rows
 from survey.rosters.staging import TABLES, Staging
 from survey.tests.conftest import enrol
 
+# Staging has SQL of its own for SQLite.
+pytestmark = pytest.mark.sqlite
+
 HEADER = (
     "district,school,role,grade,student ID,given name,family name,e-mail,birth date,"
     "language,lunch"
