@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from reports.exports.columns import CHOICES, Tally, Variable, Version
-from reports.exports.rows import Edition, Plan, Rows
+from reports.exports.row_builder import Edition, Plan, Rows
 from reports.models.exports import Export
 from survey.definitions.corrections import TextChange, compare
 

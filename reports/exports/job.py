@@ -30,8 +30,8 @@ from reports.exports.anonymise import Shuffle
 from reports.exports.columns import Version, columns_of
 from reports.exports.csv_file import CsvFile
 from reports.exports.long_rows import LongRows
-from reports.exports.missing import like_codes, missing_codes
-from reports.exports.rows import IDENTITY, Plan, Rows
+from reports.exports.missing_codes import like_codes, missing_codes
+from reports.exports.row_builder import IDENTITY, Plan, Rows
 from reports.exports.snapshot import Selection, snapshot
 from reports.exports.wide_rows import WideRows
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile

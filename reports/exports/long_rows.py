@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from reports.exports.cells import Writer
-from reports.exports.rows import (
+from reports.exports.row_builder import (
     IDENTITY,
     QUARTER,
     Person,

@@ -9,7 +9,7 @@ from typing import Any
 
 from reports.exports.cells import Cell, Number, Writer
 from reports.exports.columns import Item, Variable, Version
-from reports.exports.rows import (
+from reports.exports.row_builder import (
     IDENTITY,
     Edition,
     Person,

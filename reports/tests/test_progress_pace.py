@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from reports.progress_pace import Pace, a_day, pace, planned, school_days, silence
+from reports.progress_pace import Pace, needed_per_day, pace, planned_rates, school_days, days_without_start
 
 # A Monday.
 MONDAY = date(2026, 11, 16)
@@ -18,7 +18,7 @@ def day(number: int) -> date:
 
 def test_what_is_owed_is_shared_out_over_the_school_days_that_are_left():
     # 14 are missing, and 4 of those who finished came today: 18 on 5 days.
-    assert a_day(18, MONDAY, day(20)) == 4
+    assert needed_per_day(18, MONDAY, day(20)) == 4
     assert pace(4, 18, MONDAY, day(20)).words == "4 today, 4 a school day needed"
     assert pace(4, 18, MONDAY, day(20)).verdict == "enough"
     assert pace(3, 18, MONDAY, day(20)).verdict == "too slow"
@@ -59,13 +59,13 @@ def test_the_number_holds_all_day_long():
     missing, today = 14, 0
     asked = set()
     while missing:
-        asked.add(a_day(missing + today, MONDAY, day(20)))
+        asked.add(needed_per_day(missing + today, MONDAY, day(20)))
         missing, today = missing - 1, today + 1
     assert asked == {3}
 
 
 def test_the_planned_curve_rises_on_school_days_to_the_target():
-    steps = planned(day(19), day(24), 50)
+    steps = planned_rates(day(19), day(24), 50)
     assert steps == {
         day(19): 12.5,
         day(20): 25.0,
@@ -74,7 +74,7 @@ def test_the_planned_curve_rises_on_school_days_to_the_target():
         day(23): 37.5,
         day(24): 50.0,
     }
-    assert planned(day(21), day(22), 50) == {day(21): 25.0, day(22): 50.0}
+    assert planned_rates(day(21), day(22), 50) == {day(21): 25.0, day(22): 50.0}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_planned_curve_rises_on_school_days_to_the_target():
     ],
 )
 def test_a_silence_is_counted_in_school_days(last, today, words):
-    assert silence(last, today) == words
+    assert days_without_start(last, today) == words
 
 
 def test_thousands_are_grouped():

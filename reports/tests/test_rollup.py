@@ -253,7 +253,7 @@ def test_figures_from_a_replica_further_behind_are_not_believed(
 
 def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
     invite(students, staff.lincoln, 3, finished=2)
-    write = rollup._bring_up_to_date
+    write = rollup.synchronise
 
     def broken(model, *args):
         changed = write(model, *args)
@@ -261,7 +261,7 @@ def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
         return changed
 
     with monkeypatch.context() as patched:
-        patched.setattr(rollup, "_bring_up_to_date", broken)
+        patched.setattr(rollup, "synchronise", broken)
         with pytest.raises(AssertionError, match="the disk is full"):
             roll_up()
     assert not SchoolRate.objects.exists()
@@ -269,7 +269,7 @@ def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
     # With the protection off, half of it would stand.
     monkeypatch.setattr(
         rollup,
-        "_bring_up_to_date",
+        "synchronise",
         lambda model, *args: write(model, *args) if model is SchoolRate else 0,
     )
     roll_up()

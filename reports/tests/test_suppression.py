@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from accounts.models import Membership
 from accounts.tests.logging_in import log_in
-from reports import rates
+from reports import visible_rates
 from reports.models import SchoolRate
 from reports.rollup import roll_up
-from reports.suppression import LEAST_IN_A_GRADE, hidden_grades, hides_school
+from reports.suppression import SMALLEST_GRADE, hidden_grades, hides_school
 from reports.tests.conftest import invite
 from survey.models import Role
 
@@ -95,7 +95,7 @@ def test_where_coordinators_may_see_who_has_finished_nothing_is_hidden(
 def test_with_the_protection_off_the_coordinator_would_know(
     client, staff, told, monkeypatch
 ):
-    monkeypatch.setattr(rates, "hidden_grades", lambda eligible: set())
+    monkeypatch.setattr(visible_rates, "hidden_grades", lambda eligible: set())
     log_in(client, staff.chen)
     assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
 
@@ -181,7 +181,7 @@ def test_order_does_not_tell_what_is_hidden(client, staff, of_two_schools, sort,
     assert order() == first
 
 
-@pytest.mark.parametrize("state", list(rates.STATES))
+@pytest.mark.parametrize("state", list(visible_rates.STATES))
 def test_filters_do_not_tell_what_is_hidden(client, staff, of_two_schools, state):
     def found():
         page = client.get(f"/console/rates/schools/?state={state}")
@@ -206,9 +206,9 @@ def test_list_and_page_of_a_school_hide_the_same(staff, offer):
             roll_up([one])
             for user in (staff.chen, staff.dana):
                 permissions = Permissions(user)
-                [row] = rates.rates_for(permissions, one).filter(school=staff.lincoln)
-                [line] = rates.lines_of(permissions, staff.lincoln, [one])
-                assert rates.school_line(row, one) == line
+                [row] = visible_rates.rates_for(permissions, one).filter(school=staff.lincoln)
+                [line] = visible_rates.lines_of_school(permissions, staff.lincoln, [one])
+                assert visible_rates.school_line(row, one) == line
                 hidden = user == staff.chen and hides_school(role, eligible)
                 assert line.is_hidden == hidden
 
@@ -220,12 +220,12 @@ def test_list_and_page_of_a_school_hide_the_same(staff, offer):
 def test_what_is_hidden_cannot_be_had_by_subtracting(eligible):
     hidden = hidden_grades(eligible)
     for position, size in enumerate(eligible):
-        if 0 < size < LEAST_IN_A_GRADE:
+        if 0 < size < SMALLEST_GRADE:
             assert position in hidden
-    if hidden and sum(eligible) >= LEAST_IN_A_GRADE:
+    if hidden and sum(eligible) >= SMALLEST_GRADE:
         # What the shown grades leave of the school's number.
         rest = [eligible[position] for position in hidden]
-        assert sum(rest) >= LEAST_IN_A_GRADE
+        assert sum(rest) >= SMALLEST_GRADE
         assert len(rest) > 1 or len([one for one in eligible if one]) == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports.exports import anonymise, masking, snapshot
+from reports.exports import anonymise, answer_mask, snapshot
 from reports.exports.cells import escape_formula
 from reports.models import Export
 from reports.tests.exports import reference
@@ -149,7 +149,7 @@ def test_a_page_that_nobody_had_to_see_is_not_one_that_was_not_reached(
 def test_without_the_rules_a_hidden_answer_would_leak(
     staff, fall, maya, others, monkeypatch
 ):
-    monkeypatch.setattr(masking.Rules, "_is_needed", lambda self, name: False)
+    monkeypatch.setattr(answer_mask.Rules, "_is_needed", lambda self, name: False)
     rows = rows_of(made(staff.state, fall))
     assert next(row for row in rows if row["withdrawn"])["teen"] == "2"
 

@@ -25,8 +25,8 @@ from reports.exports.columns import (
     Variable,
     Version,
 )
-from reports.exports.masking import Rules
-from reports.exports.missing import Missing
+from reports.exports.answer_mask import Rules
+from reports.exports.missing_codes import Missing
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.models import Administration
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry, Membership, School
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from reports.exports import forms
+from reports.console.exports import forms
 from reports.models import Export
 from reports.tests.exports.conftest import (
     FIRST,

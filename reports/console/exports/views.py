@@ -25,7 +25,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import User
 from accounts.permissions import Capability, Permissions
-from reports.exports.forms import ExportForm
+from reports.console.exports.forms import ExportForm
 from reports.exports.requests import ask_for_export, delete_file
 from reports.models.exports import Export, exports_seen_by
 from survey.files import download, path_of
