@@ -1,4 +1,4 @@
-"""`provisioning/test`: every test, on SQLite and on the stack's servers."""
+"""Run the tests on the servers that production uses: `provisioning/test`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from provisioning.commands import (
     ROOT,
@@ -29,36 +30,38 @@ from provisioning.environment import (
 )
 from provisioning.installation.servers import missing_packages, private_servers
 
-NO_TEST_CHOSEN = 5
+NO_TESTS_COLLECTED = 5
+# What needs neither Chromium, nor servers, nor a long time.
+FAST = "not browser and not alone and not slow"
 
 
 def main() -> int:
-    options, chosen = _arguments()
-    packages = missing_packages()
-    if packages:
-        install_packages(packages)
-    prepare_environment(PRODUCTION, TESTS, STACK)
-    if options.prepare_only:
-        return 0
-    if options.servers:
-        return _hold_servers()
-    adopt_orphans()
-    try:
-        return _run(options.only, chosen)
-    finally:
-        end_orphans()
-
-
-def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(
         prog="provisioning/test",
-        description="Runs every test twice: on SQLite, then on private instances of"
-        " PostgreSQL, pgbouncer, Redis and Memcached, which it starts and stops.",
-        epilog="Further arguments go to pytest: survey/tests/test_saving.py -k late",
+        description="Runs the tests on private instances of PostgreSQL (with a"
+        " replica), pgbouncer, Redis and Memcached, which it starts and stops, in two"
+        " processes; then the tests marked 'sqlite' on SQLite, and the tests marked"
+        " 'alone' one after another.",
+        epilog="Further arguments go to pytest, and then there is one process:"
+        " provisioning/test survey/tests/taking/test_save_page.py -k late",
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--only", choices=["sqlite", "postgres"], help="one of the two runs"
+        "--fast",
+        action="store_true",
+        help="only the tests without browsers and servers, on SQLite",
+    )
+    parser.add_argument(
+        "--only",
+        choices=["sqlite", "postgres"],
+        help="run everything on one of the two databases",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="test processes (default: 2, or 1 for chosen tests)",
     )
     parser.add_argument(
         "--prepare-only", action="store_true", help="install what is missing, and stop"
@@ -68,57 +71,93 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
         action="store_true",
         help="start the servers alone and keep them until Ctrl-C",
     )
-    return parser.parse_known_args()
+    options, chosen = parser.parse_known_args()
+    packages = missing_packages()
+    if packages:
+        install_packages(packages)
+    prepare_environment(PRODUCTION, TESTS, STACK)
+    if options.prepare_only:
+        return 0
+    if options.servers:
+        return hold_servers()
+    adopt_orphans()
+    try:
+        workers = options.workers or (1 if chosen else 2)
+        if options.fast:
+            return run_pytest(chosen, select=FAST, workers=options.workers or 2)
+        if options.only == "sqlite":
+            return run_pytest(chosen, workers=workers)
+        return run_everything(chosen, workers, postgres_only=bool(options.only))
+    finally:
+        end_orphans()
 
 
-def _run(only: str | None, chosen: Sequence[str]) -> int:
-    first = NO_TEST_CHOSEN
-    if only != "postgres":
-        print("Tests on SQLite", flush=True)
-        first = _pytest(chosen)
-    if only == "sqlite" or first not in (0, NO_TEST_CHOSEN):
-        return first
+def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) -> int:
+    """Run each group of tests; stop after the first group that fails."""
+    status = NO_TESTS_COLLECTED
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
-            folder = stack.enter_context(private_servers())
-        # What is marked `once` says nothing new here: it reads no database, or
-        # what it looks at is the same on any.
-        second = _pytest(["-m", "not once", *chosen], servers=str(folder))
-    return first if second == NO_TEST_CHOSEN else second
+            servers = [
+                stack.enter_context(private_servers()) for _ in range(max(workers, 1))
+            ]
+        groups = [
+            ("Tests on PostgreSQL", "not alone", workers, servers),
+            ("Tests on SQLite of what has its own SQL for it", "sqlite", workers, []),
+            ("Tests that run alone", "alone", 1, servers),
+        ]
+        for title, select, processes, folders in groups:
+            if postgres_only and not folders:
+                continue
+            print(title, flush=True)
+            result = run_pytest(
+                chosen, select=select, workers=processes, servers=folders
+            )
+            if result not in (0, NO_TESTS_COLLECTED):
+                return result
+            status = min(status, result)
+    return status
 
 
-def _pytest(arguments: Sequence[str], *, servers: str = "") -> int:
+def run_pytest(
+    chosen: Sequence[str],
+    *,
+    select: str = "",
+    workers: int = 1,
+    servers: Sequence[Path] = (),
+) -> int:
+    """Run pytest and return its exit status, also when it is interrupted."""
+    options = ["-m", select] if select else []
+    if workers > 1:
+        # By file, because servers and browsers are started once for a file.
+        options += ["-n", str(workers), "--dist=loadfile", "--no-loadscope-reorder"]
     process = subprocess.Popen(
-        [PYTHON, "-m", "pytest", *arguments],
+        [PYTHON, "-m", "pytest", *options, *chosen],
         cwd=ROOT,
-        env={**os.environ, "GROUNDSWELL_TEST_SERVERS": servers},
+        env={
+            **os.environ,
+            "GROUNDSWELL_TEST_SERVERS": ":".join(map(str, servers)),
+        },
         preexec_fn=end_with_parent(signal.SIGINT),
     )
     try:
         status = process.wait()
     except Stopped as stopped:
-        _let_finish(process, stopped.number)
+        # Pytest closes its browsers and says where it was. The terminal sends
+        # its Ctrl-C to pytest too, and a second one would cut that short.
+        for seconds in [5, 10] if stopped.number == signal.SIGINT else [0, 10]:
+            try:
+                process.wait(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)
+            else:
+                raise
+        process.kill()
+        process.wait()
         raise
     return status if status >= 0 else 128 - status
 
 
-def _let_finish(process: subprocess.Popen, number: int) -> None:
-    """Let pytest close its browsers and say where it was."""
-    # The terminal sends its Ctrl-C to pytest too, and a second would cut
-    # short what the first one began.
-    patience = [5, 10] if number == signal.SIGINT else [0, 10]
-    for seconds in patience:
-        try:
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-        else:
-            return
-    process.kill()
-    process.wait()
-
-
-def _hold_servers() -> int:
+def hold_servers() -> int:
     with private_servers() as folder:
         print(f"export GROUNDSWELL_TEST_SERVERS={folder}", flush=True)
         try:

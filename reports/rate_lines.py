@@ -115,7 +115,9 @@ class SchoolRateLine(RateLine):
         ):
             return ""
         last = self.last_started_at
-        return days_without_start(last and timezone.localdate(last), timezone.localdate())
+        return days_without_start(
+            last and timezone.localdate(last), timezone.localdate()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +166,7 @@ class RateTotal:
         if not self.reporting:
             return "No school has enough people for a report"
         schools = "school" if self.reporting == 1 else "schools"
-        return (
-            f"{self.reached:,} of {self.reporting:,} {schools} reached the threshold"
-        )
+        return f"{self.reached:,} of {self.reporting:,} {schools} reached the threshold"
 
     @property
     def is_reached(self) -> bool:

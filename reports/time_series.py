@@ -56,9 +56,7 @@ def by_day(
     opens = timezone.localdate(administration.opens_at)
     closes = timezone.localdate(administration.closes_at)
     today = timezone.localdate()
-    planned = (
-        planned_rates(opens, closes, 100 * needed / eligible) if eligible else {}
-    )
+    planned = planned_rates(opens, closes, 100 * needed / eligible) if eligible else {}
     days: dict[date, list[int]] = {}
     for hour, started, finished in hours:
         sums = days.setdefault(hour.date(), [0, 0])

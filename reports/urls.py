@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from reports.console.rates import views as rates
 from reports.console.exports import views as exports
+from reports.console.rates import views as rates
 
 urlpatterns = [
     path("rates/", rates.rates_board, name="rates_board"),

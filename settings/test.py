@@ -1,7 +1,7 @@
-"""For the tests: SQLite, or the stack's servers where the script started them.
+"""Settings for the tests: PostgreSQL and its helpers, or SQLite without them.
 
-`provisioning/test` sets GROUNDSWELL_TEST_SERVERS to the folder of the
-servers' sockets for its second run.
+`provisioning/test` starts a set of servers for each of its processes, and puts
+the folders of their sockets into GROUNDSWELL_TEST_SERVERS, separated by colons.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 PUBLIC_ADDRESS = "https://survey.example.org"
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Static files come from where they were written, not from a collected copy.
+# Static files are served from their sources, not from a collected copy.
 COMPRESS_OFFLINE = False
 COMPRESS_ENABLED = False
 WHITENOISE_AUTOREFRESH = True
@@ -35,7 +35,9 @@ STORAGES = {
 }
 CELERY_TASK_ALWAYS_EAGER = True
 
-SERVERS = env.str("GROUNDSWELL_TEST_SERVERS", default="")
+_folders = env.str("GROUNDSWELL_TEST_SERVERS", default="").split(":")
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+SERVERS = _folders[_worker % len(_folders)]
 
 if SERVERS:
     DATABASES = {
@@ -57,13 +59,13 @@ if SERVERS:
     SESSION_ENGINE = servers.SESSION_ENGINE
     SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 else:
-    # A file, not memory: the races need several real connections.
+    # A file, not memory, because the tests of races need several connections.
     _folder = BASE_DIR / ".test"
     _folder.mkdir(exist_ok=True)
     DATABASES = {
         "default": {
             **sqlite_database(_folder / "unused.sqlite3"),
-            # Two runs at once in one checkout keep out of each other's way.
+            # Two runs in one checkout use different files.
             "TEST": {"NAME": _folder / f"test-{os.getpid()}.sqlite3"},
         }
     }

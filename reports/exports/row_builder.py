@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
+from reports.exports.answer_mask import Rules
 from reports.exports.cells import NUMERIC_CODE, Cell, Writer, number_or_text
 from reports.exports.columns import (
     CHOICES,
@@ -25,7 +26,6 @@ from reports.exports.columns import (
     Variable,
     Version,
 )
-from reports.exports.answer_mask import Rules
 from reports.exports.missing_codes import Missing
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.models import Administration

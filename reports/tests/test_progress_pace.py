@@ -6,7 +6,14 @@ from datetime import date
 
 import pytest
 
-from reports.progress_pace import Pace, needed_per_day, pace, planned_rates, school_days, days_without_start
+from reports.progress_pace import (
+    Pace,
+    days_without_start,
+    needed_per_day,
+    pace,
+    planned_rates,
+    school_days,
+)
 
 # A Monday.
 MONDAY = date(2026, 11, 16)

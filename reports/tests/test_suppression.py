@@ -206,8 +206,12 @@ def test_list_and_page_of_a_school_hide_the_same(staff, offer):
             roll_up([one])
             for user in (staff.chen, staff.dana):
                 permissions = Permissions(user)
-                [row] = visible_rates.rates_for(permissions, one).filter(school=staff.lincoln)
-                [line] = visible_rates.lines_of_school(permissions, staff.lincoln, [one])
+                [row] = visible_rates.rates_for(permissions, one).filter(
+                    school=staff.lincoln
+                )
+                [line] = visible_rates.lines_of_school(
+                    permissions, staff.lincoln, [one]
+                )
                 assert visible_rates.school_line(row, one) == line
                 hidden = user == staff.chen and hides_school(role, eligible)
                 assert line.is_hidden == hidden

@@ -8,7 +8,9 @@ from reports.thresholds import ThresholdProgress, ThresholdState, needed
 
 
 def test_a_school_is_told_how_many_more_it_needs():
-    assert ThresholdProgress("student", 100, 36).words == "14 more students to reach 50 %"
+    assert (
+        ThresholdProgress("student", 100, 36).words == "14 more students to reach 50 %"
+    )
     assert ThresholdProgress("student", 100, 49).words == "1 more student to reach 50 %"
     assert ThresholdProgress("student", 100, 50).words == "Threshold reached"
 
@@ -84,7 +86,10 @@ def test_whether_there_is_a_report(role, eligible, finished, students, state):
 @pytest.mark.parametrize(
     ("standing", "words"),
     [
-        (ThresholdProgress("student", 15, 7), "3 more students to reach 10, the least for a"),
+        (
+            ThresholdProgress("student", 15, 7),
+            "3 more students to reach 10, the least for a",
+        ),
         (ThresholdProgress("student", 2400, 0), "1,200 more students to reach 50 %"),
         (
             ThresholdProgress("student", 7, 7),
@@ -94,7 +99,10 @@ def test_whether_there_is_a_report(role, eligible, finished, students, state):
             ThresholdProgress("student", 1, 0),
             "Too few for a report: 1 student is invited, and 10 have to finish",
         ),
-        (ThresholdProgress("teacher", 12, 7), "1 more teacher to reach 8, the least for a"),
+        (
+            ThresholdProgress("teacher", 12, 7),
+            "1 more teacher to reach 8, the least for a",
+        ),
         (ThresholdProgress("teacher", 30, 7), "8 more teachers to reach 50 %"),
         (
             ThresholdProgress("parent", 300, 84, 480),

@@ -110,7 +110,10 @@ class RatesBoard:
         for wave, members in groupby(by_wave, key=lambda one: one.wave):
             options = [
                 # The name tells administrations with the same title apart.
-                (one.pk, one.title if titles[one.title] == 1 else f"{one.title} ({one})")
+                (
+                    one.pk,
+                    one.title if titles[one.title] == 1 else f"{one.title} ({one})",
+                )
                 for one in members
             ]
             groups.append((str(wave) if wave else "Without a wave", options))
@@ -239,7 +242,9 @@ def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> objec
         labels.append(line.name)
         finished.append(percentage(line.finished, line.eligible))
         started.append(percentage(line.started - line.finished, line.eligible))
-        threshold.append(percentage(line.needed, line.eligible) if line.needed else None)
+        threshold.append(
+            percentage(line.needed, line.eligible) if line.needed else None
+        )
     return {
         "labels": labels,
         "finished": finished,

@@ -83,9 +83,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     listing = school_listing(request, chosen, district)
     lines = [visible_rates.school_line(row, chosen) for row in listing.page.object_list]
     if district is not None:
-        curve = curve_context(
-            request, chosen, Curve.Level.DISTRICT, district.pk, total
-        )
+        curve = curve_context(request, chosen, Curve.Level.DISTRICT, district.pk, total)
     else:
         # The curve is that of the whole state.
         of_all = total if own.state else None

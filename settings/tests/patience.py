@@ -1,0 +1,14 @@
+"""Time-outs for tests, as long as this machine needs them."""
+
+from __future__ import annotations
+
+import os
+
+
+def patience(seconds: float) -> float:
+    """Return `seconds` of a quiet machine, multiplied for the one at hand.
+
+    For upper bounds only: how long to wait for what must happen. The factor
+    is measured when pytest starts; see `settings.tests.plugin`.
+    """
+    return seconds * float(os.environ.get("GROUNDSWELL_TEST_PATIENCE", "1"))

@@ -1,0 +1,57 @@
+"""Pytest plugin: markers by fixture, the order of files, and patience."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+# The longest files first: started last, one of them would keep one process
+# busy while the others have nothing left to do.
+LONGEST = (
+    "settings/tests/test_access_matrix.py",
+    "survey/tests/browser/",
+    "accounts/tests/browser/",
+    "reports/tests/exports/browser/",
+    "reports/tests/browser/",
+    "survey/tests/javascript/",
+)
+# Seconds that `calibrate` takes on a quiet machine of two 3 GHz cores.
+REFERENCE = 0.05
+
+
+def calibrate() -> float:
+    """Return how many times slower than the reference this machine is now."""
+    started = time.perf_counter()
+    total = 0
+    for number in range(1_000_000):
+        total += number
+    return (time.perf_counter() - started) / REFERENCE
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Worker processes and the programs that tests start inherit it.
+    if "GROUNDSWELL_TEST_PATIENCE" not in os.environ:
+        slowness = max(calibrate() for _ in range(3))
+        workers = getattr(config.option, "numprocesses", None) or 1
+        os.environ["GROUNDSWELL_TEST_PATIENCE"] = f"{max(1.0, slowness) * workers:.1f}"
+
+
+def pytest_report_header() -> str:
+    factor = os.environ["GROUNDSWELL_TEST_PATIENCE"]
+    return f"time-outs are multiplied by {factor}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        path = item.nodeid.partition("::")[0]
+        if "/browser/" in path or "_in_chromium" in path or "chromium" in fixtures:
+            item.add_marker(pytest.mark.browser)
+    items.sort(
+        key=lambda item: next(
+            (at for at, path in enumerate(LONGEST) if item.nodeid.startswith(path)),
+            len(LONGEST),
+        )
+    )
