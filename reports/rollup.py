@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F, Max, Model, Q, Sum
@@ -29,6 +30,7 @@ from survey.database import advisory_locks
 from survey.models import Administration, Job, Role
 
 log = logging.getLogger(__name__)
+Key = TypeVar("Key", bound=tuple[object, ...])
 
 # After closing, pages that were started in time still arrive.
 AFTER_CLOSING = timedelta(minutes=15)
@@ -155,7 +157,7 @@ def _store_administration(
     districts |= dict(others.values_list("pk", "district"))
 
     students = students_by_school(administration)
-    rates: Rows = {}
+    rates: dict[tuple[int], tuple[object, ...]] = {}
     for school, district in districts.items():
         of_school = counts.schools.get(school) or SchoolCounts()
         rates[(school,)] = (
@@ -168,7 +170,7 @@ def _store_administration(
             students.get(school),
             needed(administration.role, of_school.eligible, students.get(school)),
         )
-    curves: Rows = {place: (hours,) for place, hours in counts.curves.items()}
+    curves = {place: (hours,) for place, hours in counts.curves.items()}
     return (
         synchronise(SchoolRate, administration, SCHOOL_COLUMNS, rates)
         + synchronise(GradeRate, administration, GRADE_COLUMNS, counts.grades)
@@ -193,9 +195,6 @@ def students_by_school(administration: Administration) -> dict[int, int]:
         )
     rates = SchoolRate.objects.filter(administration__in=related)
     return dict(rates.values_list("school").annotate(Sum("eligible")))
-
-
-Rows = Mapping[tuple[object, ...], tuple[object, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +228,7 @@ def synchronise(
     model: type[Model],
     administration: Administration,
     columns: SyncedColumns,
-    wanted: Rows,
+    wanted: Mapping[Key, tuple[object, ...]],
 ) -> int:
     """Make the stored rows equal to `wanted`; return how many rows changed.
 

@@ -249,9 +249,9 @@ def _count_sqlite(counts: dict[int, AdministrationCounts]) -> datetime:
             both = of_place.setdefault(hour, [0, 0])
             both[0] += numbers[1]
             both[1] += numbers[2]
-    for (administration, place), hours in sums.items():
+    for (administration, where), hours in sums.items():
         text = ",".join(f"[{hour},{s},{f}]" for hour, (s, f) in sorted(hours.items()))
-        counts[administration].curves[place] = f"[{text}]"
+        counts[administration].curves[where] = f"[{text}]"
     return as_of
 
 

@@ -1,10 +1,10 @@
-"""The rules of a survey, once more, over answers that are complete.
+"""Apply the rules of a survey again, to all answers of a respondent.
 
-A page is saved by what it knows itself, so an answer may stand in the database
-although another page's answer made its item inapplicable later: it is masked
-here. Calculations are worked out here as well. Most surveys need neither, and
-of the others only the items concerned are looked at; respondents with the same
-answers to what those rules read are looked at once.
+Saving a page checks only what the page itself knows. So an answer may be
+stored although an answer on another page made its item inapplicable later:
+such answers are masked here. Calculations are evaluated here as well. Most
+surveys need neither. In others only the items concerned are looked at, and
+respondents with the same inputs share one evaluation.
 """
 
 from __future__ import annotations
@@ -13,24 +13,36 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
-from reports.exports.columns import Version
+from reports.exports.columns import ExportVersion
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
 from survey.definitions.expressions import labels_of, reads_clock, references
-from survey.definitions.rules import Item, deciding_rules, values_of
+from survey.definitions.rules import deciding_rules, values_of
 
-MOST_KEPT = 20_000
+MOST_CACHED = 20_000
+# Item -> whether it is relevant; item -> its value.
 Outcome = tuple[Mapping[str, bool], Mapping[str, str]]
 
 
-class Rules:
-    """Of one version; `concerned` is empty where there is nothing to do."""
+class AnswerMask:
+    """The rules of one version. If `concerned` is empty there is nothing to do."""
 
-    def __init__(self, version: Version, zone: tzinfo) -> None:
+    def __init__(self, version: ExportVersion, zone: tzinfo) -> None:
         self._version = version
         self._zone = zone
         items = version.items
-        self.concerned = [name for name in version.exported() if self._is_needed(name)]
-        needed = _with_what_they_read(self.concerned, items)
+        self.concerned = [name for name in version.exported() if self.concerns(name)]
+
+        # The concerned items, and all items that their rules read.
+        needed: set[str] = set()
+        waiting = list(self.concerned)
+        while waiting:
+            name = waiting.pop()
+            if name in needed or name not in items:
+                continue
+            needed.add(name)
+            for rule in deciding_rules(items[name]):
+                waiting.extend(references(rule))
+
         self._names = [name for name in version.definition["order"] if name in needed]
         rules = [rule for name in self._names for rule in deciding_rules(items[name])]
         self._reads_clock = any(map(reads_clock, rules))
@@ -44,9 +56,10 @@ class Rules:
             int(item["id"]) for item in items.values() if version.comes_as_json(item)
         }
         self._page = {int(item["id"]): item["page"] for item in items.values()}
-        self._kept: dict[tuple[object, ...], Outcome] = {}
+        self._cache: dict[tuple[object, ...], Outcome] = {}
 
-    def _is_needed(self, name: str) -> bool:
+    def concerns(self, name: str) -> bool:
+        """Return whether an item is computed, or depends on another page."""
         item = self._version.items[name]
         if self._version.is_computed(name):
             return True
@@ -61,18 +74,18 @@ class Rules:
         at: float,
         language: str,
     ) -> tuple[list[int], list[str]]:
-        """Items and answers as they are to be exported.
+        """Return the items and answers to export.
 
-        What is stored keeps its place; what is not, comes after it: items that
-        were passed by, and calculations. `at` is when the rules' clock stands.
+        Stored answers keep their places. Calculations and items that were
+        passed by follow. `at` is the time for rules that read the clock.
         """
         given = dict(zip(items, answers, strict=True))
         relevant, values = self._outcome(given, at, language)
-        reached = max((self._page[item] for item in items), default=0)
+        last_page = max((self._page[item] for item in items), default=0)
         for name in self.concerned:
             item = self._version.items[name]
             key = int(item["id"])
-            seen = key in given or finished or item["page"] <= reached
+            seen = key in given or finished or item["page"] <= last_page
             if not relevant[name]:
                 if seen:
                     given[key] = NOT_APPLICABLE
@@ -89,40 +102,22 @@ class Rules:
             moment if self._reads_clock else None,
             language if self._reads_labels else None,
         )
-        known = self._kept.get(key)
-        if known is None:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            known = self._kept[key] = self._worked_out(given, moment, language)
-        return known
-
-    def _worked_out(
-        self, given: Mapping[int, str], moment: datetime, language: str
-    ) -> Outcome:
-        answers = {
-            name: json.loads(given[key]) if key in self._json else given[key]
-            for key, name in self._inputs.items()
-            if key in given and not given[key].startswith("\x02")
-        }
-        state = values_of(
-            self._version.definition,
-            answers,
-            names=self._names,
-            today=moment.date().isoformat(),
-            now=moment.isoformat(),
-            language=language,
-        )
-        return state.relevant, state.values
-
-
-def _with_what_they_read(names: Sequence[str], items: Mapping[str, Item]) -> set[str]:
-    needed: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in needed or name not in items:
-            continue
-        needed.add(name)
-        for rule in deciding_rules(items[name]):
-            waiting.extend(references(rule))
-    return needed
+        outcome = self._cache.get(key)
+        if outcome is None:
+            answers = {
+                name: json.loads(given[item]) if item in self._json else given[item]
+                for item, name in self._inputs.items()
+                if item in given and not given[item].startswith("\x02")
+            }
+            state = values_of(
+                self._version.definition,
+                answers,
+                names=self._names,
+                today=moment.date().isoformat(),
+                now=moment.isoformat(),
+                language=language,
+            )
+            if len(self._cache) >= MOST_CACHED:
+                self._cache.clear()
+            outcome = self._cache[key] = (state.relevant, state.values)
+        return outcome

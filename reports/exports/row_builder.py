@@ -1,70 +1,76 @@
-"""From lines of the stream to rows of pieces, some thousand people at a time.
+"""Turn lines of the stream into rows, some thousand respondents at a time.
 
-Respondents who answered the same items go together, and are worked on column
-by column: each different answer to an item is encoded once and counted at the
-same time, so that nearly all of the work is done inside of the interpreter.
+Respondents who answered the same items are grouped and processed column by
+column: each distinct answer to an item is encoded and counted once, so nearly
+all of the work happens inside the interpreter's C code.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from typing import Any
 
-from reports.exports.answer_mask import Rules
-from reports.exports.cells import NUMERIC_CODE, Cell, Writer, number_or_text
+from reports.exports.answer_mask import AnswerMask
+from reports.exports.cells import (
+    NUMERIC_CODE,
+    Cell,
+    Piece,
+    Row,
+    Writer,
+    number_or_text,
+)
 from reports.exports.columns import (
     CHOICES,
     NUMBERS,
-    Columns,
-    Item,
+    ExportVersion,
+    ItemColumns,
     Tally,
     Variable,
-    Version,
 )
-from reports.exports.missing_codes import Missing
+from reports.exports.missing_codes import MissingCodes
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
+from survey.definitions.rules import Item
 from survey.models import Administration
 
-# Encoded answers that an item remembers, of those that come again.
-MOST_KEPT = 5_000
-# So many seconds have one date everywhere: no zone begins its day in between.
+# Encoded answers that are kept for each item.
+MOST_CACHED = 5_000
+# Seconds. A date never changes within a quarter of an hour, in any time zone.
 QUARTER = 900
 
 IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date")
 PLACE = ("district_code", "district_name", "school_code", "school_name")
 
 
-class StrangeLine(Exception):
-    """A line is not what the reader was to make of it."""
+class MalformedLine(Exception):
+    """A line of the stream does not have the expected fields."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be made of the answers, the same for every format."""
+class ExportPlan:
+    """What to write, the same for every format."""
 
-    columns: Columns
+    columns: ItemColumns
     administrations: Mapping[int, Administration]
-    # School -> district's code and name, school's code and name.
-    schools: Mapping[int, tuple[str, str, str, str]]
-    # Names of the roster's further columns.
+    # School -> code and name of its district, code and name of the school.
+    schools: Mapping[int, Sequence[str]]
+    # Names of the further columns of the rosters.
     attributes: Sequence[str]
-    missing: Missing
+    missing: MissingCodes
     language: str
     labels: bool
     zone: tzinfo
-    # Respondents -> their IDENTITY cells; None without names.
+    # Returns IDENTITY cells by respondent; None for exports without names.
     identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
 
     def respondent_columns(self) -> list[str]:
-        return self.columns.beside(self.plain_respondent_columns())
+        return self.columns.distinct_from_items(self.plain_respondent_columns())
 
     def plain_respondent_columns(self) -> list[str]:
-        """As they are called where no item has the same name."""
+        """Return the columns' names before any is changed for an item's sake."""
         return [
             "research_id",
             *(IDENTITY if self.identities else ()),
@@ -82,8 +88,8 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Person:
-    """A line of the stream, taken apart."""
+class RespondentLine:
+    """The fields of a line of the stream; see `snapshot`."""
 
     research_id: str
     administration: str
@@ -98,10 +104,11 @@ class Person:
     saved: str
 
     @classmethod
-    def of(cls, line: bytes) -> Person:
+    def parse(cls, line: bytes) -> RespondentLine:
         fields = line[:-1].decode().split("\t")
+        # The research id comes before the fields of the database.
         if len(fields) != FIELDS + 1:
-            raise StrangeLine(f"{len(fields)} fields")
+            raise MalformedLine(f"{len(fields)} fields")
         return cls(
             research_id=fields[0],
             administration=fields[1],
@@ -118,35 +125,32 @@ class Person:
 
 
 @dataclass
-class Reader:
-    """One item in one version: encodes its answers, and counts them."""
+class ItemEncoder:
+    """Encodes and counts the answers to one item in one version."""
 
     item: Item
-    version: Version
+    version: ExportVersion
     variable: Variable
     tally: Tally
-    encode: Callable[[Reader, str], Any]
+    encode: Callable[[ItemEncoder, str], Piece]
     is_json: bool = False
-    # Answers that come again and again, and what they are in the file.
-    _kept: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Piece] = field(default_factory=dict)
 
-    def encoded(self, answers: Sequence[str]) -> list[Any]:
-        counted = Counter(answers)
-        kept = self._kept
-        if self.is_json or len(kept) > MOST_KEPT:
-            kept = {}
-        for answer in counted.keys() - kept.keys():
-            kept[answer] = self.encode(self, answer)
-        self._count(counted, len(answers))
-        return [kept[answer] for answer in answers]
-
-    def _count(self, counted: Counter[str], total: int) -> None:
-        skipped, hidden = counted[SKIPPED], counted[NOT_APPLICABLE]
+    def encode_all(self, answers: Sequence[str]) -> list[Piece]:
+        counts = Counter(answers)
+        cache = self._cache
+        # Free text hardly ever repeats.
+        if self.is_json or len(cache) > MOST_CACHED:
+            cache = {}
+        for answer in counts.keys() - cache.keys():
+            cache[answer] = self.encode(self, answer)
+        skipped, hidden = counts[SKIPPED], counts[NOT_APPLICABLE]
         self.tally.skipped += skipped
         self.tally.not_applicable += hidden
-        self.tally.answered += total - skipped - hidden
+        self.tally.answered += len(answers) - skipped - hidden
         if self.item["kind"] in CHOICES:
-            self.tally.values.update(counted)
+            self.tally.values.update(counts)
+        return [cache[answer] for answer in answers]
 
     def value(self, answer: str) -> str:
         if self.is_json:
@@ -162,135 +166,170 @@ class Reader:
 
 
 @dataclass
-class Edition:
-    """One version of the survey, as its answers go into the file."""
+class VersionEncoder:
+    """Encodes the answers to one version of the survey."""
 
-    version: Version
-    rules: Rules
-    readers: Mapping[int, Reader]
-    patterns: dict[str, list[Reader]] = field(default_factory=dict)
+    version: ExportVersion
+    mask: AnswerMask
+    # By primary key of the item.
+    items: Mapping[int, ItemEncoder]
+    _patterns: dict[str, list[ItemEncoder]] = field(default_factory=dict)
 
-    def pattern(self, items: str) -> list[Reader]:
-        """The readers of "{12,13,…}"."""
-        known = self.patterns.get(items)
+    def encoders_of(self, items: str) -> list[ItemEncoder]:
+        """Return the encoders of "{12,13,…}"."""
+        known = self._patterns.get(items)
         if known is None:
-            if len(self.patterns) >= MOST_KEPT:
-                self.patterns.clear()
-            known = self.patterns[items] = [self.readers[key] for key in keys(items)]
+            if len(self._patterns) >= MOST_CACHED:
+                self._patterns.clear()
+            known = [self.items[key] for key in parse_array(items)]
+            self._patterns[items] = known
         return known
 
 
-def keys(items: str) -> list[int]:
+def parse_array(items: str) -> list[int]:
     inside = items[1:-1]
     return [int(key) for key in inside.split(",")] if inside else []
 
 
-class Rows(ABC):
-    """The base of both shapes: who was asked what, and what it is in the file."""
+@dataclass(slots=True)
+class RespondentGroup:
+    """Respondents of a batch who answered the same items of the same version."""
 
-    def __init__(self, plan: Plan, writer: Writer) -> None:
+    encoder: VersionEncoder
+    items: str
+    # Positions in the batch, and the answers of each respondent.
+    positions: list[int] = field(default_factory=list)
+    answers: list[list[str]] = field(default_factory=list)
+
+    def encoded_columns(self) -> list[tuple[ItemEncoder, list[Piece]]]:
+        """Return each item with its encoded answers, one for each respondent."""
+        encoders = self.encoder.encoders_of(self.items)
+        if not encoders:
+            return []
+        columns = zip(*self.answers, strict=True)
+        return [
+            (encoder, encoder.encode_all(answers))
+            for encoder, answers in zip(encoders, columns, strict=True)
+        ]
+
+
+class RowBuilder(ABC):
+    """Base of both shapes of a file: one row per respondent, or per answer."""
+
+    def __init__(self, plan: ExportPlan, writer: Writer) -> None:
         self.plan = plan
         self.writer = writer
-        # What was handed on, to be compared with what the database counts.
+        # Totals of what was written, to be compared with the database.
         self.respondents = 0
         self.responses = 0
         self.rows = 0
-        self.editions = {
-            version.digest: self._edition(version)
+        self.versions = {
+            version.digest: self._version_encoder(version)
             for version in plan.columns.versions.values()
         }
-        self._of_administration = {
-            str(key): self.editions[one.published_id]
-            for key, one in plan.administrations.items()
+        self._version_of = {
+            str(key): self.versions[administration.published_id]
+            for key, administration in plan.administrations.items()
         }
-        self._pieces: dict[tuple[str, ...], Any] = {}
+        self._shared: dict[tuple[str, ...], Piece] = {}
 
-    def _edition(self, version: Version) -> Edition:
-        variables = self.plan.columns.of(version.digest)
-        readers = {
-            int(version.items[name]["id"]): Reader(
+    def _version_encoder(self, version: ExportVersion) -> VersionEncoder:
+        variables = self.plan.columns.variables_of(version.digest)
+        encoders = {
+            int(version.items[name]["id"]): ItemEncoder(
                 item=version.items[name],
                 version=version,
                 variable=variables[name],
                 tally=Tally(),
-                encode=self.encoded,
+                encode=self.encode,
                 is_json=version.comes_as_json(version.items[name]),
             )
             for name in version.exported()
         }
-        return Edition(version, Rules(version, self.plan.zone), readers)
+        return VersionEncoder(version, AnswerMask(version, self.plan.zone), encoders)
 
     @classmethod
     @abstractmethod
-    def headers_of(cls, plan: Plan) -> list[str]:
-        """One for each cell of a row."""
+    def headers_of(cls, plan: ExportPlan) -> list[str]:
+        """Return one header for each cell of a row."""
 
     @abstractmethod
-    def encoded(self, reader: Reader, answer: str) -> Any:
-        """The piece that an answer is in the file."""
+    def encode(self, encoder: ItemEncoder, answer: str) -> Piece:
+        """Return an answer as it is in the file."""
+
+    @abstractmethod
+    def rows_of(self, people: Sequence[RespondentLine]) -> list[Row]:
+        """Return the rows of these respondents, in their order."""
 
     def write(self, lines: Sequence[bytes]) -> None:
-        people = [Person.of(line) for line in lines]
+        people = [RespondentLine.parse(line) for line in lines]
         rows = self.rows_of(people)
         self.writer.write(rows)
         self.respondents += len(people)
         self.rows += len(rows)
 
-    @abstractmethod
-    def rows_of(self, people: Sequence[Person]) -> list[tuple[Any, ...]]:
-        """In the order of the people; each of pieces, as the writer made them."""
-
-    def groups(
-        self, people: Sequence[Person]
-    ) -> Iterator[tuple[Edition, str, list[int], list[list[str]]]]:
-        """Edition, items, whose (by index), and their answers, person by person."""
-        groups: dict[tuple[str, str], tuple[list[int], list[list[str]]]] = defaultdict(
-            lambda: ([], [])
-        )
-        for index, person in enumerate(people):
-            edition = self._of_administration[person.administration]
+    def groups(self, people: Sequence[RespondentLine]) -> Iterator[RespondentGroup]:
+        """Group respondents by version and answered items, masking their answers."""
+        groups: dict[tuple[str, str], RespondentGroup] = {}
+        for position, person in enumerate(people):
+            encoder = self._version_of[person.administration]
             items, answers = person.items, person.answers
             self.responses += len(answers)
-            if edition.rules.concerned:
-                items, answers = self._ruled(edition, person)
-            indices, gathered = groups[person.administration, items]
-            indices.append(index)
-            gathered.append(answers)
-        for (administration, items), (indices, gathered) in groups.items():
-            yield self._of_administration[administration], items, indices, gathered
+            if encoder.mask.concerned:
+                keys, answers = encoder.mask.applied(
+                    parse_array(person.items),
+                    person.answers,
+                    finished=bool(person.completed),
+                    at=int(person.completed or person.started),
+                    language=json.loads(person.about)[1]
+                    or encoder.version.definition["languages"][0]["code"],
+                )
+                items = f"{{{','.join(map(str, keys))}}}"
+            group = groups.get((person.administration, items))
+            if group is None:
+                group = RespondentGroup(encoder, items)
+                groups[person.administration, items] = group
+            group.positions.append(position)
+            group.answers.append(answers)
+        yield from groups.values()
 
-    def _ruled(self, edition: Edition, person: Person) -> tuple[str, list[str]]:
-        items, answers = edition.rules.applied(
-            keys(person.items),
-            person.answers,
-            finished=bool(person.completed),
-            at=int(person.completed or person.started),
-            language=json.loads(person.about)[1]
-            or edition.version.definition["languages"][0]["code"],
-        )
-        return f"{{{','.join(map(str, items))}}}", answers
-
-    def columns_of(
-        self, edition: Edition, items: str, gathered: list[list[str]]
-    ) -> list[tuple[Reader, list[Any]]]:
-        """For each item its encoded answers, person by person."""
-        readers = edition.pattern(items)
-        if not readers:
-            return []
-        columns = list(zip(*gathered, strict=True))
+    def identity_pieces(self, people: Sequence[RespondentLine]) -> list[Piece]:
+        """Return the research id of each respondent, with names if planned."""
+        if not self.plan.identities:
+            return [self.piece(person.research_id) for person in people]
+        identities = self.plan.identities([person.key for person in people])
+        # An identity may have been erased since.
+        blank = ("",) * len(IDENTITY)
         return [
-            (reader, reader.encoded(answers))
-            for reader, answers in zip(readers, columns, strict=True)
+            self.piece(person.research_id, *identities.get(person.key, blank))
+            for person in people
         ]
 
-    def piece(self, *cells: Cell) -> Any:
+    def piece(self, *cells: Cell) -> Piece:
         return self.writer.piece(cells)
 
-    def day(self, seconds: str) -> str:
-        """A date; with names, to the second.
+    def shared_piece(self, kind: str, *key: str, make: Callable[[], Piece]) -> Piece:
+        """Return a piece that many respondents share, made once."""
+        known = self._shared.get((kind, *key))
+        if known is None:
+            if len(self._shared) > 20 * MOST_CACHED:
+                self._shared.clear()
+            known = self._shared[kind, *key] = make()
+        return known
 
-        To the second it would tie the rows of two exports together.
+    def dates(self, *seconds: str) -> Piece:
+        """Return dates of Unix times; in exports with names, times as well.
+
+        Exact times would tie together the rows of two exports.
         """
+        if self.plan.identities:
+            return self.piece(*map(self._date, seconds))
+        rounded = [text and str(int(text) // QUARTER * QUARTER) for text in seconds]
+        return self.shared_piece(
+            "dates", *rounded, make=lambda: self.piece(*map(self._date, rounded))
+        )
+
+    def _date(self, seconds: str) -> str:
         if not seconds:
             return ""
         moment = datetime.fromtimestamp(int(seconds), self.plan.zone)
@@ -298,28 +337,9 @@ class Rows(ABC):
             return moment.isoformat(sep=" ")[:19]
         return moment.date().isoformat()
 
-    def kept(self, kind: str, *key: str, make: Callable[[], Any]) -> Any:
-        """A piece that many respondents share."""
-        known = self._pieces.get((kind, *key))
-        if known is None:
-            if len(self._pieces) > 20 * MOST_KEPT:
-                self._pieces.clear()
-            known = self._pieces[kind, *key] = make()
-        return known
 
-    def moments(self, *seconds: str) -> Any:
-        if self.plan.identities:
-            return self.piece(*map(self.day, seconds))
-        rough = [one and str(int(one) // QUARTER * QUARTER) for one in seconds]
-        return self.kept(
-            "moments", *rough, make=lambda: self.piece(*map(self.day, rough))
-        )
-
-
-def cell_of(kind: str, label: str | None, value: str) -> Cell:
-    """`label` is None where codes are asked for."""
-    if kind == "select_one" and label is not None:
-        return label
+def value_cell(kind: str, value: str) -> Cell:
+    """Return the cell of a value or option code."""
     if kind in CHOICES:
         return number_or_text(value, NUMERIC_CODE)
     if kind in NUMBERS or kind in ("calculate", "hidden"):

@@ -1,5 +1,3 @@
-"""When a school has a report: the rules as they are written, and their edges."""
-
 from __future__ import annotations
 
 import pytest
@@ -7,7 +5,7 @@ import pytest
 from reports.thresholds import ThresholdProgress, ThresholdState, needed
 
 
-def test_a_school_is_told_how_many_more_it_needs():
+def test_words_say_how_many_more_people_are_needed():
     assert (
         ThresholdProgress("student", 100, 36).words == "14 more students to reach 50 %"
     )
@@ -50,7 +48,7 @@ def test_a_school_is_told_how_many_more_it_needs():
         ("parent", 0, 100, None),
     ],
 )
-def test_how_many_have_to_finish(role, eligible, students, expected):
+def test_needed_for_each_role_and_size(role, eligible, students, expected):
     assert needed(role, eligible, students) == expected
 
 
@@ -60,7 +58,7 @@ def test_how_many_have_to_finish(role, eligible, students, expected):
         ("student", 10, 9, None, ThresholdState.BELOW),
         ("student", 10, 10, None, ThresholdState.REACHED),
         ("student", 9, 9, None, ThresholdState.TOO_FEW),
-        # 49 % and 50 %; what is more than a half but no ten is not enough.
+        # 49 % and 50 %. More than half is not enough if it is less than ten.
         ("student", 100, 49, None, ThresholdState.BELOW),
         ("student", 100, 50, None, ThresholdState.REACHED),
         ("student", 14, 9, None, ThresholdState.BELOW),
@@ -79,16 +77,16 @@ def test_how_many_have_to_finish(role, eligible, students, expected):
         ("parent", 0, 0, 100, ThresholdState.NOT_INVITED),
     ],
 )
-def test_whether_there_is_a_report(role, eligible, finished, students, state):
+def test_state_for_each_role_and_size(role, eligible, finished, students, state):
     assert ThresholdProgress(role, eligible, finished, students).state is state
 
 
 @pytest.mark.parametrize(
-    ("standing", "words"),
+    ("progress", "words"),
     [
         (
             ThresholdProgress("student", 15, 7),
-            "3 more students to reach 10, the least for a",
+            "3 more students to reach 10, the minimum for a",
         ),
         (ThresholdProgress("student", 2400, 0), "1,200 more students to reach 50 %"),
         (
@@ -101,7 +99,7 @@ def test_whether_there_is_a_report(role, eligible, finished, students, state):
         ),
         (
             ThresholdProgress("teacher", 12, 7),
-            "1 more teacher to reach 8, the least for a",
+            "1 more teacher to reach 8, the minimum for a",
         ),
         (ThresholdProgress("teacher", 30, 7), "8 more teachers to reach 50 %"),
         (
@@ -112,9 +110,9 @@ def test_whether_there_is_a_report(role, eligible, finished, students, state):
             ThresholdProgress("parent", 5, 0, 480),
             "Too few for a report: 5 parents are invited, and 96 have to finish",
         ),
-        (ThresholdProgress("parent", 300, 0, None), "The threshold is not known"),
-        (ThresholdProgress("student", 0, 0), "Nobody is invited yet"),
+        (ThresholdProgress("parent", 300, 0, None), "Threshold unknown"),
+        (ThresholdProgress("student", 0, 0), "No one is invited yet"),
     ],
 )
-def test_each_standing_has_its_sentence(standing, words):
-    assert standing.words.startswith(words)
+def test_each_state_has_its_sentence(progress, words):
+    assert progress.words.startswith(words)

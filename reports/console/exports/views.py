@@ -1,13 +1,11 @@
-"""Exports in the console: ask for one, watch it being made, download it."""
+"""Exports in the console: request one, watch its job, download the files."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -22,38 +20,41 @@ from django.views.decorators.http import (
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
-from accounts.http import StaffRequest
-from accounts.models import User
-from accounts.permissions import Capability, Permissions
+from accounts.http import CSV, StaffRequest
+from accounts.permissions import Capability
 from reports.console.exports.forms import ExportForm
-from reports.exports.requests import ask_for_export, delete_file
-from reports.models.exports import Export, exports_seen_by
+from reports.exports.requests import delete_file, request_export
+from reports.models.exports import Export, exports_visible_to
 from survey.files import download, path_of
+from survey.models import Administration
 
 CONTENT_TYPES = {
-    ".csv": "text/csv; charset=utf-8",
+    ".csv": CSV,
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 LONGEST_NAME = 80
 
 
-class WhoseForm(forms.Form):
+class ExportListFilter(forms.Form):
     whose = forms.ChoiceField(
-        label="Whose", choices=[("", "Mine"), ("all", "Everybody's")], required=False
+        label="Show",
+        choices=[("", "My exports"), ("all", "All exports")],
+        required=False,
     )
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_safe
 def export_list(request: StaffRequest) -> HttpResponse:
-    permissions, user = _who(request)
-    seen = exports_seen_by(permissions, user.pk)
-    sees_all = permissions.places(Capability.SEE_AUDIT).state
-    everybody = sees_all and request.GET.get("whose") == "all"
+    exports = exports_visible_to(request.permissions, request.user.pk)
+    sees_all = request.permissions.places(Capability.SEE_AUDIT).state
+    show_all = sees_all and request.GET.get("whose") == "all"
+    if not show_all:
+        exports = exports.filter(by=request.user)
     listing = Listing(
         request,
-        # An export of two administrations that are both found is one.
-        _with_names(seen if everybody else seen.filter(by=user)).distinct(),
+        # A search may find both administrations of an export.
+        _with_related(exports).distinct(),
         search=("pk", "administrations__name", "by__email"),
         sorts={
             "newest": ("-created_at", "-pk"),
@@ -61,35 +62,36 @@ def export_list(request: StaffRequest) -> HttpResponse:
             "rows": ("rows",),
         },
     )
-    return listing.render(
-        "reports/export_list.html",
-        {
-            "everybody": everybody,
-            "filter_form": WhoseForm(request.GET) if sees_all else (),
-        },
-    )
+    context = {
+        "show_all": show_all,
+        "filter_form": ExportListFilter(request.GET) if sees_all else (),
+    }
+    return listing.render("reports/export_list.html", context)
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: StaffRequest) -> HttpResponse:
-    permissions, user = _who(request)
+    permissions = request.permissions
     if request.method == "POST":
         form = ExportForm(request.POST, permissions=permissions)
         if form.is_valid():
-            export = ask_for_export(
-                administrations=form.chosen(), by=user, request=request, **form.choices
+            export = request_export(
+                administrations=form.chosen(),
+                by=request.user,
+                request=request,
+                **form.choices,
             )
             return redirect("export_detail", export.pk)
     elif request.htmx:
-        # Something was chosen: how much would it be?
+        # The choices changed: show the size of what they would export.
         form = ExportForm(request.GET, permissions=permissions)
         context = {"form": form, "size": form.size(), "part": True}
         return render(request, "reports/_export_size.html", context)
     else:
-        # A link from an administration's page names it.
-        asked = request.GET.getlist("administrations")
-        form = ExportForm(permissions=permissions, initial={"administrations": asked})
+        # The page of an administration links here with its key.
+        chosen = request.GET.getlist("administrations")
+        form = ExportForm(permissions=permissions, initial={"administrations": chosen})
     size = form.size() if form.is_bound else None
     return render(request, "reports/export_new.html", {"form": form, "size": size})
 
@@ -97,108 +99,94 @@ def export_new(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_RESPONSES)
 @require_safe
 def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    permissions, user = _who(request)
-    # Its worker may have ended a moment ago: as the primary has it.
-    seen = exports_seen_by(permissions, user.pk).using(DEFAULT_DB_ALIAS)
-    export = get_object_or_404(_with_names(seen), pk=pk)
-    mine = export.by_id == user.pk
-    return render(
-        request,
-        "reports/export_detail.html",
-        {
-            "export": export,
-            "job": export.job,
-            "mine": mine,
-            "may_have": mine and export.is_for(permissions),
-            "file_name": file_name(export),
-        },
-    )
+    # From the primary: the worker may have finished a moment ago.
+    exports = exports_visible_to(request.permissions, request.user.pk)
+    export = get_object_or_404(_with_related(exports.using(DEFAULT_DB_ALIAS)), pk=pk)
+    is_own = export.by_id == request.user.pk
+    context = {
+        "export": export,
+        "job": export.job,
+        "is_own": is_own,
+        "can_download": is_own and export.is_allowed(request.permissions),
+        "file_name": file_name(export),
+    }
+    return render(request, "reports/export_detail.html", context)
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_GET
 def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
-    export = _own_with_file(request, pk)
-    return _sent(
-        request,
-        export,
-        "download export",
+    export = _own_export_or_404(request, pk)
+    _record_download(request, export, "download export")
+    return download(
         export.file_name,
-        file_name(export),
-        CONTENT_TYPES[export.ending],
+        as_name=file_name(export),
+        content_type=CONTENT_TYPES[export.suffix],
     )
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_GET
 def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
-    export = _own_with_file(request, pk)
-    name = f"{file_name(export).removesuffix(export.ending)}-codebook.html"
-    return _sent(
-        request,
-        export,
-        "download codebook",
+    export = _own_export_or_404(request, pk)
+    _record_download(request, export, "download codebook")
+    return download(
         export.codebook_name,
-        name,
-        "text/html; charset=utf-8",
+        as_name=f"{file_name(export).removesuffix(export.suffix)}-codebook.html",
+        content_type="text/html; charset=utf-8",
     )
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_POST
 def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    _, user = _who(request)
-    mine = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=user).exclude(file_name="")
-    export = get_object_or_404(mine, pk=pk)
-    delete_file(export, by=user, request=request)
-    messages.success(request, "The file is deleted. The record of it stays.")
+    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)
+    export = get_object_or_404(own.exclude(file_name=""), pk=pk)
+    delete_file(export, by=request.user, request=request)
+    messages.success(request, "File deleted. The record of this export is kept.")
     return redirect("export_detail", pk)
 
 
-def _who(request: StaffRequest) -> tuple[Permissions, User]:
-    return request.permissions, request.user
-
-
-def _with_names(exports: QuerySet[Export]) -> QuerySet[Export]:
+def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
+    """Read with the exports what pages show of them, in 1 more statement."""
+    administrations = Administration.objects.select_related("published__survey")
+    heavy = ("published__definition", "published__survey__source")
     return exports.select_related("by", "job", "district", "school").prefetch_related(
-        "administrations"
+        Prefetch("administrations", administrations.defer(*heavy))
     )
 
 
-def _own_with_file(request: StaffRequest, pk: int) -> Export:
-    """Asked at every download: roles end, and so do seven days."""
-    permissions, user = _who(request)
-    known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-    mine = known.filter(by=user, expires_at__gt=timezone.now())
-    export = get_object_or_404(mine.prefetch_related("administrations"), pk=pk)
-    if not export.is_for(permissions) or not path_of(export.file_name).exists():
+def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
+    """Return the export if this user may download it now.
+
+    Checked at every download, because roles end and files expire.
+    """
+    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(
+        by=request.user, expires_at__gt=timezone.now()
+    )
+    with_file = own.exclude(file_name="").prefetch_related("administrations")
+    export = get_object_or_404(with_file, pk=pk)
+    if not export.is_allowed(request.permissions):
+        raise Http404
+    if not path_of(export.file_name).exists():
         raise Http404
     return export
 
 
-def _sent(
-    request: StaffRequest,
-    export: Export,
-    action: str,
-    name: str,
-    as_name: str,
-    content_type: str,
-) -> HttpResponseBase:
-    place: dict[str, Any] = export.place_for_audit()
+def _record_download(request: StaffRequest, export: Export, action: str) -> None:
     with transaction.atomic():
         audit.record(
             action,
             by=export.by,
             request=request,
             subject=export,
-            **place,
+            **export.place_for_audit(),
             after={"identities": export.identities, "sha256": export.sha256},
         )
-    return download(name, as_name=as_name, content_type=content_type)
 
 
 def file_name(export: Export) -> str:
-    """As it is called where it is downloaded."""
+    """Return the name under which browsers save the file."""
     names = "-".join(sorted(one.name for one in export.administrations.all()))
     short = slugify(names)[:LONGEST_NAME].strip("-")
-    return f"{short}-{export.format}-{export.pk}{export.ending}"
+    return f"{short}-{export.format}-{export.pk}{export.suffix}"
