@@ -16,7 +16,8 @@ from datetime import datetime, tzinfo
 from reports.exports.columns import ExportVersion
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
 from survey.definitions.expressions import labels_of, reads_clock, references
-from survey.definitions.rules import deciding_rules, values_of
+from survey.definitions.rule_dependencies import deciding_rules
+from survey.definitions.rules import values_of
 
 MOST_CACHED = 20_000
 # Item -> whether it is relevant; item -> its value.

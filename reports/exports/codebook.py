@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from reports.exports.columns import CHOICES, Tally, Variable
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
 from survey.definitions.corrections import TextChange, compare
+from survey.definitions.schema import Texts
 
 KINDS = {
     "text": "Text",
@@ -56,7 +57,6 @@ RESPONDENT_COLUMNS = {
     "birth_date": "From the roster.",
 }
 ATTRIBUTE = "A further column of the roster."
-Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from survey.definitions.rules import Definition, Item, Option, is_computed
-
-Texts = Mapping[str, str]
+from survey.definitions.rules import is_computed
+from survey.definitions.schema import (
+    ItemDefinition,
+    OptionDefinition,
+    SurveyDefinition,
+    Texts,
+)
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Items with free text, whose values are JSON in the stream (see `snapshot`).
@@ -27,16 +31,15 @@ class ExportVersion:
     """One published survey, and how to read its answers."""
 
     digest: str
-    definition: Definition
+    definition: SurveyDefinition
 
     @property
     def name(self) -> str:
-        return str(self.definition["version"])
+        return self.definition["version"]
 
     @property
-    def items(self) -> Mapping[str, Item]:
-        items: Mapping[str, Item] = self.definition["items"]
-        return items
+    def items(self) -> Mapping[str, ItemDefinition]:
+        return self.definition["items"]
 
     def exported(self) -> list[str]:
         """Return the names of the items that have a value, page by page."""
@@ -48,15 +51,12 @@ class ExportVersion:
             if self.items[name]["kind"] != "note"
         ]
 
-    def options(self, item: Item) -> Sequence[Option]:
+    def options(self, item: ItemDefinition) -> Sequence[OptionDefinition]:
         if item["kind"] == "acknowledge":
-            return ({"value": "OK", "label": {}},)
-        found: Sequence[Option] = self.definition["option_sets"].get(
-            item.get("option_set", ""), ()
-        )
-        return found
+            return ({"value": "OK", "label": {}, "attributes": {}},)
+        return self.definition["option_sets"].get(item.get("option_set", ""), [])
 
-    def comes_as_json(self, item: Item) -> bool:
+    def comes_as_json(self, item: ItemDefinition) -> bool:
         """Return whether a value could contain a separator of the stream."""
         return item["kind"] in OPEN or any(
             CONTROL.search(option["value"]) for option in self.options(item)
@@ -81,7 +81,7 @@ class Variable:
     name: str
     multiple: bool
     # Digest of the version -> its item.
-    items: dict[str, Item] = field(default_factory=dict)
+    items: dict[str, ItemDefinition] = field(default_factory=dict)
     # The values of a multiple choice, in all versions.
     options: list[str] = field(default_factory=list)
     # Headers: one for each option of a multiple choice, otherwise one.

@@ -14,7 +14,7 @@ from accounts.models import District, School, User
 from reports.exports.job import FOLDER, make_export
 from reports.models.exports import Export
 from survey import jobs
-from survey.files import path_of, sweep
+from survey.files import delete_orphans, path_of
 from survey.models import Administration
 
 
@@ -99,4 +99,4 @@ def delete_old_exports() -> None:
         rows = with_file.values_list("file_name", "codebook_name")
         return {name for row in rows for name in row}
 
-    sweep(FOLDER, names_in_use)
+    delete_orphans(FOLDER, names_in_use)

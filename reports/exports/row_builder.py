@@ -33,7 +33,7 @@ from reports.exports.columns import (
 )
 from reports.exports.missing_codes import MissingCodes
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
-from survey.definitions.rules import Item
+from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
 
 # Encoded answers that are kept for each item.
@@ -128,7 +128,7 @@ class RespondentLine:
 class ItemEncoder:
     """Encodes and counts the answers to one item in one version."""
 
-    item: Item
+    item: ItemDefinition
     version: ExportVersion
     variable: Variable
     tally: Tally

@@ -16,7 +16,7 @@ from reports.exports.row_builder import (
     value_cell,
 )
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
-from survey.definitions.rules import Item
+from survey.definitions.schema import ItemDefinition
 
 
 class WideRowBuilder(RowBuilder):
@@ -47,7 +47,11 @@ class WideRowBuilder(RowBuilder):
         return self._code_piece(variable, version, item, code)
 
     def _code_piece(
-        self, variable: Variable, version: ExportVersion, item: Item | None, code: Cell
+        self,
+        variable: Variable,
+        version: ExportVersion,
+        item: ItemDefinition | None,
+        code: Cell,
     ) -> Piece:
         """Return the code in every column of a variable that the version has."""
         if not variable.multiple or item is None:

@@ -20,7 +20,7 @@ from reports.exports.snapshot import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
-from survey.definitions.rules import UNANSWERABLE
+from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
 
 SHORTEST_REASON = 10
@@ -230,7 +230,7 @@ def size_of(
 
     1 statement, and 1 for each administration.
     """
-    answerable = ~Q(published__survey__items__kind__in=UNANSWERABLE)
+    answerable = Q(published__survey__items__kind__in=ANSWERABLE)
     items = dict(
         Administration.objects.filter(pk__in=[one.pk for one in administrations])
         .annotate(items=Count("published__survey__items", filter=answerable))
