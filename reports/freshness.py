@@ -16,7 +16,7 @@ FRESH_FOR = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """When figures were counted, and whether the page has to warn about it."""
+    """The age of figures. `is_late` means that pages have to warn."""
 
     as_of: datetime | None
     seconds: int

@@ -47,7 +47,7 @@ BATCH = 2000
 
 @dataclass(frozen=True, slots=True)
 class RollUpResult:
-    """What one roll-up did; `counting` and `seconds` are durations."""
+    """The outcome of a roll-up. `counting` is a part of `seconds`."""
 
     administrations: int = 0
     rows_changed: int = 0

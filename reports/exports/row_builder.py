@@ -51,7 +51,7 @@ class MalformedLine(Exception):
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """What to write, the same for every format."""
+    """The contents of a file, the same for every format."""
 
     columns: ItemColumns
     administrations: Mapping[int, Administration]
@@ -193,7 +193,7 @@ def parse_array(items: str) -> list[int]:
 
 @dataclass(slots=True)
 class RespondentGroup:
-    """Respondents of a batch who answered the same items of the same version."""
+    """Respondents of a batch with answers to the same items of the same version."""
 
     encoder: VersionEncoder
     items: str

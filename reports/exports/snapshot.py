@@ -102,7 +102,7 @@ LineSink = Callable[[bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """People who started these administrations in these places."""
+    """Selects the people in these places who have started."""
 
     administrations: Sequence[Administration]
     places: Places

@@ -1,4 +1,4 @@
-"""Exports: what was requested, by whom, and the files made from it."""
+"""Exports: requests for a file with responses, and their files."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from django.db import models
 
 
 class RollUp(models.Model):
-    """When the figures of an administration were counted."""
+    """The time of an administration's figures."""
 
     administration = models.OneToOneField(
         "survey.Administration",
@@ -73,7 +73,7 @@ class SchoolRate(models.Model):
 
 
 class GradeRate(models.Model):
-    """The figures of one grade; not of teachers, whose groups would be too small."""
+    """The figures of one grade. Teachers have none: their groups are too small."""
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.CASCADE, related_name="+"

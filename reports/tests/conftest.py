@@ -76,7 +76,7 @@ def invite(
     at: datetime | None = None,
     **fields: Any,
 ) -> list[Respondent]:
-    """Invite people, of whom the first have started and finished at a moment."""
+    """Invite people; the first of them start and finish at the moment `at`."""
     moment = at or timezone.now()
     started = max(started, finished)
     return Respondent.objects.bulk_create(

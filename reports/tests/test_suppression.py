@@ -1,4 +1,4 @@
-"""Numbers that would show who has finished are hidden everywhere."""
+"""Hide numbers that would identify people, on every page and in every file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def small_grade(staff, students):
-    """1 person in grade 4, who has finished; 30 in grade 5 and 25 in grade 6."""
+    """One finished person in grade 4, 30 people in grade 5 and 25 in grade 6."""
     invite(students, staff.lincoln, 1, grade="04", finished=1)
     invite(students, staff.lincoln, 30, grade="05", started=20, finished=17)
     invite(students, staff.lincoln, 25, grade="06", started=19, finished=13)

@@ -1,4 +1,4 @@
-"""What the rates pages show: the chosen administration, its tables and charts."""
+"""Make the parts of the rates pages: filter, lists, panels and charts."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_rates_pages_are_accessible(at_screen, staff, counted, administer, optio
     roll_up()
     page = at_screen(staff.state, **options)
     failures = []
-    page.on("console", lambda told: failures.append(told.text))
+    page.on("console", lambda message: failures.append(message.text))
     page.on("pageerror", lambda error: failures.append(str(error)))
     for address in (
         "/console/rates/",

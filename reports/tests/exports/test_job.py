@@ -1,4 +1,4 @@
-"""The job: files are complete or absent, and only for people who may see them."""
+"""Files are complete or absent, and made only for people with permission."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def test_names_need_that_permission_at_download(staff, fall, people, client):
     assert download(client, export)[0].status_code == 404
 
 
-def test_nobody_else_downloads_it(staff, fall, people, client):
+def test_other_users_cannot_download_the_file(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert export.file_name
     routes = ["export_detail", "export_download", "export_codebook"]

@@ -62,7 +62,7 @@ def test_state_administrators_go_from_districts_to_schools_and_grades(
 
 
 @pytest.mark.parametrize(
-    ("who", "address"),
+    ("person", "address"),
     [
         ("dana", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
         ("analyst", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
@@ -71,9 +71,9 @@ def test_state_administrators_go_from_districts_to_schools_and_grades(
     ],
 )
 def test_users_with_a_single_place_are_redirected_to_it(
-    client, staff, counted, who, address
+    client, staff, counted, person, address
 ):
-    response = log_in(client, getattr(staff, who)).get("/console/rates/?sort=quiet")
+    response = log_in(client, getattr(staff, person)).get("/console/rates/?sort=quiet")
     assert response["Location"] == address.format_map(vars(staff))
     assert client.get(response["Location"]).status_code == 200
 
@@ -95,7 +95,7 @@ def pages(staff):
 
 
 @pytest.mark.parametrize(
-    ("who", "found"),
+    ("person", "found"),
     [
         ("state", {"board", "schools", "district", "school"}),
         ("dana", {"board", "schools", "district", "school"}),
@@ -104,8 +104,8 @@ def pages(staff):
         ("sam", {"board", "schools"}),
     ],
 )
-def test_other_places_are_not_found(client, staff, counted, who, found):
-    log_in(client, getattr(staff, who))
+def test_other_places_are_not_found(client, staff, counted, person, found):
+    log_in(client, getattr(staff, person))
     for name, addresses in pages(staff).items():
         for address in addresses:
             status = client.get(address, follow=True).status_code
