@@ -41,8 +41,8 @@ from provisioning.environment import (
 )
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
-from survey.definitions.schema import ANSWERABLE
 from provisioning.processes import start_process, stop_process
+from survey.definitions.schema import ANSWERABLE
 
 WARM_UP = 50
 

@@ -1,5 +1,3 @@
-"""From asking to the download, as somebody in the console does it."""
-
 from __future__ import annotations
 
 import hashlib
@@ -14,15 +12,15 @@ from django.utils import timezone
 from accounts.models import AuditEntry, Membership, School
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from reports.exports import forms
+from reports.console.exports import forms
 from reports.models import Export
 from reports.tests.exports.conftest import (
     FIRST,
     answer,
     made,
     opened,
-    ordered,
     published,
+    requested,
 )
 from survey.definitions.publishing import publish_survey
 from survey.files import path_of
@@ -50,17 +48,17 @@ def people(staff, fall, enrol) -> list[Respondent]:
 
 
 @pytest.fixture
-def asked(client, django_capture_on_commit_callbacks):
-    """Sends the form; the worker works at once."""
+def submit(client, django_capture_on_commit_callbacks):
+    """Submit the form and run the job."""
 
-    def ask(user, *administrations, **choices):
+    def submitted(user, *administrations, **choices):
         log_in(client, user)
         given = {"format": "wide", "language": "en", **choices}
         given["administrations"] = [one.pk for one in administrations]
         with django_capture_on_commit_callbacks(execute=True):
             return client.post(reverse("export_new"), given)
 
-    return ask
+    return submitted
 
 
 def download(client: Client, export: Export, route: str = "export_download"):
@@ -69,8 +67,10 @@ def download(client: Client, export: Export, route: str = "export_download"):
     return response, body
 
 
-def test_asked_for_made_and_downloaded(staff, fall, people, asked, client):
-    response = asked(staff.analyst, fall)
+def test_an_export_is_requested_made_and_downloaded(
+    staff, fall, people, submit, client
+):
+    response = submit(staff.analyst, fall)
 
     export = Export.objects.get()
     assert response["Location"] == reverse("export_detail", args=[export.pk])
@@ -81,7 +81,7 @@ def test_asked_for_made_and_downloaded(staff, fall, people, asked, client):
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert f'filename="fall-wide-{export.pk}.csv"' in response["Content-Disposition"]
     assert hashlib.sha256(body).hexdigest() == export.sha256
-    # Of Riverside's four, and of nobody at Roosevelt.
+    # A header, and the four people of Riverside.
     assert body.count(b"\r\n") == 5
     assert b"roosevelt" not in body
     done = AuditEntry.objects.filter(kind="reports.export").order_by("pk")
@@ -97,8 +97,8 @@ def test_asked_for_made_and_downloaded(staff, fall, people, asked, client):
 
 
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
-def test_each_format_can_be_asked_for(staff, fall, people, asked, kind):
-    asked(staff.dana, fall, format=kind, labels="1", language="es", bom="on")
+def test_each_format_can_be_requested(staff, fall, people, submit, kind):
+    submit(staff.dana, fall, format=kind, labels="1", language="es", bom="on")
     export = Export.objects.get()
     assert (export.file_name[-4:], export.bom) == (
         {"xlsx": "xlsx"}.get(kind, ".csv"),
@@ -107,9 +107,9 @@ def test_each_format_can_be_asked_for(staff, fall, people, asked, kind):
     assert export.labels
 
 
-def test_filters_reach_the_file(staff, fall, people, asked):
-    asked(staff.state, fall, district=staff.riverside.pk, finished_only="1")
-    asked(
+def test_filters_apply_to_the_file(staff, fall, people, submit):
+    submit(staff.state, fall, district=staff.riverside.pk, finished_only="1")
+    submit(
         staff.state,
         fall,
         district=staff.riverside.pk,
@@ -126,53 +126,51 @@ def test_filters_reach_the_file(staff, fall, people, asked):
     assert two.places["schools"] == [staff.lincoln.pk]
 
 
-def test_a_name_in_the_place_of_an_id_is_for_who_sees_identities(
-    staff, fall, people, asked, client
-):
-    response = asked(staff.dana, fall, identities="on", reason="hm")
-    assert "Say in a sentence why" in response.content.decode()
+def test_names_need_a_reason_that_is_logged(staff, fall, people, submit, client):
+    response = submit(staff.dana, fall, identities="on", reason="hm")
+    assert "Explain in one sentence why" in response.content.decode()
     assert not Export.objects.exists()
 
-    asked(staff.dana, fall, identities="on", reason=WHY)
+    submit(staff.dana, fall, identities="on", reason=WHY)
     export = Export.objects.get()
     assert (export.identities, export.reason) == (True, WHY)
     entry = AuditEntry.objects.get(action="ask for export with names")
     assert entry.after["reason"] == WHY
 
 
-def test_an_analyst_is_not_even_offered_names(staff, fall, people, asked, client):
+def test_analysts_are_not_offered_names(staff, fall, people, submit, client):
     log_in(client, staff.analyst)
     assert "identities" not in client.get(reverse("export_new")).content.decode()
-    asked(staff.analyst, fall, identities="on", reason=WHY)
+    submit(staff.analyst, fall, identities="on", reason=WHY)
     assert not Export.objects.get().identities
 
 
-def test_names_of_a_part_are_not_names_of_all(staff, fall, people, asked):
-    """Administrator of one district, analyst of another."""
+def test_names_need_permission_for_every_place(staff, fall, people, submit):
+    """Dana is administrator of one district and analyst of another."""
     Membership.objects.create(
         user=staff.dana, role=Membership.Role.ANALYST, district=staff.lakeside
     )
-    response = asked(staff.dana, fall, identities="on", reason=WHY)
-    assert "You may not see the names of everybody" in response.content.decode()
-    response = asked(
+    response = submit(staff.dana, fall, identities="on", reason=WHY)
+    assert "You may not see the names of everyone" in response.content.decode()
+    response = submit(
         staff.dana, fall, identities="on", reason=WHY, district=staff.lakeside.pk
     )
     assert response.status_code == 200
-    asked(staff.dana, fall, identities="on", reason=WHY, district=staff.riverside.pk)
+    submit(staff.dana, fall, identities="on", reason=WHY, district=staff.riverside.pk)
     assert Export.objects.get().rows == 4
 
 
-def test_another_districts_school_is_no_choice(staff, fall, people, asked):
+def test_schools_of_other_districts_cannot_be_chosen(staff, fall, people, submit):
     for place in ({"school": staff.roosevelt.pk}, {"district": staff.lakeside.pk}):
-        asked(staff.dana, fall, **place)
+        submit(staff.dana, fall, **place)
     for export in Export.objects.all():
         assert export.rows == 4
         assert export.places["districts"] == [staff.riverside.pk]
-    response = asked(staff.state, fall, school=staff.roosevelt.pk)
+    response = submit(staff.state, fall, school=staff.roosevelt.pk)
     assert "Select a valid choice" in response.content.decode()
 
 
-def test_different_surveys_are_no_one_file(staff, fall, people, asked):
+def test_different_surveys_cannot_be_combined(staff, fall, people, submit):
     about = [["form_id", "version", "default_language"], ["other", "1", "en"]]
     rows = [["type", "name", "label"], ["text", "safe", "Something else?"]]
     content = form(rows, [], about)
@@ -181,37 +179,35 @@ def test_different_surveys_are_no_one_file(staff, fall, people, asked):
             draft=read(rows, [], about).draft, source_name="x", source=content
         )
     )
-    response = asked(staff.state, fall, opened(other, "other"))
+    response = submit(staff.state, fall, opened(other, "other"))
     assert "These are different surveys" in response.content.decode()
     assert not Export.objects.exists()
 
 
-def test_a_survey_of_the_same_name_of_another_owner_is_another_one(
-    staff, fall, people, asked
-):
+def test_surveys_of_different_owners_cannot_be_combined(staff, fall, people, submit):
     other = opened(published(FIRST, "1", staff.riverside), "other")
-    response = asked(staff.state, fall, other)
+    response = submit(staff.state, fall, other)
     assert "climate of Riverside, climate of the state" in response.content.decode()
 
 
-def test_a_form_that_is_wrong_keeps_what_was_typed(staff, fall, people, asked):
-    page = asked(staff.dana, reason=WHY, format="nonsense").content.decode()
-    assert "Choose at least one administration." in page
+def test_an_invalid_form_keeps_its_input(staff, fall, people, submit):
+    page = submit(staff.dana, reason=WHY, format="nonsense").content.decode()
+    assert "Choose at least one survey." in page
     assert WHY in page
-    page = asked(staff.dana, fall, role="teacher").content.decode()
-    assert "None of the chosen administrations is for them." in page
+    page = submit(staff.dana, fall, role="teacher").content.decode()
+    assert "None of the chosen surveys has this audience." in page
 
 
-def test_a_sheet_that_would_overflow_is_refused_at_once(
-    staff, fall, people, asked, monkeypatch
+def test_the_form_refuses_an_export_too_large_for_excel(
+    staff, fall, people, submit, monkeypatch
 ):
     monkeypatch.setattr(forms, "MOST_ROWS", 4)
-    page = asked(staff.dana, fall, format="xlsx").content.decode()
+    page = submit(staff.dana, fall, format="xlsx").content.decode()
     assert "Choose CSV" in page
     assert not Export.objects.exists()
 
 
-def test_how_much_it_will_be_is_told_before(staff, fall, people, client):
+def test_the_form_shows_the_size_of_the_export(staff, fall, people, client):
     log_in(client, staff.state)
     response = client.get(
         reverse("export_new"),
@@ -221,16 +217,16 @@ def test_how_much_it_will_be_is_told_before(staff, fall, people, client):
     page = response.content.decode()
     assert "4 respondents" in page
     assert "at most 44 responses" in page
-    # The schools of the district that was chosen come along.
+    # Together with the schools of the chosen district.
     assert "Washington" in page
     assert "Roosevelt" not in page
     nothing = client.get(
         reverse("export_new"), {"format": "x"}, headers={"HX-Request": "true"}
     )
-    assert "Choose an administration" in nothing.content.decode()
+    assert "Choose a survey to see the size" in nothing.content.decode()
 
 
-def test_rights_are_asked_at_each_download(staff, fall, people, client):
+def test_permission_is_checked_at_each_download(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     log_in(client, staff.dana)
     assert download(client, export)[0].status_code == 200
@@ -240,7 +236,7 @@ def test_rights_are_asked_at_each_download(staff, fall, people, client):
     dismiss(
         membership=staff.dana.memberships.get(district=staff.riverside), by=staff.state
     )
-    # Whose role ended is logged out, and logs in again.
+    # Ending a role ends the session.
     staff.dana.refresh_from_db()
     log_in(client, staff.dana)
     for route in ("export_download", "export_codebook"):
@@ -250,7 +246,7 @@ def test_rights_are_asked_at_each_download(staff, fall, people, client):
     assert "Download the file" not in page
 
 
-def test_an_analyst_of_both_kinds_loses_the_names_first(staff, fall, people, client):
+def test_names_need_that_permission_at_download(staff, fall, people, client):
     export = made(
         staff.dana,
         fall,
@@ -264,7 +260,7 @@ def test_an_analyst_of_both_kinds_loses_the_names_first(staff, fall, people, cli
     assert download(client, export)[0].status_code == 404
 
 
-def test_nobody_else_downloads_it(staff, fall, people, client):
+def test_other_users_cannot_download_the_file(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert export.file_name
     routes = ["export_detail", "export_download", "export_codebook"]
@@ -283,16 +279,16 @@ def test_nobody_else_downloads_it(staff, fall, people, client):
         assert client.get(reverse(route, args=[export.pk])).status_code == 404
 
 
-def test_who_sees_no_responses_finds_no_exports(staff, fall, people, client):
+def test_coordinators_find_no_exports(staff, fall, people, client):
     log_in(client, staff.chen)
     for route in ("export_list", "export_new"):
         assert client.get(reverse(route)).status_code == 404
     assert client.post(reverse("export_new"), {}).status_code == 404
 
 
-def test_the_list_has_ones_own_and_the_states_everybodys(staff, fall, client):
-    mine = ordered(staff.dana, fall)
-    others = ordered(staff.state, fall, format="xlsx")
+def test_only_state_administrators_see_exports_of_others(staff, fall, client):
+    mine = requested(staff.dana, fall)
+    others = requested(staff.state, fall, format="xlsx")
     log_in(client, staff.dana)
     page = client.get(reverse("export_list"), {"whose": "all"}).content.decode()
     assert f"Export {mine.pk}<" in page
@@ -304,28 +300,29 @@ def test_the_list_has_ones_own_and_the_states_everybodys(staff, fall, client):
     assert f"Export {mine.pk}<" in page
 
 
-def test_an_export_of_two_that_are_found_is_found_once(staff, fall, spring, client):
-    mine = ordered(staff.dana, fall, spring)
+def test_an_export_with_two_matches_is_listed_once(staff, fall, spring, client):
+    mine = requested(staff.dana, fall, spring)
     log_in(client, staff.dana)
     for words in ("l", "fall spr", "dana", str(mine.pk)):
         page = client.get(reverse("export_list"), {"q": words}).content.decode()
         assert "1 of 1 exports" in page
 
 
-def test_a_list_of_three_costs_as_much_as_one_of_one(
+def test_the_list_needs_as_many_queries_for_three_exports(
     staff, fall, spring, client, django_assert_num_queries
 ):
     log_in(client, staff.dana)
     for count in (1, 3):
         while Export.objects.count() < count:
-            ordered(staff.dana, fall, spring)
+            requested(staff.dana, fall, spring)
         with django_assert_num_queries(6 - WITHOUT_SESSION):
             page = client.get(reverse("export_list")).content.decode()
-        assert page.count("fall, spring") + page.count("spring, fall") == count
+        for name in ("fall", "spring"):
+            assert page.count(f'<span class="hint">{name}</span>') == count
         assert "waiting" in page
 
 
-def test_the_form_costs_as_much_for_three_administrations_as_for_one(
+def test_the_form_needs_as_many_queries_for_three_administrations(
     staff, fall, client, django_assert_num_queries
 ):
     log_in(client, staff.dana)
@@ -336,7 +333,7 @@ def test_the_form_costs_as_much_for_three_administrations_as_for_one(
             client.get(reverse("export_new"))
 
 
-def test_the_record_costs_a_fixed_number(
+def test_number_of_queries_of_the_detail_page(
     staff, fall, spring, people, client, django_assert_num_queries
 ):
     export = made(staff.dana, fall, spring, places={"districts": [staff.riverside.pk]})
@@ -345,10 +342,10 @@ def test_the_record_costs_a_fixed_number(
         client.get(reverse("export_detail", args=[export.pk]))
 
 
-def test_empty_lists_say_what_to_do(staff, client):
+def test_empty_pages_say_what_to_do(staff, client):
     log_in(client, staff.dana)
     assert (
-        "You have asked for no export yet."
+        "You have no exports yet."
         in client.get(reverse("export_list")).content.decode()
     )
     assert (
@@ -356,21 +353,21 @@ def test_empty_lists_say_what_to_do(staff, client):
         in client.get(reverse("export_new")).content.decode()
     )
     page = client.get(reverse("export_list"), {"q": "'\x00\"%"}).content.decode()
-    assert "No export is like that." in page
+    assert "No exports match." in page
 
 
-def test_the_file_can_be_deleted_before_its_time(staff, fall, people, client):
+def test_the_owner_can_delete_the_file(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     log_in(client, staff.dana)
     assert client.get(reverse("export_delete", args=[export.pk])).status_code == 405
     response = client.post(reverse("export_delete", args=[export.pk]), follow=True)
-    assert "The file is deleted." in response.content.decode()
+    assert "File deleted." in response.content.decode()
     assert not path_of(export.file_name).exists()
     assert download(client, export)[0].status_code == 404
     assert AuditEntry.objects.filter(action="delete export", by="dana@example.org")
 
 
-def test_a_file_whose_days_are_over_is_not_sent(staff, fall, people, client):
+def test_an_expired_file_cannot_be_downloaded(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     log_in(client, staff.dana)
     past = timezone.now() - timedelta(seconds=1)
@@ -378,28 +375,30 @@ def test_a_file_whose_days_are_over_is_not_sent(staff, fall, people, client):
     assert download(client, export)[0].status_code == 404
 
 
-def test_a_teachers_survey_and_a_students_line_up(staff, fall, people, asked, enrol):
+def test_surveys_of_teachers_and_students_can_be_combined(
+    staff, fall, people, submit, enrol
+):
     teachers = opened(fall.published, "teachers", Role.TEACHER)
     answer(enrol(teachers, staff.lincoln), {"safe": "2"})
-    asked(staff.dana, fall, teachers)
-    asked(staff.dana, fall, teachers, role="teacher")
+    submit(staff.dana, fall, teachers)
+    submit(staff.dana, fall, teachers, role="teacher")
     both, alone = Export.objects.order_by("pk")
     assert (both.rows, alone.rows) == (5, 1)
 
 
-def test_an_attribute_named_like_a_formula_is_defused_in_the_header(
-    staff, fall, people, asked, client
+def test_headers_that_look_like_formulas_are_escaped(
+    staff, fall, people, submit, client
 ):
     Respondent.objects.filter(pk=people[0].pk).update(attributes={"=1+1": "+x"})
     School.objects.filter(pk=staff.lincoln.pk).update(name="@Lincoln")
-    asked(staff.dana, fall)
+    submit(staff.dana, fall)
     _, body = download(client, Export.objects.get())
     assert b",'=1+1," in body.split(b"\r\n")[0]
     assert b",'+x," in body
     assert b",'@Lincoln," in body
 
 
-def test_an_export_begins_with_the_administration_one_came_from(staff, fall, client):
+def test_the_administration_in_the_address_is_preselected(staff, fall, client):
     log_in(client, staff.dana)
     address = reverse("export_new")
     box = f'name="administrations" value="{fall.pk}"'

@@ -1,4 +1,4 @@
-"""An export is made whole or not at all, by somebody who may have it."""
+"""Files are complete or absent, and made only for people with permission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
 from reports.exports import job, requests, snapshot
 from reports.models import Export
-from reports.tests.exports.conftest import answer, identify, made, ordered
+from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
 from survey import jobs
 from survey.files import ORPHANED_AFTER, path_of
@@ -44,20 +44,20 @@ def folder() -> Path:
     return path_of("exports/any").parent
 
 
-def left() -> set[str]:
+def files() -> set[str]:
     return {path.name for path in folder().iterdir()}
 
 
 @pytest.mark.django_db
-def test_a_worker_makes_the_file_and_the_record(staff, fall, people):
-    before = left()
+def test_the_job_makes_the_file_and_its_record(staff, fall, people):
+    before = files()
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
 
     assert export.job.state == Job.State.DONE
     assert (export.job.done, export.job.total) == (8, 8)
     assert (export.rows, export.responses) == (8, 16)
     kept = {Path(export.file_name).name, Path(export.codebook_name).name}
-    assert left() - before == kept
+    assert files() - before == kept
     assert path_of(export.file_name).stat().st_mode & 0o777 == 0o600
     [entry] = AuditEntry.objects.filter(action="make export")
     assert (entry.subject_id, entry.district_id) == (export.pk, staff.riverside.pk)
@@ -65,8 +65,8 @@ def test_a_worker_makes_the_file_and_the_record(staff, fall, people):
 
 
 @pytest.mark.django_db
-def test_who_was_dismissed_meanwhile_gets_nothing(staff, fall, people):
-    export = ordered(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+def test_no_file_is_made_after_the_role_has_ended(staff, fall, people):
+    export = requested(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     dismiss(membership=staff.dana.memberships.get(), by=staff.state)
     jobs.run(export.job_id)
 
@@ -74,11 +74,11 @@ def test_who_was_dismissed_meanwhile_gets_nothing(staff, fall, people):
     export.job.refresh_from_db()
     assert export.file_name == ""
     assert export.job.state == Job.State.FAILED
-    assert export.job.message == job.RIGHTS_CHANGED
+    assert export.job.message == job.PERMISSIONS_CHANGED
 
 
 @pytest.mark.django_db
-def test_another_district_is_not_made_even_when_it_is_asked_for(staff, fall, people):
+def test_a_scope_beyond_the_permissions_is_refused(staff, fall, people):
     for places in (
         {"state": True},
         {"districts": [staff.riverside.pk, staff.lakeside.pk]},
@@ -90,7 +90,7 @@ def test_another_district_is_not_made_even_when_it_is_asked_for(staff, fall, peo
 
 
 @pytest.mark.django_db
-def test_names_are_only_for_one_role_that_may_see_both(staff, fall, people):
+def test_names_need_one_role_that_sees_answers_and_identities(staff, fall, people):
     from accounts.models import Membership
 
     Membership.objects.create(
@@ -108,7 +108,7 @@ def test_names_are_only_for_one_role_that_may_see_both(staff, fall, people):
 
 
 @pytest.mark.django_db
-def test_with_names_the_answers_stand_beside_them(staff, fall, people):
+def test_an_export_with_names_has_identities_and_answers(staff, fall, people):
     identify(people[0], given_name="=Maya", family_name="Diaz", email="m@example.org")
     export = made(
         staff.dana,
@@ -120,15 +120,15 @@ def test_with_names_the_answers_stand_beside_them(staff, fall, people):
     found = {row["external_id"]: row for row in rows_of(export)}
     maya = found[f"S{people[0].pk}"]
     assert (maya["given_name"], maya["family_name"]) == ("'=Maya", "Diaz")
-    # With names nothing is left to be tied together: the time is told.
+    # Names identify rows anyway, so times are exact.
     assert maya["started"] == "2027-03-01 08:05:06"
-    # Destroyed identities leave their answers.
+    # Answers stay when an identity is erased.
     assert len(found) == 2
     assert found[""]["comment"] == "fine"
 
 
 @pytest.mark.django_db
-def test_without_names_nothing_of_them_is_in_the_file(staff, fall, people):
+def test_an_export_without_names_has_no_identities(staff, fall, people):
     for respondent in people:
         identify(respondent, given_name="Maya", email="m@example.org")
     for kind in ("wide", "long"):
@@ -139,7 +139,7 @@ def test_without_names_nothing_of_them_is_in_the_file(staff, fall, people):
 
 
 @pytest.mark.django_db
-def test_two_exports_cannot_be_laid_side_by_side(staff, fall, enrol):
+def test_rows_of_two_exports_cannot_be_matched(staff, fall, enrol):
     for number in range(40):
         answer(enrol(fall, staff.lincoln), {"age": str(number)})
     exports = [rows_of(made(staff.state, fall)) for _ in range(2)]
@@ -148,12 +148,12 @@ def test_two_exports_cannot_be_laid_side_by_side(staff, fall, enrol):
     assert one == sorted(one)
     ages = [[row["age"] for row in found] for found in exports]
     assert sorted(ages[0]) == sorted(ages[1])
-    # In the order of the database's keys they would be the same.
+    # In the order of primary keys they would be the same.
     assert ages[0] != ages[1]
 
 
 @pytest.mark.django_db
-def test_an_export_in_two_runs_is_still_one(staff, fall, people):
+def test_running_the_job_again_keeps_the_first_file(staff, fall, people):
     export = made(staff.state, fall)
     checksum, name = export.sha256, export.file_name
     Job.objects.filter(pk=export.job_id).update(state="waiting", ended_at=None)
@@ -163,26 +163,24 @@ def test_an_export_in_two_runs_is_still_one(staff, fall, people):
 
 
 @pytest.mark.django_db
-def test_a_worker_that_was_taken_for_dead_keeps_nothing(
-    staff, fall, people, monkeypatch
-):
-    before = left()
-    reconcile = job._reconcile
+def test_a_worker_that_was_replaced_keeps_nothing(staff, fall, people, monkeypatch):
+    before = files()
+    write = job.codebook.write
 
-    def meanwhile(done):
-        reconcile(done)
+    def replaced_meanwhile(*args, **options):
+        write(*args, **options)
         Job.objects.update(attempts=2)
 
-    monkeypatch.setattr(job, "_reconcile", meanwhile)
+    monkeypatch.setattr(job.codebook, "write", replaced_meanwhile)
     export = made(staff.state, fall)
     assert (export.file_name, export.made_at) == ("", None)
-    assert left() == before
+    assert files() == before
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
-def test_a_line_that_is_lost_fails_the_export(staff, fall, people, kind, monkeypatch):
-    before = left()
+def test_a_lost_line_fails_the_export(staff, fall, people, kind, monkeypatch):
+    before = files()
     add = job.Shuffle.add
 
     def forgetful(self, respondent, line):
@@ -193,18 +191,20 @@ def test_a_line_that_is_lost_fails_the_export(staff, fall, people, kind, monkeyp
     export = made(staff.state, fall, format=kind)
     assert export.job.state == Job.State.FAILED
     assert export.file_name == ""
-    assert left() == before
+    assert files() == before
 
 
 @pytest.mark.django_db
-def test_an_answer_that_is_lost_fails_the_export(staff, fall, people, monkeypatch):
-    answers = snapshot.Snapshot.responses
-    monkeypatch.setattr(snapshot.Snapshot, "responses", lambda self: answers(self) + 1)
+def test_a_lost_answer_fails_the_export(staff, fall, people, monkeypatch):
+    count = snapshot.Snapshot.count_responses
+    monkeypatch.setattr(
+        snapshot.Snapshot, "count_responses", lambda self: count(self) + 1
+    )
     assert made(staff.state, fall).job.state == Job.State.FAILED
 
 
 @pytest.mark.django_db
-def test_an_answer_to_an_unknown_item_is_not_dropped_in_silence(staff, fall, people):
+def test_an_answer_to_an_unknown_item_fails_the_export(staff, fall, people):
     Response.objects.filter(respondent_id=people[0].pk).update(revision=2)
     Response.objects.create(
         administration_id=fall.pk,
@@ -218,9 +218,9 @@ def test_an_answer_to_an_unknown_item_is_not_dropped_in_silence(staff, fall, peo
 
 
 @pytest.mark.django_db
-def test_cancelling_leaves_nothing(staff, fall, people, monkeypatch):
-    before = left()
-    monkeypatch.setattr(job, "TELL_EVERY", 2)
+def test_cancelling_leaves_no_files(staff, fall, people, monkeypatch):
+    before = files()
+    monkeypatch.setattr(job, "REPORT_EVERY", 2)
     advance = jobs.Progress.advance
 
     def cancelled(self, count=1):
@@ -230,15 +230,15 @@ def test_cancelling_leaves_nothing(staff, fall, people, monkeypatch):
     monkeypatch.setattr(jobs.Progress, "advance", cancelled)
     export = made(staff.state, fall)
     assert (export.file_name, export.job.state) == ("", Job.State.CANCELLED)
-    assert left() == before
-    # The connection is good for the next one.
+    assert files() == before
+    # The connection can be used for the next export.
     monkeypatch.undo()
     assert made(staff.state, fall).rows == 12
 
 
 @pytest.mark.django_db
-def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkeypatch):
-    before = left()
+def test_cancelling_before_the_commit_leaves_no_files(staff, fall, people, monkeypatch):
+    before = files()
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
@@ -248,40 +248,37 @@ def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkey
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
     export = made(staff.state, fall)
     assert (export.job.state, export.made_at) == (Job.State.CANCELLED, None)
-    assert left() == before
+    assert files() == before
 
 
 @pytest.mark.django_db
-def test_asked_too_late_to_stop_it_is_ready(staff, fall, people, monkeypatch):
-    """Not "nothing of it was kept", with a file that can be downloaded."""
-    keep = job._keep
+def test_cancelling_after_the_commit_keeps_the_file(staff, fall, people, monkeypatch):
+    keep = job.keep_files
 
-    def too_late(*args):
+    def cancel_too_late(*args):
         keep(*args)
         args[-1].cancel_asked = True
 
-    monkeypatch.setattr(job, "_keep", too_late)
+    monkeypatch.setattr(job, "keep_files", cancel_too_late)
     export = made(staff.state, fall)
-    assert (export.job.state, export.standing) == (Job.State.DONE, "ready")
+    assert (export.job.state, export.status) == (Job.State.DONE, "ready")
     assert (export.job.done, export.job.total) == (12, 12)
 
 
 @pytest.mark.django_db
-def test_many_respondents_go_through_bundles_on_disk(staff, fall, people, monkeypatch):
-    monkeypatch.setattr("reports.exports.anonymise.ROOM", 300)
-    monkeypatch.setattr(job, "AT_ONCE", 400)
-    before = left()
+def test_many_respondents_are_shuffled_on_disk(staff, fall, people, monkeypatch):
+    monkeypatch.setattr("reports.exports.anonymise.MEMORY", 300)
+    monkeypatch.setattr(job, "BATCH_BYTES", 400)
+    before = files()
     found = rows_of(made(staff.state, fall))
     assert len(found) == 12
     ids = [row["research_id"] for row in found]
     assert ids == sorted(ids)
-    assert len(left() - before) == 2
+    assert len(files() - before) == 2
 
 
 @pytest.mark.django_db
-def test_too_many_rows_for_a_sheet_are_refused_before_it_is_begun(
-    staff, fall, people, monkeypatch
-):
+def test_an_export_too_large_for_excel_is_refused(staff, fall, people, monkeypatch):
     monkeypatch.setattr(job, "MOST_ROWS", 12)
     export = made(staff.state, fall, format="xlsx")
     assert "Choose CSV" in export.job.message
@@ -292,23 +289,23 @@ def test_too_many_rows_for_a_sheet_are_refused_before_it_is_begun(
 
 
 @pytest.mark.django_db
-def test_a_full_disk_is_told(staff, fall, people, monkeypatch):
+def test_a_full_disk_is_reported(staff, fall, people, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(job.WideRows, "write", full)
-    assert made(staff.state, fall).job.message == job.NO_ROOM
+    monkeypatch.setattr(job.WideRowBuilder, "write", full)
+    assert made(staff.state, fall).job.message == job.DISK_FULL
 
 
 @pytest.mark.django_db
-def test_after_seven_days_the_file_is_deleted_and_the_record_stays(staff, fall, people):
+def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
     old, new = made(staff.state, fall), made(staff.state, fall)
     past = timezone.now() - timedelta(seconds=1)
     Export.objects.filter(pk=old.pk).update(expires_at=past)
     names = [old.file_name, old.codebook_name]
     requests.delete_old_exports()
     old.refresh_from_db()
-    assert (old.file_name, old.codebook_name, old.standing) == ("", "", "deleted")
+    assert (old.file_name, old.codebook_name, old.status) == ("", "", "deleted")
     assert old.rows == 12
     assert not any(path_of(name).exists() for name in names)
     assert path_of(new.file_name).exists()
@@ -316,7 +313,7 @@ def test_after_seven_days_the_file_is_deleted_and_the_record_stays(staff, fall, 
 
 
 @pytest.mark.django_db
-def test_what_a_dead_worker_left_is_swept_up(staff, fall, people):
+def test_leftovers_of_dead_workers_are_deleted(staff, fall, people):
     export = made(staff.state, fall)
     forgotten = folder() / ".1-left"
     forgotten.mkdir()
@@ -342,7 +339,7 @@ django.setup()
 import reports.tasks
 from reports.exports import anonymise, job
 from survey import jobs
-anonymise.ROOM = 100
+anonymise.MEMORY = 100
 add = anonymise.Shuffle.add
 def slow(self, respondent, line):
     add(self, respondent, line)
@@ -355,8 +352,8 @@ jobs.run(int(sys.argv[1]))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_killed_worker_leaves_nothing_and_the_next_one_makes_it(staff, fall, people):
-    export = ordered(staff.state, fall)
+def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
+    export = requested(staff.state, fall)
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(export.job_id)],
         cwd=ROOT,
@@ -385,11 +382,10 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_makes_it(staff, fall, p
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_saved_meanwhile_is_not_in_it(staff, fall, people, monkeypatch):
-    """Rows and counts are of one moment, whatever is saved while it is read."""
-    count = snapshot.Snapshot.people
+def test_answers_saved_while_reading_are_not_exported(staff, fall, people, monkeypatch):
+    count = snapshot.Snapshot.count_people
 
-    def and_then_somebody_saves(self):
+    def count_and_save_more(self):
         found = count(self)
         if not meanwhile:
             from threading import Thread
@@ -408,7 +404,7 @@ def test_what_is_saved_meanwhile_is_not_in_it(staff, fall, people, monkeypatch):
         meanwhile.append(True)
         connections.close_all()
 
-    monkeypatch.setattr(snapshot.Snapshot, "people", and_then_somebody_saves)
+    monkeypatch.setattr(snapshot.Snapshot, "count_people", count_and_save_more)
     export = made(staff.state, fall)
     assert meanwhile
     assert Response.objects.count() == 25
@@ -417,8 +413,8 @@ def test_what_is_saved_meanwhile_is_not_in_it(staff, fall, people, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_the_state_of_a_user_is_read_anew(staff, fall, people):
-    export = ordered(staff.state, fall)
+def test_no_file_is_made_for_a_deactivated_user(staff, fall, people):
+    export = requested(staff.state, fall)
     User.objects.filter(pk=staff.state.pk).update(is_active=False)
     jobs.run(export.job_id)
     export.refresh_from_db()

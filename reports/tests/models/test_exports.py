@@ -1,5 +1,3 @@
-"""What the database itself holds of an export."""
-
 from __future__ import annotations
 
 import pytest
@@ -22,7 +20,7 @@ def test_names_are_exported_for_a_reason(staff):
         create(staff, identities=True)
 
 
-def test_a_file_has_a_checksum_and_an_end(staff):
+def test_a_file_has_a_checksum_and_an_expiry_date(staff):
     now = timezone.now()
     whole = {
         "file_name": "exports/x.csv",
@@ -39,6 +37,6 @@ def test_a_file_has_a_checksum_and_an_end(staff):
         create(staff, **whole, deleted_at=now)
 
 
-def test_the_standing_of_an_export_in_a_word(staff):
-    assert create(staff).standing == "not finished"
-    assert create(staff, deleted_at=timezone.now()).standing == "deleted"
+def test_status_of_an_export_without_a_job(staff):
+    assert create(staff).status == "not finished"
+    assert create(staff, deleted_at=timezone.now()).status == "deleted"

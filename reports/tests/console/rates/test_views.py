@@ -1,5 +1,3 @@
-"""The board: who sees which places, and what stands there."""
-
 from __future__ import annotations
 
 import csv
@@ -22,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def counted(staff, students):
-    """Lincoln is below its threshold, Roosevelt beyond, Washington is waiting."""
+    """Lincoln is below its threshold, Roosevelt above, Washington has no roster."""
     invite(students, staff.lincoln, 20, grade="07", finished=8)
     invite(students, staff.lincoln, 20, grade="08", started=12, finished=4)
     invite(students, staff.roosevelt, 30, grade="07", finished=20)
@@ -30,8 +28,8 @@ def counted(staff, students):
     return students
 
 
-def text(response):
-    """What is read on the page, in one line."""
+def visible_text(response):
+    """Return the visible text of the page in one line."""
     assert response.status_code == 200, response.status_code
     bare = re.sub(
         r"<script.*?</script>|<[^>]+>", " ", response.content.decode(), flags=re.S
@@ -39,24 +37,24 @@ def text(response):
     return re.sub(r"\s+", " ", bare)
 
 
-def test_the_state_goes_from_districts_to_a_school_and_its_grades(
+def test_state_administrators_go_from_districts_to_schools_and_grades(
     client, staff, counted
 ):
     log_in(client, staff.state)
 
     board = client.get("/console/rates/")
-    assert "Riverside" in text(board)
-    assert "32 of 70 students" in text(board)
-    assert "1 of 2 schools reached the threshold" in text(board)
+    assert "Riverside" in visible_text(board)
+    assert "32 of 70 students" in visible_text(board)
+    assert "1 of 2 schools reached the threshold" in visible_text(board)
     district = f"/console/rates/districts/{staff.riverside.pk}/"
     assert f'href="{district}?administration={counted.pk}"' in board.content.decode()
 
-    schools = text(client.get(district))
+    schools = visible_text(client.get(district))
     assert "8 more students to reach 50 %" in schools
-    assert "Nobody is invited yet" in schools
+    assert "No one is invited yet" in schools
     assert "Roosevelt" not in schools
 
-    school = text(client.get(f"/console/rates/schools/{staff.lincoln.pk}/"))
+    school = visible_text(client.get(f"/console/rates/schools/{staff.lincoln.pk}/"))
     assert "12 of 40 finished, 20 started" in school
     assert "30 %" in school
     assert "07 20 8 8 40 %" in school
@@ -64,7 +62,7 @@ def test_the_state_goes_from_districts_to_a_school_and_its_grades(
 
 
 @pytest.mark.parametrize(
-    ("who", "address"),
+    ("person", "address"),
     [
         ("dana", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
         ("analyst", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
@@ -72,8 +70,10 @@ def test_the_state_goes_from_districts_to_a_school_and_its_grades(
         ("sam", "/console/rates/schools/{roosevelt.pk}/?sort=quiet"),
     ],
 )
-def test_who_has_one_place_lands_there(client, staff, counted, who, address):
-    response = log_in(client, getattr(staff, who)).get("/console/rates/?sort=quiet")
+def test_users_with_a_single_place_are_redirected_to_it(
+    client, staff, counted, person, address
+):
+    response = log_in(client, getattr(staff, person)).get("/console/rates/?sort=quiet")
     assert response["Location"] == address.format_map(vars(staff))
     assert client.get(response["Location"]).status_code == 200
 
@@ -95,7 +95,7 @@ def pages(staff):
 
 
 @pytest.mark.parametrize(
-    ("who", "found"),
+    ("person", "found"),
     [
         ("state", {"board", "schools", "district", "school"}),
         ("dana", {"board", "schools", "district", "school"}),
@@ -104,15 +104,15 @@ def pages(staff):
         ("sam", {"board", "schools"}),
     ],
 )
-def test_a_place_of_somebody_else_is_not_there(client, staff, counted, who, found):
-    log_in(client, getattr(staff, who))
+def test_other_places_are_not_found(client, staff, counted, person, found):
+    log_in(client, getattr(staff, person))
     for name, addresses in pages(staff).items():
         for address in addresses:
             status = client.get(address, follow=True).status_code
             assert (address, status) == (address, 200 if name in found else 404)
 
 
-def test_without_the_capability_there_is_no_board(client, staff, counted, monkeypatch):
+def test_without_the_capability_no_page_is_found(client, staff, counted, monkeypatch):
     monkeypatch.setattr(
         "accounts.permissions.CAPABILITIES", dict.fromkeys(Membership.Role, frozenset())
     )
@@ -122,34 +122,36 @@ def test_without_the_capability_there_is_no_board(client, staff, counted, monkey
             assert client.get(address).status_code == 404
 
 
-def test_lists_and_files_have_ones_own_schools_only(client, staff, counted):
+def test_lists_and_files_have_only_schools_of_the_user(client, staff, counted):
     log_in(client, staff.dana)
     for address in pages(staff)["schools"] + pages(staff)["board"]:
         body = client.get(address, follow=True).content.decode()
         assert "Roosevelt" not in body
         assert "Lakeside" not in body
-    # There was something to leak.
+    # There is something to hide.
     log_in(client, staff.state)
     assert "Roosevelt" in client.get("/console/rates/schools.csv").content.decode()
 
 
-def test_an_administration_of_another_district_is_not_there(
-    client, staff, counted, offer
+def test_administrations_of_another_district_are_not_found(
+    client, staff, counted, administer
 ):
-    theirs = offer("theirs", district=staff.lakeside)
+    theirs = administer("theirs", district=staff.lakeside)
     roll_up()
     log_in(client, staff.dana)
     for addresses in pages(staff).values():
         for address in addresses:
-            asked = f"{address}?administration={theirs.pk}"
-            assert client.get(asked, follow=True).status_code == 404
+            theirs_at = f"{address}?administration={theirs.pk}"
+            assert client.get(theirs_at, follow=True).status_code == 404
     assert "theirs" not in client.get("/console/rates/schools/").content.decode()
 
 
-@pytest.mark.parametrize("asked", ["0", "-1", "x", "1e9", "' OR 1=1", "9" * 40])
-def test_nonsense_for_an_administration_is_not_there(client, staff, counted, asked):
+@pytest.mark.parametrize(
+    "administration", ["0", "-1", "x", "1e9", "' OR 1=1", "9" * 40]
+)
+def test_an_invalid_administration_is_not_found(client, staff, counted, administration):
     log_in(client, staff.state)
-    response = client.get("/console/rates/schools/", {"administration": asked})
+    response = client.get("/console/rates/schools/", {"administration": administration})
     assert response.status_code == 404
 
 
@@ -165,7 +167,7 @@ def test_nonsense_for_an_administration_is_not_there(client, staff, counted, ask
         {"day": "2026-02-31"},
     ],
 )
-def test_nonsense_in_a_filter_shows_the_page(client, staff, counted, query):
+def test_an_invalid_filter_is_ignored(client, staff, counted, query):
     log_in(client, staff.state)
     for address, _ in pages(staff).values():
         assert client.get(address, query, follow=True).status_code == 200
@@ -189,97 +191,93 @@ def test_schools_are_searched_sorted_and_filtered(client, staff, counted, studen
     assert shown(state="quiet") == []
 
 
-def test_quiet_schools_come_first(client, staff, students):
+def test_schools_longest_without_a_start_come_first(client, staff, students):
     now = timezone.now()
     invite(students, staff.lincoln, 20, started=3, at=now - timedelta(minutes=1))
     invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=7))
-    # Everybody has started there: nobody is left to remind.
+    # Everyone has started there, so there is no one left to remind.
     invite(students, staff.washington, 12, finished=12, at=now - timedelta(days=8))
     roll_up()
 
-    body = client_of(client, staff.state).get("/console/rates/schools/?sort=quiet")
+    body = log_in(client, staff.state).get("/console/rates/schools/?sort=quiet")
     names = re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body.content.decode())
     assert names == ["Roosevelt", "Lincoln", "Washington"]
-    assert "No start for 5 school days" in text(body)
+    assert "No start for 5 school days" in visible_text(body)
 
 
-def client_of(client, user):
-    return log_in(client, user)
-
-
-def test_each_role_has_its_panel_and_teachers_no_grades(client, staff, offer):
+def test_each_role_has_a_panel_and_teachers_have_no_grades(client, staff, administer):
     wave = Wave.objects.create(name="Spring 2027")
-    students = offer("students", wave=wave)
-    teachers = offer("teachers", Role.TEACHER, wave=wave)
-    parents = offer("parents", Role.PARENT, wave=wave)
+    students = administer("students", wave=wave)
+    teachers = administer("teachers", Role.TEACHER, wave=wave)
+    parents = administer("parents", Role.PARENT, wave=wave)
     invite(students, staff.lincoln, 100, grade="07", finished=50)
     invite(teachers, staff.lincoln, 20, grade="07", finished=9)
     invite(parents, staff.lincoln, 80, grade="07", finished=19)
     roll_up()
 
-    page = text(
+    page = visible_text(
         log_in(client, staff.dana).get(f"/console/rates/schools/{staff.lincoln.pk}/")
     )
-    assert "Students students 50 % Threshold reached" in page
+    assert "50 % Threshold reached" in page
     assert "1 more teacher to reach 50 %" in page
     assert "1 more parent to reach 20 % of the 100 students" in page
-    assert page.count("Grade Eligible Started Finished Rate") == 2
+    assert page.count("Grade Invited Started Finished Rate") == 2
 
 
-# How old the figures are
+# Age of the figures
 
 
-def made_old(administration, **ago):
+def set_age(administration, **ago):
     RollUp.objects.filter(administration=administration).update(
         as_of=timezone.now() - timedelta(**ago)
     )
 
 
-def test_old_figures_say_so_in_words_and_colour(client, staff, counted):
+def test_late_figures_have_a_warning(client, staff, counted):
     log_in(client, staff.dana)
     address = f"/console/rates/schools/{staff.lincoln.pk}/"
-    assert "counting is late" not in text(client.get(address))
-    made_old(counted, seconds=119)
-    assert "counting is late" not in text(client.get(address))
+    assert "counting is late" not in visible_text(client.get(address))
+    set_age(counted, seconds=119)
+    assert "counting is late" not in visible_text(client.get(address))
 
-    made_old(counted, seconds=121)
+    set_age(counted, seconds=121)
     for address, _ in pages(staff).values():
         response = client.get(address, follow=True)
-        assert "These figures are 2 minutes old: counting is late." in text(response)
+        assert "These figures are 2 minutes old: counting is late." in visible_text(
+            response
+        )
         assert 'id="age" class="badge caution"' in response.content.decode()
 
 
-def test_final_figures_are_old_without_being_late(client, staff, counted):
+def test_final_figures_are_not_late(client, staff, counted):
     counted.opens_at = timezone.now() - timedelta(days=30)
     counted.closes_at = timezone.now() - timedelta(days=10)
     counted.save()
-    made_old(counted, days=9)
-    page = client_of(client, staff.dana).get(
-        f"/console/rates/schools/{staff.lincoln.pk}/"
-    )
-    assert "Counted after closing, 9 days ago." in text(page)
+    set_age(counted, days=9)
+    page = log_in(client, staff.dana).get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    assert "Counted after closing, 9 days ago." in visible_text(page)
 
-    # From before its end, they may miss somebody.
-    made_old(counted, days=11)
+    # Counted before it closed, so people may be missing.
+    set_age(counted, days=11)
     page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/")
-    assert "These figures are 11 days old: counting is late." in text(page)
+    assert "These figures are 11 days old: counting is late." in visible_text(page)
 
 
-def test_what_was_never_counted_says_so(client, staff, students):
-    page = client_of(client, staff.state).get("/console/rates/")
-    assert "Not counted yet" in text(page)
+def test_an_administration_that_was_never_counted_says_so(client, staff, students):
+    page = log_in(client, staff.state).get("/console/rates/")
+    assert "Not counted yet" in visible_text(page)
 
 
-def test_where_nothing_is_offered_the_page_says_what_comes(client, staff):
+def test_without_surveys_the_page_says_what_will_be_there(client, staff):
     for user in (staff.state, staff.dana, staff.chen):
-        page = client_of(client, user).get("/console/rates/", follow=True)
-        assert "No survey is offered in your schools yet." in text(page)
+        page = log_in(client, user).get("/console/rates/", follow=True)
+        assert "There is no survey in your schools yet." in visible_text(page)
 
 
 # Refreshing
 
 
-def test_htmx_gets_the_figures_alone(client, staff, counted):
+def test_htmx_gets_only_the_figures(client, staff, counted):
     log_in(client, staff.state)
     for address, _ in pages(staff).values():
         part = client.get(address, headers={"HX-Request": "true"})
@@ -298,7 +296,7 @@ def rows(response):
     return list(csv.DictReader(io.StringIO(body)))
 
 
-def test_the_table_comes_as_csv_with_search_and_order(client, staff, counted):
+def test_csv_files_keep_search_and_order(client, staff, counted):
     log_in(client, staff.state)
     found = rows(client.get("/console/rates/schools.csv?sort=-rate&q=l"))
     assert [row["school"] for row in found] == ["Roosevelt", "Lincoln"] or found
@@ -322,7 +320,7 @@ def test_the_table_comes_as_csv_with_search_and_order(client, staff, counted):
     ]
 
 
-def test_all_rows_are_in_the_file_not_one_page(client, staff, students):
+def test_csv_files_have_all_rows_and_not_one_page(client, staff, students):
     schools = School.objects.bulk_create(
         School(district=staff.riverside, code=f"s{n}", name=f"School {n:03}")
         for n in range(60)
@@ -334,7 +332,7 @@ def test_all_rows_are_in_the_file_not_one_page(client, staff, students):
     assert len(rows(client.get(address))) == 62
 
 
-def test_a_cell_of_the_file_never_runs(client, staff, students):
+def test_cells_of_csv_files_cannot_run_as_formulas(client, staff, students):
     School.objects.filter(pk=staff.lincoln.pk).update(name='=HYPERLINK("http://x")')
     invite(students, staff.lincoln, 12, grade="@SUM(1)")
     roll_up()
@@ -349,7 +347,7 @@ def test_a_cell_of_the_file_never_runs(client, staff, students):
     assert found[-1]["grade"] == "'@SUM(1)"
 
 
-def test_downloads_are_written_down_and_looking_is_not(client, staff, counted):
+def test_downloads_are_logged_and_page_views_are_not(client, staff, counted):
     log_in(client, staff.dana)
     for address, _ in pages(staff).values():
         client.get(address, follow=True)
@@ -364,11 +362,11 @@ def test_downloads_are_written_down_and_looking_is_not(client, staff, counted):
     assert entries.filter(district_id=staff.riverside.pk).count() == 2
 
 
-# What a page costs
+# Queries
 
 
 @pytest.mark.parametrize("more", [0, 2])
-def test_no_page_asks_more_often_for_more_rows(
+def test_number_of_queries_does_not_grow_with_rows(
     client, staff, students, more, settings, django_assert_num_queries
 ):
     invite(students, staff.lincoln, 12, grade="07", finished=3)

@@ -1,4 +1,7 @@
-"""Exporting to each format, and reading it back with other libraries."""
+"""Export to each format, and read the files with other libraries."""
+
+# Fixtures are imported, and then arguments of the same name.
+# ruff: noqa: F811
 
 from __future__ import annotations
 
@@ -13,7 +16,15 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from reports.models import Export
-from reports.tests.exports.conftest import SKIP, answer, ordered
+from reports.tests.exports.conftest import (  # noqa: F401
+    SKIP,
+    answer,
+    enrol,
+    fall,
+    nothing_remembered,
+    requested,
+    spring,
+)
 from survey.models import Job, Response
 from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
@@ -33,16 +44,16 @@ def answered(transactional_db, staff, fall, spring, enrol):
     return fall, spring
 
 
-def ask(page: Page, *administrations, **choices: str) -> None:
+def create_export(page: Page, *administrations, **choices: str) -> None:
     page.goto("/console/")
     page.get_by_role("link", name="Exports").first.click()
     page.get_by_role("link", name="New export").first.click()
     for one in administrations:
-        page.get_by_label(f"{one.name}:").check()
+        page.get_by_label(f"({one.name};").check()
     for label in choices.values():
         page.get_by_label(label).check()
     expect(page.locator("#export-size")).to_contain_text("respondents")
-    page.get_by_role("button", name="Make the file").click()
+    page.get_by_role("button", name="Create export").click()
     expect(page.get_by_role("link", name="Download the file")).to_be_visible()
 
 
@@ -54,11 +65,11 @@ def downloaded(page: Page, link: str, folder: Path) -> Path:
     return path
 
 
-def test_export_to_each_format_and_read_it_back(at_screen, staff, answered, tmp_path):
+def test_other_libraries_read_each_format(at_screen, staff, answered, tmp_path):
     page = at_screen(staff.dana)
     people = 4
 
-    ask(page, *answered)
+    create_export(page, *answered)
     wide = downloaded(page, "Download the file", tmp_path)
     found = page.locator(".checksum").text_content()
     assert found == hashlib.sha256(wide.read_bytes()).hexdigest()
@@ -70,7 +81,7 @@ def test_export_to_each_format_and_read_it_back(at_screen, staff, answered, tmp_
     codebook = downloaded(page, "Download the codebook", tmp_path).read_text()
     assert "How is lunch?" in codebook
 
-    ask(page, *answered, format="CSV, one row for each answer")
+    create_export(page, *answered, format="CSV, one row for each answer")
     long = downloaded(page, "Download the file", tmp_path)
     with long.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -82,20 +93,20 @@ def test_export_to_each_format_and_read_it_back(at_screen, staff, answered, tmp_
     )
     assert len(rows) == stored.count() == 5 * people
 
-    ask(page, *answered, format="Excel, one row for each respondent")
+    create_export(page, *answered, format="Excel, one row for each respondent")
     sheet = openpyxl.load_workbook(downloaded(page, "Download the file", tmp_path))
     assert sheet["Responses"].max_row == people + 1
 
 
-def test_the_schools_follow_the_district(at_screen, staff, answered):
+def test_schools_are_those_of_the_chosen_district(at_screen, staff, answered):
     page = at_screen(staff.state)
     page.goto("/console/exports/new/")
-    page.get_by_label("fall:").check()
+    page.get_by_label("(fall;").check()
     expect(page.locator("#export-size")).to_contain_text("3 respondents")
     page.get_by_label("District").select_option("Lakeside")
     expect(page.locator("#export-size")).to_contain_text("1 respondent")
     page.get_by_label("School").select_option("Roosevelt")
-    page.get_by_role("button", name="Make the file").click()
+    page.get_by_role("button", name="Create export").click()
     expect(page.locator(".facts")).to_contain_text("Roosevelt")
 
 
@@ -103,45 +114,43 @@ def test_the_schools_follow_the_district(at_screen, staff, answered):
     "screen",
     [{"viewport": LAPTOP}, {"viewport": PHONE, "color_scheme": "dark"}],
 )
-def test_no_page_has_a_barrier_or_scrolls_sideways(
-    at_screen, staff, answered, screen, tmp_path
-):
+def test_export_pages_are_accessible(at_screen, staff, answered, screen, tmp_path):
     page = at_screen(staff.dana, **screen)
 
-    def look(sight: str) -> None:
+    def check_page(sight: str) -> None:
         assert (sight, violations(page)) == (sight, [])
         assert (sight, scrolls_sideways(page)) == (sight, False)
 
     page.goto("/console/exports/")
-    look("no export yet")
+    check_page("no export yet")
     page.goto("/console/exports/new/")
-    look("the form")
-    page.get_by_role("checkbox", name="With names").check()
-    page.get_by_role("button", name="Make the file").click()
-    look("the form, with errors")
-    ask(page, answered[0])
-    look("ready")
+    check_page("the form")
+    page.get_by_role("checkbox", name="Include names").check()
+    page.get_by_role("button", name="Create export").click()
+    check_page("the form, with errors")
+    create_export(page, answered[0])
+    check_page("ready")
     codebook = downloaded(page, "Download the codebook", tmp_path)
-    running = ordered(staff.dana, answered[0])
+    running = requested(staff.dana, answered[0])
     Job.objects.filter(pk=running.job_id).update(
         state="running", message="Reading the responses.", done=300, total=900
     )
     page.goto(f"/console/exports/{running.pk}/")
-    look("being made")
+    check_page("being made")
     page.goto("/console/exports/")
-    look("the list")
+    check_page("the list")
     page.goto(codebook.as_uri())
-    look("the codebook")
+    check_page("the codebook")
 
 
-def test_a_page_that_watches_shows_the_download_by_itself(at_screen, staff, answered):
-    export = ordered(staff.dana, answered[0])
+def test_the_page_of_a_running_export_updates_itself(at_screen, staff, answered):
+    export = requested(staff.dana, answered[0])
     page = at_screen(staff.dana)
     page.goto(f"/console/exports/{export.pk}/")
     expect(page.locator(".job")).to_contain_text("Waiting")
     Job.objects.filter(pk=export.job_id).update(
-        state="failed", message="There was no room.", ended_at=timezone.now()
+        state="failed", message="The disk is full.", ended_at=timezone.now()
     )
-    expect(page.locator(".job")).to_contain_text("There was no room.")
-    expect(page.get_by_role("link", name="Ask for it again")).to_be_visible()
+    expect(page.locator(".job")).to_contain_text("The disk is full.")
+    expect(page.get_by_role("link", name="Create a new export")).to_be_visible()
     assert not Export.objects.exclude(file_name="").exists()
