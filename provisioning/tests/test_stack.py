@@ -39,8 +39,8 @@ from provisioning.installation.home import Supervisor
 from provisioning.installation.workers import workers_of
 from provisioning.load.respondent import SAVE
 from provisioning.tests.conftest import copied, equipped, run
-from survey.taking.prepared_statements import statements
-from survey.taking.storage import _postgresql_text, _types
+from survey.taking.prepared_statements import prepared_text
+from survey.taking.storage import postgresql_insert
 from survey.tests.workbooks import form
 
 pytestmark = pytest.mark.once
@@ -608,7 +608,7 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
 
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
-    prepare, execute = statements(_postgresql_text(5), _types(5))
+    prepare, execute = prepared_text(*postgresql_insert(5))
     values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
     place = {"host": str(stack.home / "run"), "port": 6432}
     with (

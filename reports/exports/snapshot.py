@@ -29,7 +29,7 @@ from accounts.permissions import Places
 from reports.exports.columns import Version
 from survey.database.replica.reports import reports_database
 from survey.models import Administration
-from survey.taking.storage import moment
+from survey.taking.storage import as_datetime
 
 SKIPPED = "\x02s"
 NOT_APPLICABLE = "\x02h"
@@ -289,7 +289,7 @@ def _array(values: Iterator[str]) -> str:
 
 
 def _seconds(value: Any) -> str:
-    return "" if value is None else str(int(moment(value).timestamp()))
+    return "" if value is None else str(int(as_datetime(value).timestamp()))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 from survey.definitions.expressions import Expr, labels_of, references
 from survey.definitions.rules import COSTED_RULES, State, is_computed, state_of
 from survey.taking.published import Published
-from survey.taking.validation import BadAnswer, check_page, stored
+from survey.taking.validation import BadAnswer, check_page, stored_text
 
 Wire = str | list[str] | None
 Answers = dict[str, Wire]
@@ -145,7 +145,7 @@ class _Maker:
         several = self.items[name]["kind"] == "select_multiple"
         wire: Wire = text.split(" ") if several and text else text or None
         try:
-            stored(self.items[name], wire, self.definition)
+            stored_text(self.items[name], wire, self.definition)
         except BadAnswer:
             return None
         return wire

@@ -38,11 +38,11 @@ from survey.definitions.publishing import (
 )
 from survey.models import Survey
 from survey.taking import bootstrap, messages, rendering
-from survey.taking.completion import gaps_in
-from survey.taking.published import Published, published_survey, understand
-from survey.taking.save_request import wants_json
-from survey.taking.saved_answers import SavedAnswers, microseconds
+from survey.taking.completion import find_gaps
+from survey.taking.published import Published, build_published, published_survey
+from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
 from survey.taking.session import RespondentSession
+from survey.taking.unavailable import wants_json
 
 # Seconds, and how many in a process.
 DRAFT_KEPT = 20
@@ -151,7 +151,7 @@ def _review(request: StaffRequest, preview: Preview) -> dict[str, Any]:
     names = request.GET.getlist("missing")[:MOST_MISSING]
     missing = {name: "required" for name in names if name in definition["items"]}
     return {
-        "missing": gaps_in(definition, missing, preview.language),
+        "missing": find_gaps(definition, missing, preview.language),
         "finished_at": timezone.now() if "finished" in request.GET else None,
         "pages": _number(request.GET["pages"]),
     }
@@ -168,13 +168,13 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, Any]:
     )
     taken = SavedAnswers(
         answers={},
-        revision=microseconds(),
+        revision=now_in_microseconds(),
         seen=[0] * len(published.answerable),
         fingerprint=(0, 0),
         completed_at=None,
         closes_at=now + timedelta(days=1),
     )
-    data = bootstrap.take(request, taking, published, taken, preview.language)
+    data = bootstrap.bootstrap_data(request, taking, published, taken, preview.language)
     return {
         **data,
         "seed": preview.seed,
@@ -218,7 +218,7 @@ def _queue_key(request: StaffRequest, preview: Preview) -> str:
 
 def _frame(preview: Preview) -> dict[str, Any]:
     return {
-        "words": messages.words(preview.language),
+        "words": messages.messages_in(preview.language),
         "language": preview.language,
         "direction": messages.direction(preview.language),
         "title": preview.published.title_in(preview.language),
@@ -268,7 +268,7 @@ def _draft(survey: Survey) -> Published:
         raise NotPublishable("It has no language.")
     # By way of its text, as a published one comes out of the database.
     definition = json.loads(canonical_json(compile_definition(survey)))
-    draft = understand(f"draft-{survey.pk}", definition)
+    draft = build_published(f"draft-{survey.pk}", definition)
     _drafts[key] = (draft, time.monotonic() + DRAFT_KEPT)
     while len(_drafts) > MOST_DRAFTS:
         _drafts.popitem(last=False)

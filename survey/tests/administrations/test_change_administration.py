@@ -143,15 +143,15 @@ def test_no_process_keeps_an_old_window(browser, maya, administration, monkeypat
 def test_an_exchanged_survey_is_known_after_thirty_seconds(
     administration, publish, monkeypatch
 ):
-    old = resume_cookie.digest_of(administration.pk)
+    old = resume_cookie.published_digest(administration.pk)
     changed(administration, published=publish(name="other"))
     new = Administration.objects.get().published_id
     assert new != old
     now = resume_cookie.time.monotonic()
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 29)
-    assert resume_cookie.digest_of(administration.pk) == old
+    assert resume_cookie.published_digest(administration.pk) == old
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 31)
-    assert resume_cookie.digest_of(administration.pk) == new
+    assert resume_cookie.published_digest(administration.pk) == new
 
 
 # What would harm

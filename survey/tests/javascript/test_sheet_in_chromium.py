@@ -122,7 +122,7 @@ class Shown:
             {
                 "html": rendering.render_page(DEFINITION, "en", 1),
                 "outline": json.loads(json.dumps(rendering.outline(DEFINITION, "en"))),
-                "words": dict(messages.words("en")),
+                "words": dict(messages.messages_in("en")),
                 "answers": answers or {},
                 "seed": seed,
             },
