@@ -26,6 +26,7 @@ from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.rollup_query import Counted, InSchool
 from reports.thresholds import needed
 from survey.administrations import schools_offered
+from survey.database import advisory_locks
 from survey.models import Administration, Job, Role
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,6 @@ BEFORE_OPENING_EVERY = timedelta(hours=1)
 CLOSED_EVERY = timedelta(days=1)
 ROSTER_JOB = "roster.apply"
 
-# Any number that no other advisory lock of ours has.
-LOCK = 7_105_002
 # Rows in one statement.
 BATCH = 2000
 
@@ -111,7 +110,7 @@ def _only_one() -> Iterator[bool]:
         yield True
         return
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.ROLLUP])
         [mine] = cursor.fetchone()
         yield mine
 

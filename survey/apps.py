@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+from django.conf import settings
 from django.core import checks
 
 
@@ -12,3 +15,7 @@ class SurveyConfig(AppConfig):
         from survey.access_codes import check_access_code_keys
 
         checks.register(check_access_code_keys, checks.Tags.security, deploy=True)
+        # Registers the jobs. The respondents' pool starts none, and does not
+        # spend memory on them.
+        if settings.LOADS_JOBS:
+            import_module("survey.tasks")

@@ -1,4 +1,4 @@
-"""Work behind the scenes: started by a page, done by a worker, seen all along.
+"""Background jobs: started by a page, run by a worker, with stored progress.
 
 ::
 
@@ -10,10 +10,12 @@
 
     start(apply_roster, subject_id=upload.pk, by=request.user)
 
-A job may be run again from its start at any time: when its worker dies, when
-its message is delivered twice. So each function leaves either all it has to
-leave, or nothing that a second run minds. One that writes in a transaction
-ends it with `progress.confirm()`.
+A job may be run again from its start at any time: when its worker dies, or
+when its message is delivered twice. So each function must be idempotent. A
+function that writes in a transaction ends it with `progress.confirm()`.
+
+The modules that declare jobs are imported by `survey.tasks` and
+`reports.tasks`, which the apps load when they are ready.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 
 from amqp.exceptions import AMQPError
+from celery import current_app, signature
 from django.conf import settings
 from django.db import (
     DatabaseError,
@@ -41,139 +43,124 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 
 from accounts.models import User
+from survey.job_kinds import JOB_KINDS, JobKind
 from survey.models import Job
 
 log = logging.getLogger(__name__)
 
+# Seconds between two writes of a running job's progress.
 HEARTBEAT = 1.0
-# Without a sign of life for so long, a worker is taken for dead. Longer than
-# a stall of the disk, shorter than the patience of whoever looks at the page.
+# A worker without a heartbeat for this long counts as dead. Longer than a
+# stall of the disk, shorter than the patience of a person at the page.
 DEAD_AFTER = timedelta(seconds=30)
-MOST_ATTEMPTS = 3
-# A deploy has old workers beside new pages for a minute; after an hour nobody
-# is left who will ever know this kind of job.
-UNKNOWN_FOR = timedelta(hours=1)
-# At a time: those behind them have their turn when these are done.
-MOST_WOKEN = 10
-# Between tries to write down how a job ended: as long as a failover takes.
-PATIENCE = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+MAX_ATTEMPTS = 3
+# During a deploy, old workers run beside new pages for a minute. After an hour
+# no worker will ever know a kind that none of them knows now.
+UNKNOWN_KIND_AFTER = timedelta(hours=1)
+# Jobs woken again at a time; the ones behind them follow when these are done.
+MAX_WOKEN = 10
+# Seconds between tries to write how a job ended: as long as a failover takes.
+RETRY_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
-# Celery's. A job of twenty minutes never stands before one of a second.
+# The names of Celery's queues. Long jobs have a queue and workers of their
+# own, so that a job of twenty minutes never delays one of a second.
 QUICK, LONG = "quick", "long"
+RUN_JOB = "survey.tasks.run_job"
 
 WORKER_DIED = (
-    "The work was begun three times and never came to its end. Nothing of it was"
-    " kept. Start it again, and tell an engineer if that does not help."
+    "This was started three times and never finished. Nothing was saved. Start it"
+    " again, and contact your engineers if it fails again."
 )
 FAILED = (
-    "Something went wrong on our side, and nothing was kept. Start it again, and"
-    " tell an engineer if that does not help."
+    "Something went wrong on our side, and nothing was saved. Start it again, and"
+    " contact your engineers if it fails again."
 )
-UNKNOWN = (
-    "The software was changed meanwhile, and this work is no longer done this way."
-    " Nothing was changed. Start it again from its page."
+UNKNOWN_KIND = (
+    "The software was updated in the meantime and can no longer do this. Nothing was"
+    " changed. Start it again from its page."
 )
-TRIED_AGAIN = "The database was away for a moment; this is begun again."
+RETRYING = "The database was unavailable for a moment. Starting again."
 
 
 class JobRefused(Exception):
-    """The job cannot be done; says why to the person who started it."""
+    """The job cannot be done; the message tells the person who started it why."""
 
 
 class Cancelled(Exception):
-    """Somebody asked to stop."""
+    """The job was asked to stop."""
 
 
 class TakenOver(Exception):
-    """Another worker does it, for this one gave no sign of life for too long."""
+    """Another worker runs the job, because this one seemed dead."""
 
 
 class Interrupted(Exception):
-    """This worker ends; another one begins the job again."""
+    """This worker is shutting down; another one starts the job again."""
 
 
-Run = Callable[[Job, "Progress"], None]
+JobFunction = Callable[[Job, "Progress"], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    run: Run
-    queue: str
-    # Half of what some do helps nobody.
-    is_stoppable: bool = True
-
-
-KINDS: dict[str, Kind] = {}
 _stopping = threading.Event()
 
 
 def job(
-    kind: str, *, long: bool = False, stoppable: bool = True
-) -> Callable[[Run], Run]:
-    """`long`: it may take minutes, and waits for others of its sort only."""
+    name: str, *, long: bool = False, stoppable: bool = True
+) -> Callable[[JobFunction], JobKind]:
+    """Register a function as a kind of job.
 
-    def register(run: Run) -> Run:
-        KINDS[kind] = Kind(run, LONG if long else QUICK, stoppable)
-        run.kind = kind  # type: ignore[attr-defined]
-        return run
+    `long` is for jobs that may take minutes: they wait only for each other.
+    """
+
+    def register(run: JobFunction) -> JobKind:
+        kind = JobKind(name, run, LONG if long else QUICK, stoppable)
+        JOB_KINDS[name] = kind
+        return kind
 
     return register
 
 
-def start(run: Run, *, subject_id: int | None = None, by: User | None = None) -> Job:
-    """Put a job on the list, and wake a worker once this is committed.
-
-    `run` is a function under `@job`; a worker finds it by its kind, so the
-    app's `tasks` imports its module.
-    """
-    created = Job.objects.create(
-        kind=run.kind,  # type: ignore[attr-defined]
-        subject_id=subject_id,
-        by=by,
-    )
-    transaction.on_commit(lambda: wake(created.pk, queue_of(created.kind)))
+def start(
+    kind: JobKind, *, subject_id: int | None = None, by: User | None = None
+) -> Job:
+    """Store a job, and wake a worker when the transaction has committed."""
+    created = Job.objects.create(kind=kind.name, subject_id=subject_id, by=by)
+    transaction.on_commit(lambda: wake(created.pk, kind.queue))
     return created
 
 
-def queue_of(kind: str) -> str:
-    return KINDS[kind].queue if kind in KINDS else QUICK
-
-
 def wake(pk: int, queue: str = QUICK) -> None:
-    """Tell a worker. Where the message is lost, `wake_forgotten` sends it again."""
-    from survey.tasks import run_job
+    """Send a worker the message to run a job. `wake_forgotten` sends it again."""
+    # The embedded installation has no broker: one process polls the table.
+    if not settings.JOBS_BY_MESSAGE:
+        return
+    try:
+        # By name: `survey.tasks` imports this module. In eager mode the
+        # signature runs the registered task at once.
+        signature(RUN_JOB, (pk,), app=current_app).apply_async(queue=queue)
+    except (OSError, BrokerError, AMQPError):
+        log.warning("job %s waits: the message broker is away", pk)
 
-    # In the embedded installation one process looks at the table instead.
-    if settings.JOBS_BY_MESSAGE:
-        try:
-            run_job.apply_async((pk,), queue=queue)
-        except (OSError, BrokerError, AMQPError):
-            log.warning("job %s waits: the message broker is away", pk)
 
+def request_cancel(job: Job) -> bool:
+    """Cancel a waiting job at once, a running one at its next step.
 
-def ask_to_cancel(asked: Job) -> bool:
-    """Stop it at its next step; what has not begun is over at once.
-
-    Whether there was something to stop, of which nobody had asked it yet.
+    Returns False if there was nothing to stop or it was requested before.
     """
-    kind = KINDS.get(asked.kind)
-    if kind and not kind.is_stoppable:
+    if not job.is_stoppable:
         return False
     now = timezone.now()
-    mine = Job.objects.filter(pk=asked.pk, ended_at=None)
-    waiting = mine.filter(state=Job.State.WAITING)
+    unfinished = Job.objects.filter(pk=job.pk, ended_at=None)
+    waiting = unfinished.filter(state=Job.State.WAITING)
     return bool(
         waiting.update(state=Job.State.CANCELLED, ended_at=now, message="Cancelled.")
-        or mine.filter(cancel_asked_at=None).update(cancel_asked_at=now)
+        or unfinished.filter(cancel_asked_at=None).update(cancel_asked_at=now)
     )
 
 
-def runnable(queue: str | None = None) -> QuerySet[Job]:
-    """What waits, and what a dead worker left, the oldest first.
-
-    Of the kinds that this release knows.
-    """
-    kinds = [name for name, kind in KINDS.items() if queue in (None, kind.queue)]
+def runnable_jobs(queue: str | None = None) -> QuerySet[Job]:
+    """Waiting jobs and jobs of dead workers, oldest first, of known kinds."""
+    kinds = [kind.name for kind in JOB_KINDS.values() if queue in (None, kind.queue)]
     dead = Q(state=Job.State.RUNNING, heartbeat_at__lt=timezone.now() - DEAD_AFTER)
     return Job.objects.filter(
         Q(state=Job.State.WAITING) | dead, ended_at=None, kind__in=kinds
@@ -181,49 +168,49 @@ def runnable(queue: str | None = None) -> QuerySet[Job]:
 
 
 def wake_forgotten() -> None:
-    """For the time table: what should be running, and nobody runs."""
+    """Send the messages of runnable jobs again; fail old jobs of unknown kinds."""
     now = timezone.now()
-    Job.objects.filter(ended_at=None, created_at__lt=now - UNKNOWN_FOR).exclude(
-        kind__in=KINDS
-    ).update(state=Job.State.FAILED, ended_at=now, message=UNKNOWN)
+    Job.objects.filter(ended_at=None, created_at__lt=now - UNKNOWN_KIND_AFTER).exclude(
+        kind__in=JOB_KINDS
+    ).update(state=Job.State.FAILED, ended_at=now, message=UNKNOWN_KIND)
     for queue in (QUICK, LONG):
-        forgotten = runnable(queue).filter(created_at__lt=now - DEAD_AFTER)
-        for pk in forgotten.values_list("pk", flat=True)[:MOST_WOKEN]:
+        forgotten = runnable_jobs(queue).filter(created_at__lt=now - DEAD_AFTER)
+        for pk in forgotten.values_list("pk", flat=True)[:MAX_WOKEN]:
             wake(pk, queue)
 
 
-def stop_here() -> None:
-    """This process ends: its jobs stop at their next step, and wait again."""
+def stop_this_worker() -> None:
+    """Stop this process's jobs at their next step, so that they wait again."""
     _stopping.set()
 
 
 def run(pk: int) -> None:
-    """Do a job, unless somebody else does. Never raises for what the job does."""
+    """Run a job, unless another worker does. Never raises the job's errors."""
     claimed = _claim(pk)
     if claimed is None:
         return
-    if claimed.attempts > MOST_ATTEMPTS:
+    if claimed.attempts > MAX_ATTEMPTS:
         _end(claimed, Job.State.FAILED, WORKER_DIED)
         return
     progress = Progress(claimed)
     try:
         with _heartbeat(progress):
             progress.check()
-            KINDS[claimed.kind].run(claimed, progress)
+            JOB_KINDS[claimed.kind].run(claimed, progress)
     except TakenOver:
         log.warning("job %s: another worker has taken it over", claimed.pk)
     except Interrupted:
         _put_back(claimed, message="", attempts=claimed.attempts - 1)
     except Cancelled:
-        _end(claimed, Job.State.CANCELLED, "Cancelled; nothing of it was kept.")
+        _end(claimed, Job.State.CANCELLED, "Cancelled. Nothing was saved.")
     except JobRefused as refused:
         _end(claimed, Job.State.FAILED, str(refused))
     except Exception as error:
         log.exception("job %s failed", claimed.pk)
         # A failover, a conflict with the replica's replay, SQLite's writer.
-        passing = isinstance(error, OperationalError | InterfaceError)
-        if passing and claimed.attempts < MOST_ATTEMPTS:
-            _put_back(claimed, message=TRIED_AGAIN)
+        is_passing = isinstance(error, OperationalError | InterfaceError)
+        if is_passing and claimed.attempts < MAX_ATTEMPTS:
+            _put_back(claimed, message=RETRYING)
         else:
             _end(claimed, Job.State.FAILED, FAILED)
     else:
@@ -232,10 +219,10 @@ def run(pk: int) -> None:
 
 @transaction.atomic
 def _claim(pk: int) -> Job | None:
-    # In one transaction: the attempt that is read is the one that was made.
+    # In one transaction, so that the attempt read is the attempt written.
     now = timezone.now()
     claimed = (
-        runnable()
+        runnable_jobs()
         .filter(pk=pk)
         .update(
             state=Job.State.RUNNING,
@@ -248,32 +235,32 @@ def _claim(pk: int) -> Job | None:
 
 
 def _attempt(job: Job) -> QuerySet[Job]:
-    """The row, as long as nobody else has ended it or taken it over."""
+    """Return the job's row as long as this attempt is the current one."""
     return Job.objects.filter(pk=job.pk, state=Job.State.RUNNING, attempts=job.attempts)
 
 
 def _end(
-    ended: Job, state: Job.State, message: str, progress: Progress | None = None
+    job: Job, state: Job.State, message: str, progress: Progress | None = None
 ) -> None:
     counts = {"done": progress.done, "total": progress.total} if progress else {}
-    _insist(
-        lambda: _attempt(ended).update(
+    _write_with_retries(
+        lambda: _attempt(job).update(
             state=state, message=message[:500], ended_at=timezone.now(), **counts
         )
     )
 
 
 def _put_back(job: Job, **changes: object) -> None:
-    _insist(
+    _write_with_retries(
         lambda: _attempt(job).update(
             state=Job.State.WAITING, heartbeat_at=None, done=0, total=None, **changes
         )
     )
 
 
-def _insist(write: Callable[[], int]) -> None:
-    """How it ended is not lost because the database is away for a moment."""
-    for pause in PATIENCE:
+def _write_with_retries(write: Callable[[], int]) -> None:
+    # The outcome must not be lost because the database is away for a moment.
+    for pause in RETRY_PAUSES:
         try:
             write()
             return
@@ -286,10 +273,10 @@ def _insist(write: Callable[[], int]) -> None:
 
 
 class Progress:
-    """What a running job tells; cheap, so it may be told for every row.
+    """Progress that a running job reports; cheap enough to call for every row.
 
-    It is written down once a second beside the job, on a connection of its
-    own: what the job's transaction has not committed, nobody would see.
+    It is stored once a second, on a connection of its own: other connections
+    cannot see what the job's transaction has not committed.
     """
 
     def __init__(self, job: Job) -> None:
@@ -300,18 +287,18 @@ class Progress:
         self.cancel_asked = job.cancel_asked_at is not None
         self.taken_over = False
 
-    def says(self, message: str, *, total: int | None = None) -> None:
-        """A new step begins. Raises what `check` raises."""
+    def begin_step(self, message: str, *, total: int | None = None) -> None:
+        """Show a new step and count from zero. Raises what `check` raises."""
         self.message, self.done, self.total = message, 0, total
         self.check()
 
     def advance(self, count: int = 1) -> None:
-        """Raises what `check` raises."""
+        """Count rows that are done. Raises what `check` raises."""
         self.done += count
         self.check()
 
     def check(self) -> None:
-        """Raises Cancelled, TakenOver or Interrupted: let them pass."""
+        """Raise Cancelled, TakenOver or Interrupted; jobs let them pass."""
         if self.taken_over:
             raise TakenOver
         if self.cancel_asked:
@@ -320,46 +307,47 @@ class Progress:
             raise Interrupted
 
     def confirm(self) -> None:
-        """Last in the job's transaction: the job is still this worker's.
+        """Lock the job's row, as the last statement of the job's transaction.
 
-        And stays so until the commit, for its row is locked. Without it, a
-        worker that stood still could commit what another has done meanwhile.
-        Whoever asks to stop it afterwards is too late, so nothing behind the
-        commit may call `check`. Raises TakenOver and Cancelled.
+        Without the lock, a worker that was suspended could overwrite the
+        result of the worker that took the job over. A request to cancel comes
+        too late afterwards, so nothing behind the commit may call `check`.
+        Raises TakenOver and Cancelled.
         """
-        mine = _attempt(self.job).select_for_update().first()
-        if mine is None:
+        current = _attempt(self.job).select_for_update().first()
+        if current is None:
             raise TakenOver
-        if mine.cancel_asked_at is not None:
+        if current.cancel_asked_at is not None:
             raise Cancelled
 
     def write(self) -> None:
-        """Write it down, with a sign of life, and see whether to stop."""
-        mine = _attempt(self.job)
-        written = mine.update(
+        """Store progress and heartbeat, and read whether to stop."""
+        attempt = _attempt(self.job)
+        written = attempt.update(
             done=self.done,
             total=self.total,
             message=self.message[:500],
             heartbeat_at=timezone.now(),
         )
         self.taken_over = not written
-        asked = mine.values_list("cancel_asked_at", flat=True).first()
-        self.cancel_asked = self.cancel_asked or asked is not None
+        cancel_asked_at = attempt.values_list("cancel_asked_at", flat=True).first()
+        self.cancel_asked = self.cancel_asked or cancel_asked_at is not None
 
 
 @contextmanager
 def _heartbeat(progress: Progress) -> Iterator[None]:
-    # Inside somebody's transaction (a test's) another connection sees nothing.
+    # Another connection could not see the rows of a test's transaction.
     if connection.in_atomic_block:
         progress.write()
         yield
         return
     over = threading.Event()
 
-    def beat() -> None:
+    def write_every_second() -> None:
         try:
             while not over.wait(HEARTBEAT):
-                # A database that is away, or SQLite's one writer: next time.
+                # The database is away, or SQLite's only writer is busy: the
+                # next write makes up for it.
                 try:
                     progress.write()
                 except DatabaseError:
@@ -368,12 +356,14 @@ def _heartbeat(progress: Progress) -> Iterator[None]:
         finally:
             connections.close_all()
 
-    thread = threading.Thread(target=beat, name=f"job-{progress.job.pk}", daemon=True)
+    thread = threading.Thread(
+        target=write_every_second, name=f"job-{progress.job.pk}", daemon=True
+    )
     thread.start()
     try:
         yield
     finally:
         over.set()
-        # It may stand in a write that does not come back. What it writes late
-        # finds the job ended, and changes nothing.
+        # Its write may hang. A write that arrives late finds the job ended,
+        # and changes nothing.
         thread.join(HEARTBEAT)

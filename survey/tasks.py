@@ -1,18 +1,21 @@
-"""Celery's side: each task fetches by id and calls one function."""
+"""Celery tasks; each fetches by id and calls one function.
+
+Importing this module registers all jobs of the app (see `survey.jobs`).
+"""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from survey import jobs
-from survey.definitions import uploads as surveys  # noqa: F401 - registers its jobs
+# `xlsform` first: `spreadsheets.archive` and it import each other.
+from survey import jobs, xlsform  # noqa: F401
+from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.login_cards import card_sets
-from survey.rosters import uploads as rosters
+from survey.rosters import uploads as roster_uploads
 
 
 @shared_task
 def run_job(pk: int) -> None:
-    """In the queue that its kind names."""
     jobs.run(pk)
 
 
@@ -23,7 +26,7 @@ def wake_forgotten_jobs() -> None:
 
 @shared_task
 def forget_old_rosters() -> None:
-    rosters.forget_old_rosters()
+    roster_uploads.forget_old_rosters()
 
 
 @shared_task

@@ -148,7 +148,7 @@ def _work(demo: dict[str, Any]) -> None:
     with (FOLDER / "students.xlsx").open("rb") as workbook:
         state.post(reverse("survey_upload"), {"file": workbook, "owner": "state"})
     for queue in (jobs.QUICK, jobs.LONG):
-        for pk in list(jobs.runnable(queue).values_list("pk", flat=True)):
+        for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
             jobs.run(pk)
 
 

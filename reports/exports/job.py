@@ -122,7 +122,7 @@ def _make(export: Export, folder: Path, progress: Progress) -> Made:
     with snapshot(selection) as now:
         people = now.people()
         _check_size(export, people)
-        progress.says("Reading the responses.", total=people)
+        progress.begin_step("Reading the responses.", total=people)
 
         def take(line: bytes) -> None:
             seen.see(line)
@@ -132,7 +132,7 @@ def _make(export: Export, folder: Path, progress: Progress) -> Made:
 
         long = export.format == Export.Format.LONG
         now.read(take, versions, saved=long)
-        progress.says("Counting the responses.", total=people)
+        progress.begin_step("Counting the responses.", total=people)
         responses = now.responses()
     plan = Plan(
         columns=columns_of(versions.values()),
@@ -145,7 +145,7 @@ def _make(export: Export, folder: Path, progress: Progress) -> Made:
         zone=timezone.get_default_timezone(),
         identities=_identities if export.identities else None,
     )
-    progress.says("Writing the file.", total=people)
+    progress.begin_step("Writing the file.", total=people)
     rows = _written(export, folder, plan, shuffle, progress)
     made = Made(rows, people, responses)
     _reconcile(made)

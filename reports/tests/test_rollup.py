@@ -19,6 +19,7 @@ from reports import rollup, rollup_query
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.rollup import due, roll_up
 from reports.tests.conftest import invite
+from survey.database import advisory_locks
 from survey.models import Job, Respondent, Role, Wave
 from survey.tests.two_servers import wait_until
 
@@ -289,7 +290,7 @@ def test_two_processes_do_not_roll_up_at_once(staff, students):
     )
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [rollup.LOCK])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.ROLLUP])
         assert roll_up().administrations == 0
         assert not SchoolRate.objects.exists()
     finally:

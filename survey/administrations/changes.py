@@ -22,8 +22,8 @@ from survey.administrations import refusals
 from survey.administrations.plans import Plan, plan_of, record, said
 from survey.administrations.queries import may_manage, may_manage_what_is_of
 from survey.administrations.refusals import ChangedMeanwhile, WouldHarm
+from survey.database import advisory_locks
 from survey.models import Administration, PublishedSurvey, Wave
-from survey.rosters.staging import PostgreSQLStaging
 
 # Opening
 
@@ -220,7 +220,7 @@ def _wait_for_rosters(administration: Administration) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_advisory_xact_lock(%s, %s)",
-                [PostgreSQLStaging.LOCK, administration.pk],
+                [advisory_locks.ROSTER, administration.pk],
             )
 
 

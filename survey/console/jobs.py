@@ -32,7 +32,7 @@ def job_progress(request: StaffRequest, pk: int) -> HttpResponse:
 def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     job = _own(request, pk)
     with transaction.atomic():
-        if jobs.ask_to_cancel(job):
+        if jobs.request_cancel(job):
             audit.record(
                 "cancel job",
                 by=request.user,

@@ -71,16 +71,15 @@ def receive(
 
 def job_of(upload: SurveyUpload) -> Job | None:
     """The one that reads it, where there is one."""
-    kind = read_upload.kind  # type: ignore[attr-defined]
-    return Job.objects.filter(kind=kind, subject_id=upload.pk).first()
+    return Job.objects.filter(kind=read_upload.name, subject_id=upload.pk).first()
 
 
 @job("survey.read")
 def read_upload(job: Job, progress: Progress) -> None:
-    progress.says("Reading the workbook")
+    progress.begin_step("Reading the workbook")
     if job.subject_id is not None:
         _read(job.subject_id)
-    # Not told by `says`: what was read is kept, whoever asks to stop it now.
+    # Not told by `begin_step`: what was read is kept, whoever asks to stop it now.
     progress.message = "The workbook was read."
 
 

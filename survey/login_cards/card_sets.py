@@ -128,9 +128,9 @@ def make_cards(job: Job, progress: Progress) -> None:
     if card_set.format == CardSet.Format.PDF and number > MOST_CARDS:
         raise JobRefused(TOO_MANY)
     if card_set.reissue and card_set.reissued_at is None:
-        progress.says("Giving new codes")
+        progress.begin_step("Giving new codes")
         reissue_once(card_set)
-    progress.says("Drawing the cards", total=number)
+    progress.begin_step("Drawing the cards", total=number)
     # Under a name of this attempt's: a worker that was taken for dead may
     # still be writing.
     path = path_of(card_set.file)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Lower
-from django.utils import timezone
+from django.utils import formats, timezone
 
 from survey.models.instrument import PublishedSurvey
 
@@ -125,8 +125,19 @@ class Administration(models.Model):
 
     @property
     def audience(self) -> str:
-        """Whom it asks, in the plural."""
+        """The role in the plural, in lower case, such as "students"."""
         return f"{self.get_role_display()}s".lower()
+
+    @property
+    def title(self) -> str:
+        """Human title, such as "My School and Me, students, November 2026".
+
+        Costs no query where `published__survey` is selected (the columns
+        `published.definition` and `survey.source` are not needed: defer
+        them). Not unique: lists show `name` in small letters as well.
+        """
+        month = formats.date_format(timezone.localtime(self.opens_at), "F Y")
+        return f"{self.published.survey.default_title}, {self.audience}, {month}"
 
 
 class Respondent(models.Model):

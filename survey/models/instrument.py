@@ -71,6 +71,13 @@ class Survey(models.Model):
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
+    @property
+    def default_title(self) -> str:
+        """Title in the survey's first language, or else its name."""
+        first = self.languages[0]["code"] if self.languages else ""
+        known = self.title.get(first) or next(iter(self.title.values()), "")
+        return known or self.name
+
 
 class OptionSet(models.Model):
     survey = models.ForeignKey(

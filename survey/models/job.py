@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from survey.job_kinds import JOB_KINDS
+
 
 class Job(models.Model):
     """One roster, export or set of cards on its way; see `survey.jobs`.
@@ -22,7 +24,7 @@ class Job(models.Model):
         FAILED = "failed", "not finished"
         CANCELLED = "cancelled"
 
-    # Names the function, in `survey.jobs.KINDS`.
+    # Names the function, in `survey.job_kinds`.
     kind = models.CharField(max_length=64)
     # The row that it is about; which model, the kind says.
     subject_id = models.BigIntegerField(null=True)
@@ -74,7 +76,5 @@ class Job(models.Model):
 
     @property
     def is_stoppable(self) -> bool:
-        from survey.jobs import KINDS
-
-        kind = KINDS.get(self.kind)
+        kind = JOB_KINDS.get(self.kind)
         return not self.is_over and (kind is None or kind.is_stoppable)

@@ -25,6 +25,8 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from django.db.backends.utils import CursorWrapper
 from django.db.transaction import atomic
 
+from survey.database import advisory_locks
+
 TABLES = (
     "roster_row",
     "roster_place",
@@ -161,8 +163,6 @@ class PostgreSQLStaging(Staging):
         "bytes": "bytea",
         "sequence": "bigserial",
     }
-    # Any number that no other advisory lock of ours has.
-    LOCK = 7_105_001
 
     def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         # csv's writer is the fastest encoder that Python has; an empty cell
@@ -205,7 +205,10 @@ class PostgreSQLStaging(Staging):
         # Not the administration's row: an administrator who moves its closing
         # must not wait for an import. It ends with the transaction, also when
         # the worker is killed.
-        self.run("SELECT pg_advisory_xact_lock(%s, %s)", [self.LOCK, administration_id])
+        self.run(
+            "SELECT pg_advisory_xact_lock(%s, %s)",
+            [advisory_locks.ROSTER, administration_id],
+        )
 
 
 _COPY = {

@@ -283,7 +283,7 @@ def _apply(upload: RosterUpload, progress: Progress) -> None:
             _store(upload, diff.report, rejected, progress, changed)
             raise JobRefused(changed)
 
-        write_changes(diff, lambda step, done: progress.says(f"{step}: {done:,}"))
+        write_changes(diff, lambda step, done: progress.begin_step(f"{step}: {done:,}"))
         _finish(upload, progress)
     progress.message = "Applied."
 
@@ -355,7 +355,7 @@ def _compared(
         return found
 
     def tell(step: str, done: int) -> None:
-        progress.says(f"{step}: {done:,} rows" if done else step)
+        progress.begin_step(f"{step}: {done:,} rows" if done else step)
 
     return compared(
         administration=upload.administration,
@@ -371,7 +371,7 @@ def _write_rejected(diff: Diff, table: Table, progress: Progress) -> str:
     """The name of the file; empty where nothing was rejected."""
     if not diff.report.rejected:
         return ""
-    progress.says("Writing down the rejected rows")
+    progress.begin_step("Writing down the rejected rows")
     name = new_name(FOLDER, ".csv")
     with private_file(path_of(name)) as file:
         write_rejected(file, table.columns, table.rows, diff.rejections())

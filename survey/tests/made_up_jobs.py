@@ -26,7 +26,7 @@ def result_of(one: Job) -> str:
 def make(one: Job, progress: Progress) -> None:
     """All or nothing, and a second run minds nothing."""
     with transaction.atomic():
-        progress.says("Making it", total=2)
+        progress.begin_step("Making it", total=2)
         District.objects.update_or_create(
             code=result_of(one), defaults={"name": f"attempt {one.attempts}"}
         )

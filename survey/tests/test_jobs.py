@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from django.utils import timezone
 
 from accounts.models import District
 from survey import jobs, tasks
-from survey.jobs import KINDS, ask_to_cancel, runnable, start, wake_forgotten
+from survey.jobs import JOB_KINDS, request_cancel, runnable_jobs, start, wake_forgotten
 from survey.management.commands.work import TimeTable, go_on, work_off
 from survey.models import Job
 from survey.tests import made_up_jobs
@@ -179,13 +180,13 @@ def test_on_sqlite_the_heartbeat_waits_until_the_job_has_written(by_hand, monkey
 
 def test_what_waits_is_cancelled_at_once(by_hand):
     job = start(make)
-    ask_to_cancel(job)
+    request_cancel(job)
 
     assert now(job).state == Job.State.CANCELLED
     jobs.run(job.pk)
     assert made(job) == []
     # What has ended stays as it ended.
-    ask_to_cancel(job)
+    request_cancel(job)
     assert now(job).cancel_asked_at is None
 
 
@@ -195,7 +196,7 @@ def test_what_runs_is_cancelled_at_its_next_step(by_hand, monkeypatch):
     job = start(make)
 
     def cancel(one, progress):
-        elsewhere(lambda: ask_to_cancel(job))
+        elsewhere(lambda: request_cancel(job))
         deadline = time.monotonic() + 5
         while not progress.cancel_asked and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -204,7 +205,7 @@ def test_what_runs_is_cancelled_at_its_next_step(by_hand, monkeypatch):
     jobs.run(job.pk)
 
     assert now(job).state == Job.State.CANCELLED
-    assert now(job).message == "Cancelled; nothing of it was kept."
+    assert now(job).message == "Cancelled. Nothing was saved."
     assert made(job) == []
 
 
@@ -259,7 +260,7 @@ def test_a_database_that_goes_away_is_tried_three_times(by_hand, error):
         jobs.run(job.pk)
         assert now(job).state == Job.State.WAITING
         assert now(job).attempts == attempt
-        assert now(job).message == jobs.TRIED_AGAIN
+        assert now(job).message == jobs.RETRYING
     jobs.run(job.pk)
     assert now(job).state == Job.State.FAILED
     assert made(job) == []
@@ -282,7 +283,7 @@ def test_a_job_whose_connection_is_cut_is_begun_again_and_done(by_hand):
 
 
 def test_how_it_ended_is_written_although_the_database_fails_once(by_hand, monkeypatch):
-    monkeypatch.setattr(jobs, "PATIENCE", (0.01, 0.01))
+    monkeypatch.setattr(jobs, "RETRY_PAUSES", (0.01, 0.01))
     job = start(make)
     attempt, asked = jobs._attempt, []
 
@@ -371,7 +372,7 @@ def test_a_killed_workers_job_is_done_by_another_once(by_hand, monkeypatch, tmp_
     assert made(job) == []
 
     time.sleep(1.1)
-    assert list(runnable()) == [job]
+    assert list(runnable_jobs()) == [job]
     jobs.run(job.pk)
 
     assert (now(job).state, now(job).attempts) == (Job.State.DONE, 2)
@@ -401,7 +402,7 @@ def test_a_worker_that_stood_still_undoes_nothing_of_its_successors(
 ):
     """The twin is careless, and writes its result over the other's."""
     job = start(kind)
-    run = KINDS[kind.kind].run
+    run = kind.run
     District.objects.create(code="before", name="before")
 
     def slow(one, progress):
@@ -410,7 +411,7 @@ def test_a_worker_that_stood_still_undoes_nothing_of_its_successors(
             elsewhere(lambda: jobs.run(job.pk))
         run(one, progress)
 
-    monkeypatch.setitem(KINDS, kind.kind, jobs.Kind(slow, jobs.QUICK))
+    monkeypatch.setitem(JOB_KINDS, kind.name, replace(kind, run=slow))
     jobs.run(job.pk)
 
     job = now(job)
@@ -489,7 +490,7 @@ def test_a_kind_that_nobody_knows_any_more_is_ended_with_words(by_hand):
     lost = Job.objects.create(kind="test.of-yesterday", created_at=long_ago)
     known = Job.objects.create(kind="test.make", created_at=long_ago)
     wake_forgotten()
-    assert (now(lost).state, now(lost).message) == (Job.State.FAILED, jobs.UNKNOWN)
+    assert (now(lost).state, now(lost).message) == (Job.State.FAILED, jobs.UNKNOWN_KIND)
     assert now(known).state == Job.State.WAITING
 
 
@@ -584,7 +585,7 @@ def test_the_embedded_worker_does_one_queue_in_order(by_hand):
 
 def test_a_worker_that_has_to_go_puts_its_job_back(by_hand):
     job = start(make)
-    meanwhile(lambda one, progress: jobs.stop_here())
+    meanwhile(lambda one, progress: jobs.stop_this_worker())
     jobs.run(job.pk)
     assert (now(job).state, now(job).attempts) == (Job.State.WAITING, 0)
     assert made(job) == []

@@ -242,7 +242,7 @@ def test_cancelled_at_the_very_end_it_leaves_nothing(staff, fall, people, monkey
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
-        jobs.ask_to_cancel(progress.job)
+        jobs.request_cancel(progress.job)
         confirm(progress)
 
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)

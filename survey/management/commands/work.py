@@ -35,7 +35,7 @@ class Command(BaseCommand):
         over = threading.Event()
 
         def stop(number: int, frame: FrameType | None) -> None:
-            jobs.stop_here()
+            jobs.stop_this_worker()
             over.set()
 
         signal.signal(signal.SIGTERM, stop)
@@ -78,7 +78,7 @@ def long_jobs() -> None:
 
 def work_off(queue: str) -> None:
     """What waits now, the oldest first."""
-    for pk in list(jobs.runnable(queue).values_list("pk", flat=True)):
+    for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
         jobs.run(pk)
 
 

@@ -26,8 +26,8 @@ from survey.administrations import (
     reopen_administration,
     standing,
 )
+from survey.database import advisory_locks
 from survey.models import Administration, Response, Role, Wave
-from survey.rosters.staging import PostgreSQLStaging
 from survey.taking import resume_cookie
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of, enrol
 from survey.tests.taking.test_storage_races import elsewhere
@@ -454,6 +454,6 @@ if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_advisory_xact_lock(%s, %s)",
-                [PostgreSQLStaging.LOCK, administration.pk],
+                [advisory_locks.ROSTER, administration.pk],
             )
         enrol(administration, school)

@@ -214,7 +214,7 @@ def test_a_worker_that_ends_leaves_the_rest_to_another(
 
     def ended(diff, tell):
         def and_stop(step, done):
-            jobs.stop_here()
+            jobs.stop_this_worker()
             tell(step, done)
 
         write(diff, and_stop)

@@ -841,7 +841,7 @@ def test_a_check_that_is_cancelled_at_its_end_leaves_no_file(
     confirm = jobs.Progress.confirm
 
     def asked_to_stop(progress):
-        jobs.ask_to_cancel(progress.job)
+        jobs.request_cancel(progress.job)
         confirm(progress)
 
     monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)

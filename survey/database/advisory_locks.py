@@ -1,0 +1,8 @@
+"""The keys of PostgreSQL's advisory locks; each number belongs to one purpose."""
+
+from __future__ import annotations
+
+# With the administration's id as the second key: one roster at a time.
+ROSTER = 7_105_001
+# One process rolls up response rates at a time.
+ROLLUP = 7_105_002
