@@ -825,7 +825,7 @@ def test_timeouts_are_nested(stack):
         return float(re.findall(pattern, text, re.MULTILINE)[0])
 
     taking = "^ALTER ROLE taking SET {} = '([0-9]+)s'"
-    sending = stack.checkout / "static" / "js" / "sending.js"
+    sending = stack.checkout / "static" / "js" / "send_save.js"
     timeouts = {
         "lock": written("primary/roles.sql", taking.format("lock_timeout")),
         "statement": written("primary/roles.sql", taking.format("statement_timeout")),

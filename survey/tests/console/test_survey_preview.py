@@ -74,7 +74,7 @@ def test_the_shell_is_the_respondents_own(staff, client, browser):
     assert ours.index("js/preview.js") < ours.index("js/take.js")
     assert set(scripts(ours)) - set(scripts(theirs)) == {
         "/static/js/preview.js",
-        "/static/js/preview_kept.js",
+        "/static/js/preview_storage.js",
     }
 
 

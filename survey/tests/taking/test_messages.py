@@ -138,9 +138,9 @@ def test_every_message_that_a_template_asks_for_is_there():
 
 def test_every_message_that_a_script_asks_for_is_there():
     scripts = ROOT / "static/js"
-    asked = asked_for(scripts, "*.js", r"""\bsay\(\s*["'`](\w+)""")
+    asked = asked_for(scripts, "*.js", r"""\bmessages\.text\(\s*["'`](\w+)""")
     asked |= asked_for(scripts, "*.js", r"""\b(?:key|title|text): ["'](\w+)["']""")
-    counted = asked_for(scripts, "*.js", r"""\bcount\(\s*["'`](\w+)""")
+    counted = asked_for(scripts, "*.js", r"""\bplural\(\s*["'`](\w+)""")
     asked |= counted | {f"{key}_one" for key in counted}
     assert {"page_of", "saving", "session_over_help", "waiting_saves_one"} <= asked
     assert asked <= set(messages.MESSAGES["en"])
