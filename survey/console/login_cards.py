@@ -39,12 +39,11 @@ from survey.console.people.scope import (
 from survey.files import download, path_of
 from survey.login_cards.card_sets import (
     card_sets_for,
-    languages_of,
-    make_again,
     order_cards,
-    people_of,
+    people_in,
+    start_making,
 )
-from survey.login_cards.card_text import WORDS, card_language
+from survey.login_cards.card_text import CARD_WORDS, first_card_language
 from survey.models import Administration, CardSet
 
 C = Capability
@@ -93,7 +92,7 @@ class CardsForm(forms.Form):
                 offer(self, name, [("", "All"), *((one, one) for one in options)])
             else:
                 del self.fields[name]
-        others = [(one, NAMES[one]) for one in WORDS if one != first_language]
+        others = [(one, NAMES[one]) for one in CARD_WORDS if one != first_language]
         offer(
             self,
             "language",
@@ -186,12 +185,8 @@ def _cards_form(
     return CardsForm(
         request.POST if request.method == "POST" else None,
         groups=groups_of(administration, school),
-        first_language=_first_language(administration),
+        first_language=first_card_language(administration),
     )
-
-
-def _first_language(administration: Administration) -> str:
-    return card_language(*(code for code, _ in languages_of(administration))) or "en"
 
 
 def _choose_school(
@@ -307,7 +302,7 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
         raise Http404
     if found.deleted_at is None and (found.job is None or found.job.is_over):
         with transaction.atomic():
-            make_again(found, by=request.user)
+            start_making(found, by=request.user)
             _record("ask for cards again", request, found)
     return redirect("cards_detail", pk, found.pk)
 
@@ -338,7 +333,7 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
     if school is None or not _may_reissue(request, school):
         raise Http404
     asked = {name: _group(request, name) for name in ("grade", "classroom")}
-    people = people_of(CardSet(administration=administration, school=school, **asked))
+    people = people_in(CardSet(administration=administration, school=school, **asked))
     form = ReissueForm(
         request.POST if request.method == "POST" else None, school=school
     )

@@ -12,7 +12,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -26,17 +25,23 @@ from accounts.permissions import Capability, Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.definitions.expressions import labels_of
 from survey.definitions.publishing import (
-    RULES,
     NotPublishable,
     compile_definition,
     freeze,
     lock_survey,
 )
+from survey.definitions.schema import (
+    ITEM_TEXTS,
+    RULES,
+    BlockDefinition,
+    ItemDefinition,
+    PageDefinition,
+    SurveyDefinition,
+    Texts,
+)
 from survey.models import Administration, PublishedSurvey, Survey
 from survey.xlsform.writing import as_text
 
-Definition = Mapping[str, Any]
-ITEM_TEXTS = ("label", "hint", "guidance", "required_message", "constraint_message")
 # What of an item is no text, and what a person calls it.
 ITEM_PARTS = {
     "kind": "type",
@@ -140,13 +145,14 @@ def _published_already(survey: Survey, corrects: PublishedSurvey) -> PublishedSu
 
 
 def corrected_definition(
-    survey: Survey, earlier: Definition, digest: str
-) -> dict[str, Any]:
+    survey: Survey, earlier: SurveyDefinition, digest: str
+) -> SurveyDefinition:
     """A draft's, with the ids of an earlier version's items. Raises NotPublishable."""
     ids = {name: item["id"] for name, item in earlier["items"].items()}
     definition = compile_definition(survey, ids)
     # Of a chain, the first: by it a browser knows the answers that wait in it.
-    return definition | {"corrects": earlier.get("corrects", digest)}
+    definition["corrects"] = earlier.get("corrects", digest)
+    return definition
 
 
 def root_of(published: PublishedSurvey) -> str:
@@ -229,7 +235,7 @@ def _relatives(published: PublishedSurvey) -> QuerySet[PublishedSurvey]:
 # Comparing
 
 
-def compare(was: Definition, now: Definition) -> Comparison:
+def compare(was: SurveyDefinition, now: SurveyDefinition) -> Comparison:
     """Two definitions: the texts that differ, and whatever else does."""
     found = Comparison()
     _compare_frames(found, was, now)
@@ -243,7 +249,7 @@ def compare(was: Definition, now: Definition) -> Comparison:
     return found
 
 
-def _without_texts(definition: Definition) -> dict[str, Any]:
+def _without_texts(definition: SurveyDefinition) -> dict[str, object]:
     items = definition["items"].items()
     return {
         "pages": [
@@ -262,7 +268,9 @@ def _without_texts(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _compare_frames(found: Comparison, was: Definition, now: Definition) -> None:
+def _compare_frames(
+    found: Comparison, was: SurveyDefinition, now: SurveyDefinition
+) -> None:
     _differ(found, "name of the survey (form_id)", was["name"], now["name"])
     _compare_texts(found, "title", was["title"], now["title"])
     before = [one["code"] for one in was["languages"]]
@@ -280,7 +288,9 @@ def _compare_frames(found: Comparison, was: Definition, now: Definition) -> None
             )
 
 
-def _compare_pages(found: Comparison, was: Definition, now: Definition) -> None:
+def _compare_pages(
+    found: Comparison, was: SurveyDefinition, now: SurveyDefinition
+) -> None:
     pages = _by_name(was["pages"]), _by_name(now["pages"])
     _compare_names(found, "page", list(pages[0]), list(pages[1]))
     for name, page in pages[1].items():
@@ -295,8 +305,8 @@ def _compare_pages(found: Comparison, was: Definition, now: Definition) -> None:
 def _compare_blocks(
     found: Comparison,
     place: str,
-    was: list[Mapping[str, Any]],
-    now: list[Mapping[str, Any]],
+    was: list[BlockDefinition],
+    now: list[BlockDefinition],
 ) -> None:
     shapes = [[(one["grid"], one["items"]) for one in blocks] for blocks in (was, now)]
     if shapes[0] != shapes[1]:
@@ -310,14 +320,16 @@ def _compare_blocks(
         _compare_texts(found, heading, earlier["label"], block["label"])
 
 
-def _shape(blocks: Iterable[Mapping[str, Any]]) -> str:
+def _shape(blocks: Iterable[BlockDefinition]) -> str:
     return "; ".join(
         ("a grid of " if block["grid"] else "") + (", ".join(block["items"]) or "none")
         for block in blocks
     )
 
 
-def _compare_items(found: Comparison, was: Definition, now: Definition) -> None:
+def _compare_items(
+    found: Comparison, was: SurveyDefinition, now: SurveyDefinition
+) -> None:
     _compare_names(found, "question", _items_in_order(was), _items_in_order(now))
     pages = [[page["name"] for page in one["pages"]] for one in (was, now)]
     for name in _items_in_order(now):
@@ -333,7 +345,7 @@ def _compare_items(found: Comparison, was: Definition, now: Definition) -> None:
 
 
 def _compare_item_parts(
-    found: Comparison, name: str, was: Mapping[str, Any], now: Mapping[str, Any]
+    found: Comparison, name: str, was: ItemDefinition, now: ItemDefinition
 ) -> None:
     known = {*ITEM_PARTS, *ITEM_TEXTS, "id", "page", "local"}
     parts = {**ITEM_PARTS, **{key: key for key in (was.keys() | now.keys()) - known}}
@@ -343,7 +355,9 @@ def _compare_item_parts(
             found.differences.append(Difference(f"{name}, {called}", before, after))
 
 
-def _compare_option_sets(found: Comparison, was: Definition, now: Definition) -> None:
+def _compare_option_sets(
+    found: Comparison, was: SurveyDefinition, now: SurveyDefinition
+) -> None:
     for name in was["option_sets"].keys() & now["option_sets"].keys():
         earlier = {one["value"]: one for one in was["option_sets"][name]}
         options = {one["value"]: one for one in now["option_sets"][name]}
@@ -358,13 +372,15 @@ def _compare_option_sets(found: Comparison, was: Definition, now: Definition) ->
             _differ(found, f"{here}, columns", before, after)
 
 
-def _compare_read_labels(found: Comparison, was: Definition, now: Definition) -> None:
+def _compare_read_labels(
+    found: Comparison, was: SurveyDefinition, now: SurveyDefinition
+) -> None:
     """A rule that reads a label may say something else when that is mended."""
     readers: dict[str, list[str]] = {}
     for name, item in was["items"].items():
         for rule in RULES:
             for read in labels_of(item.get(rule, True)):
-                option_set = was["items"].get(read, {}).get("option_set", "")
+                option_set = was["items"][read].get("option_set", "")
                 readers.setdefault(option_set, []).append(f"{rule} of {name}")
     for option_set, rules in readers.items():
         before, after = (
@@ -386,9 +402,7 @@ def _compare_read_labels(found: Comparison, was: Definition, now: Definition) ->
                 )
 
 
-def _compare_texts(
-    found: Comparison, place: str, was: Mapping[str, str], now: Mapping[str, str]
-) -> None:
+def _compare_texts(found: Comparison, place: str, was: Texts, now: Texts) -> None:
     for code in dict.fromkeys((*was, *now)):
         before, after = was.get(code, ""), now.get(code, "")
         if before != after:
@@ -446,7 +460,7 @@ def _differ(found: Comparison, place: str, was: object, now: object) -> None:
         found.differences.append(Difference(place, _plain(was), _plain(now)))
 
 
-def _items_in_order(definition: Definition) -> list[str]:
+def _items_in_order(definition: SurveyDefinition) -> list[str]:
     return [
         name
         for page in definition["pages"]
@@ -455,12 +469,12 @@ def _items_in_order(definition: Definition) -> list[str]:
     ]
 
 
-def _by_name(pages: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _by_name(pages: Iterable[PageDefinition]) -> dict[str, PageDefinition]:
     return {page["name"]: page for page in pages}
 
 
 def _shown(key: str, value: object) -> str:
-    if value is not None and key in RULES:
+    if key in RULES and isinstance(value, str | int | float | list):
         return as_text(value)
     return _plain(value)
 

@@ -53,13 +53,7 @@ def is_offerable(published: PublishedSurvey) -> bool:
 
 def may_change(permissions: Permissions, survey: Survey) -> bool:
     """Publish, correct, retire or delete it."""
-    return may_own(permissions, survey.district_id)
-
-
-def may_own(permissions: Permissions, district_id: int | None) -> bool:
-    """Have surveys in the name of a district, or of the state (None)."""
-    places = permissions.places(Capability.MANAGE_SURVEYS)
-    return places.state if district_id is None else places.has_district(district_id)
+    return permissions.may_own(survey.district_id)
 
 
 def owner_of(survey: Survey) -> str:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.core import signing
 from django.db import connection
 from django.utils import timezone
 
 from survey.definitions.rules import state_of
+from survey.definitions.schema import SurveyDefinition, Texts
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession
@@ -94,12 +94,12 @@ def review(
 
 
 def find_gaps(
-    definition: Mapping[str, Any], problems: Mapping[str, str], language: str
+    definition: SurveyDefinition, problems: Mapping[str, str], language: str
 ) -> list[Gap]:
     """Group the items that have problems by page, with texts in `language`."""
     default = definition["languages"][0]["code"]
 
-    def translated(texts: Mapping[str, str]) -> str:
+    def translated(texts: Texts) -> str:
         return texts.get(language) or texts.get(default, "")
 
     gaps = []

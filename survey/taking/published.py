@@ -7,26 +7,25 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
 from survey.definitions.rules import names_on
+from survey.definitions.schema import ANSWERABLE, ItemDefinition, SurveyDefinition
 from survey.models import PublishedSurvey
 
-UNANSWERABLE = frozenset(("note", "calculate", "hidden"))
 # A process that serves more surveys than this reads some of them again.
 MOST_IN_MEMORY = 64
 
 
 @dataclass(frozen=True)
 class Published:
-    """`definition` as described in `survey.definitions.publishing`; never changed."""
+    """`definition` as described in `survey.definitions.schema`; never changed."""
 
     digest: str
-    definition: Mapping[str, Any]
+    definition: SurveyDefinition
     # For each page, the items that a save of it must name, in order.
-    answerable: tuple[Mapping[str, Mapping[str, Any]], ...]
+    answerable: tuple[Mapping[str, ItemDefinition], ...]
     # For each page, its items as `survey.definitions.rules.names_on` orders
     # them; empty if no rule applies when the page is saved.
     ruled: tuple[Sequence[str], ...]
@@ -103,7 +102,7 @@ def _has_digest(text: object, digest: str) -> bool:
     return isinstance(text, str) and hashlib.sha256(text.encode()).hexdigest() == digest
 
 
-def build_published(digest: str, definition: Mapping[str, Any]) -> Published:
+def build_published(digest: str, definition: SurveyDefinition) -> Published:
     """Prepare what page saves look up, once for each survey and process."""
     items = definition["items"]
     ruled = []
@@ -119,7 +118,7 @@ def build_published(digest: str, definition: Mapping[str, Any]) -> Published:
                 name: items[name]
                 for block in page["blocks"]
                 for name in block["items"]
-                if items[name]["kind"] not in UNANSWERABLE
+                if items[name]["kind"] in ANSWERABLE
             }
             for page in definition["pages"]
         ),

@@ -18,10 +18,14 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from survey.definitions.schema import (
+    BlockDefinition,
+    ItemDefinition,
+    OptionDefinition,
+    SurveyDefinition,
+    Texts,
+)
 from survey.taking import messages
-
-Definition = Mapping[str, Any]
-Texts = Mapping[str, str]
 
 PAGE_TEMPLATES = (
     "survey/_page.html",
@@ -111,7 +115,7 @@ class Localizer:
     directions: Mapping[str, str]
 
     @classmethod
-    def of(cls, definition: Definition, language: str) -> Localizer:
+    def of(cls, definition: SurveyDefinition, language: str) -> Localizer:
         """Raises KeyError for a language that the survey does not have."""
         languages = definition["languages"]
         directions = {entry["code"]: entry["direction"] for entry in languages}
@@ -161,7 +165,7 @@ def html_of(text: str) -> SafeString:
     return mark_safe("".join(pieces))  # noqa: S308
 
 
-def render_page(definition: Definition, language: str, n: int) -> str:
+def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
     """Render the HTML of page `n`, which counts from 1.
 
     Raises KeyError for a language and IndexError for a page that the survey
@@ -199,7 +203,7 @@ def render_page(definition: Definition, language: str, n: int) -> str:
 
 
 def _block_context(
-    definition: Definition, localizer: Localizer, block: Mapping[str, Any]
+    definition: SurveyDefinition, localizer: Localizer, block: BlockDefinition
 ) -> dict[str, Any]:
     in_grid = block["grid"]
     items = {
@@ -207,7 +211,7 @@ def _block_context(
         for name in block["items"]
         if definition["items"][name]["kind"] not in INVISIBLE
     }
-    columns: list[Mapping[str, Any]] = []
+    columns: list[OptionDefinition] = []
     # Columns need the same options in the same order in every row; other
     # grids are shown as cards.
     choices = [item for item in items.values() if item["kind"].startswith("select")]
@@ -227,22 +231,22 @@ def _block_context(
     }
 
 
-def _option(localizer: Localizer, option: Mapping[str, Any]) -> Option:
+def _option(localizer: Localizer, option: OptionDefinition) -> Option:
     label = localizer.text(option.get("label")) or Text(html_of(option["value"]))
     return Option(option["value"], label)
 
 
 def _item_context(
-    definition: Definition,
+    definition: SurveyDefinition,
     localizer: Localizer,
     name: str,
-    item: Mapping[str, Any],
+    item: ItemDefinition,
     *,
     in_grid: bool,
 ) -> dict[str, Any]:
     kind = item["kind"]
     appearance = item.get("appearance", ())
-    options = definition["option_sets"].get(item.get("option_set"), [])
+    options = definition["option_sets"].get(item.get("option_set", ""), [])
     hint = localizer.text(item.get("hint"))
     widget = widget_for(kind, appearance, options, in_grid=in_grid)
     input_type, input_mode = INPUTS.get(kind, ("", ""))
@@ -283,7 +287,7 @@ def _item_context(
 def widget_for(
     kind: str,
     appearance: Iterable[str],
-    options: list[Mapping[str, Any]],
+    options: list[OptionDefinition],
     *,
     in_grid: bool,
 ) -> str:
@@ -302,20 +306,22 @@ def widget_for(
     return "options" if any(PIPE.search(text) for text in labels) else "select"
 
 
-def outline(definition: Definition, language: str) -> dict[str, Any]:
+def outline(definition: SurveyDefinition, language: str) -> dict[str, Any]:
     """Return what the browser's rules need of the whole survey, in one language.
 
     Raises KeyError for a language that the survey does not have. Texts keep
     their `${name}` places, for the browser to fill.
     """
     localizer = Localizer.of(definition, language)
-    items = {}
+    dropped = ("id", "label", "hint", "guidance")
+    items: dict[str, dict[str, object]] = {}
     for name, item in definition["items"].items():
-        dropped = ("id", "label", "hint", "guidance")
-        items[name] = {key: value for key, value in item.items() if key not in dropped}
-        for key in ("required_message", "constraint_message"):
-            if key in item:
-                items[name][key] = localizer.plain(item[key])
+        kept = {key: value for key, value in item.items() if key not in dropped}
+        if "required_message" in item:
+            kept["required_message"] = localizer.plain(item["required_message"])
+        if "constraint_message" in item:
+            kept["constraint_message"] = localizer.plain(item["constraint_message"])
+        items[name] = kept
     return {
         "pages": [
             {

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 from survey.definitions.rules import page_state
+from survey.definitions.schema import ItemDefinition, SurveyDefinition
 from survey.models import Response
 from survey.taking.published import Published
 from survey.taking.storage import AnswerRow
@@ -103,7 +103,7 @@ def check_page(
 
 
 def stored_text(
-    item: Mapping[str, Any], value: object, definition: Mapping[str, Any]
+    item: ItemDefinition, value: object, definition: SurveyDefinition
 ) -> str | None:
     """Return the text to store for a received value, None if it is blank.
 
@@ -142,12 +142,12 @@ def stored_text(
     return value
 
 
-def _option_values(item: Mapping[str, Any], definition: Mapping[str, Any]) -> list[str]:
+def _option_values(item: ItemDefinition, definition: SurveyDefinition) -> list[str]:
     return [option["value"] for option in definition["option_sets"][item["option_set"]]]
 
 
 def _joined_options(
-    item: Mapping[str, Any], values: object, definition: Mapping[str, Any]
+    item: ItemDefinition, values: object, definition: SurveyDefinition
 ) -> str:
     """Join the chosen options in the order in which the survey offers them."""
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -158,7 +158,7 @@ def _joined_options(
     return " ".join(option for option in offered if option in values)
 
 
-def _check_number(item: Mapping[str, Any], value: str) -> None:
+def _check_number(item: ItemDefinition, value: str) -> None:
     """Raises BadAnswer if the value is no number, or not on the item's scale."""
     if not DECIMAL.fullmatch(value):
         raise BadAnswer("not_a_number")

@@ -18,9 +18,9 @@ from survey.access_codes import (
     code_of,
     digest_for,
     digests,
+    format_code,
     normalise,
     reissue,
-    shown,
 )
 from survey.models import CardSet, Identity
 from survey.tests.conftest import enrol
@@ -30,7 +30,7 @@ issues = st.integers(1, 32767)
 
 
 def test_a_code_is_printed_typed_and_recognised(maya, browser):
-    card = shown(code_of(maya))
+    card = format_code(code_of(maya))
     assert len(card) == 14 and card[4] == card[9] == "-"
 
     typed = normalise(f" {card.lower().replace('-', ' ')}\n")
@@ -226,7 +226,7 @@ def test_codes_are_written_for_login_cards(named, maya, tmp_path):
 
     assert [line["given name"] for line in lines] == ["Noor", "Maya"]
     card = lines[1]
-    assert card["code"] == shown(code_of(maya))
+    assert card["code"] == format_code(code_of(maya))
     assert card["link"] == f"https://survey.example.org/#{card['code']}"
     assert (card["school"], card["grade"], card["ID"]) == ("Lincoln", "07", "00123")
     assert card["family name"] == "'=HYPERLINK(1)"
@@ -268,7 +268,7 @@ def test_cards_with_codes_that_were_replaced_say_so(named, maya, lincoln, tmp_pa
 def test_a_respondent_without_identity_has_a_code_still(maya, tmp_path):
     [line] = written(tmp_path)
     assert line["ID"] == line["given name"] == ""
-    assert line["code"] == shown(code_of(maya))
+    assert line["code"] == format_code(code_of(maya))
 
 
 def test_one_school_gets_its_own_codes_only(named, tmp_path):

@@ -33,7 +33,7 @@ from survey.console.people.scope import (
     shows_progress,
 )
 from survey.console.people.search import MOST_FOUND, find_people
-from survey.login_cards.card_sets import sets_of_person_are_outdated
+from survey.login_cards.card_sets import mark_sets_of_person_outdated
 from survey.models import Administration, Respondent
 
 C = Capability
@@ -253,7 +253,9 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "administration": administration,
             "person": person,
             "identity": getattr(person, "identity", None),
-            "code": access_codes.shown(access_codes.code_of(person)) if shown else "",
+            "code": access_codes.format_code(access_codes.code_of(person))
+            if shown
+            else "",
             "shows_progress": shows_progress(administration),
             "may_reissue": _may_reissue(request, person),
         },
@@ -287,7 +289,7 @@ def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     before = person.issue
     with transaction.atomic():
         access_codes.reissue(respondent=person)
-        sets_of_person_are_outdated(person)
+        mark_sets_of_person_outdated(person)
         audit.record(
             "reissue an access code",
             by=request.user,

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Prefetch
 
+from survey.definitions.schema import ANSWERABLE
 from survey.models import Block, Item, OptionSet, Survey
 from survey.xlsform.writing import as_text
 
@@ -89,12 +90,12 @@ def contents_of(survey: Survey) -> Contents:
         for number, page in enumerate(rows, start=1)
     ]
     sets = survey.option_sets.order_by("pk").prefetch_related("options")
-    unasked = {KINDS[kind] for kind in ("note", "calculate", "hidden")}
+    asked = {KINDS[kind] for kind in ANSWERABLE}
     return Contents(
         plain(survey.title, language),
         pages,
         [_options(one, language) for one in sets],
-        sum(item.kind not in unasked for page in pages for item in page.items),
+        sum(item.kind in asked for page in pages for item in page.items),
     )
 
 

@@ -21,20 +21,24 @@ from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
 from survey.definitions.uploads import job_of, receive
 from survey.models import Survey, SurveyUpload
-from survey.spreadsheets.archive import MAX_FILE, MIB
+from survey.spreadsheets.workbook_guard import MIB, SURVEY
 
 TOO_LARGE = (
-    f"The file is larger than {MAX_FILE // MIB} MB, and no survey is. Is it the right"
-    " file? Pictures in it can be taken out: they are not shown."
+    f"The file is larger than {SURVEY.file // MIB} MB, and no survey is. Is it the"
+    " right file? Pictures in it can be taken out: they are not shown."
 )
 
 
 class WorkbookForm(forms.Form):
     file = forms.FileField(
         label="Workbook",
-        help_text=f"An XLSForm, saved as .xlsx, of at most {MAX_FILE // MIB} MB.",
+        help_text=f"An XLSForm (.xlsx or .xls) of at most {SURVEY.file // MIB} MB.",
         widget=forms.FileInput(
-            attrs={"accept": ".xlsx", "data-largest": MAX_FILE, "data-words": TOO_LARGE}
+            attrs={
+                "accept": ".xlsx,.xls",
+                "data-largest": SURVEY.file,
+                "data-words": TOO_LARGE,
+            }
         ),
         error_messages={
             "required": "Choose a file first.",
@@ -45,7 +49,7 @@ class WorkbookForm(forms.Form):
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
-        if file.size is None or file.size > MAX_FILE:
+        if file.size is None or file.size > SURVEY.file:
             raise forms.ValidationError(TOO_LARGE)
         return file
 

@@ -38,7 +38,6 @@ from survey.definitions.ownership import (
     bring_back,
     delete_draft,
     may_change,
-    may_own,
     retire,
     surveys_for,
 )
@@ -47,12 +46,14 @@ from survey.definitions.publishing import (
     compile_definition,
     publish_survey,
 )
+from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Item, Page, Retirement, Survey
+from survey.spreadsheets.old_excel import is_old_excel
 
+XLS = "application/vnd.ms-excel"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # As an owner in a form.
 STATE = "state"
-NOT_ASKED = (Item.Kind.NOTE, Item.Kind.CALCULATE, Item.Kind.HIDDEN)
 
 
 def survey_or_404(request: StaffRequest, pk: int) -> Survey:
@@ -98,7 +99,7 @@ def survey_list(request: StaffRequest) -> HttpResponse:
 
 def _listed(permissions: Permissions) -> QuerySet[Survey]:
     visible = administrations_for(permissions, Capability.SEE_RATES)
-    asked = Item.objects.exclude(kind__in=NOT_ASKED)
+    asked = Item.objects.filter(kind__in=ANSWERABLE)
     return (
         surveys_for(permissions)
         .select_related("district", "retirement")
@@ -209,8 +210,10 @@ def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
         subject=survey,
         district=survey.district,
     )
-    response = HttpResponse(bytes(source), content_type=XLSX)
-    name = f"{survey.name} {survey.version}.xlsx".replace("/", "-")
+    is_xls = is_old_excel(bytes(source[:8]))
+    response = HttpResponse(bytes(source), content_type=XLS if is_xls else XLSX)
+    ending = "xls" if is_xls else "xlsx"
+    name = f"{survey.name} {survey.version}.{ending}".replace("/", "-")
     response["Content-Disposition"] = (
         content_disposition_header(True, name) or "attachment"
     )
@@ -348,4 +351,4 @@ def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
     """(value, name) of whom the asking person may upload a survey for."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
     owners = [(str(one.pk), one.name) for one in districts]
-    return [(STATE, "The state"), *owners] if may_own(permissions, None) else owners
+    return [(STATE, "The state"), *owners] if permissions.may_own(None) else owners

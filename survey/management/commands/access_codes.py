@@ -11,9 +11,13 @@ from django.db.models import Q, QuerySet
 from accounts.audit import record
 from accounts.models import School
 from survey.access_codes import CodeKeyMissing
-from survey.administrations import AdministrationNotFound, administration_called
-from survey.login_cards.card_sets import sets_of_people_are_outdated
-from survey.login_cards.cards import invited, write_access_codes
+from survey.administrations import (
+    AdministrationNotFound,
+    get_administration,
+    invited_people,
+)
+from survey.login_cards.card_sets import mark_sets_of_people_outdated
+from survey.login_cards.code_list import write_access_codes
 from survey.models import Respondent
 from survey.rosters.private_files import private_file
 
@@ -74,13 +78,13 @@ def _written_down(people: QuerySet[Respondent], options: dict[str, Any]) -> None
         record(
             "reissue access codes" if reissues else "download cards",
             by=COMMAND,
-            subject=administration_called(options["administration"]),
+            subject=get_administration(options["administration"]),
             # Of one school, its administrators may read it.
             school=places[0] if len(places) == 1 else None,
             after={**asked, "people": people.count()},
         )
         if reissues:
-            sets_of_people_are_outdated(people)
+            mark_sets_of_people_outdated(people)
 
 
 def _checked_url(url: str) -> str:
@@ -94,7 +98,7 @@ def _checked_url(url: str) -> str:
 
 def _people(options: dict[str, Any]) -> QuerySet[Respondent]:
     try:
-        people = invited(administration_called(options["administration"]))
+        people = invited_people(get_administration(options["administration"]))
     except AdministrationNotFound as error:
         raise CommandError(str(error)) from None
     if options["district"]:

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 from accounts.models import District, School
 from survey.administrations import open_administration
 from survey.models import PublishedSurvey, Role, Wave
-from survey.waves import wave_called
+from survey.waves import get_or_create_wave
 
 # What the audit calls it.
 BY = "open_administration"
@@ -91,7 +91,7 @@ def _wave(name: str | None, district: District | None) -> Wave | None:
     if not name:
         return None
     shared = Wave.objects.filter(name__iexact=name, district=None).first()
-    return shared or wave_called(name=name, district=district, by=BY)
+    return shared or get_or_create_wave(name=name, district=district, by=BY)
 
 
 def _district(code: str) -> District:

@@ -15,7 +15,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of, shown
+from survey.access_codes import code_of, format_code
 from survey.models import Respondent
 from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
@@ -73,7 +73,7 @@ def test_a_lost_card_and_the_cards_of_a_class(
     page.get_by_role("link", name="López, Maya").click()
     page.get_by_role("button", name="Give a new code").click()
     maya.refresh_from_db()
-    expect(page.locator(".code")).to_have_text(shown(code_of(maya)))
+    expect(page.locator(".code")).to_have_text(format_code(code_of(maya)))
 
     child = device().new_page()
     enter(child, old)
@@ -92,7 +92,7 @@ def test_a_lost_card_and_the_cards_of_a_class(
     [read] = read_pages(file)
     assert "Maya López" in read.text
     assert "Adams" not in read.text
-    assert f"https://survey.example.org/#{shown(code_of(maya))}" in read.links
+    assert f"https://survey.example.org/#{format_code(code_of(maya))}" in read.links
 
 
 def test_the_pages_have_no_barrier_on_any_screen(

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of, shown
+from survey.access_codes import code_of, format_code
 from survey.models import Identity, Respondent
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
@@ -60,13 +60,13 @@ def test_a_coordinator_finds_maya_and_gives_her_a_new_code(
     page = client.post(person(administration, maya, "reissue/"), follow=True)
     maya.refresh_from_db()
     assert maya.issue == 2
-    assert shown(code_of(maya)) in text_of(page)
+    assert format_code(code_of(maya)) in text_of(page)
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
     with pytest.raises(LoginRefused, match="code_wrong"):
         log_in_respondent(old)
     # Once: it is not there any more.
     again = client.get(person(administration, maya))
-    assert shown(code_of(maya)) not in text_of(again)
+    assert format_code(code_of(maya)) not in text_of(again)
 
 
 def test_who_is_logged_in_with_an_old_code_saves_nothing_more(
@@ -265,7 +265,7 @@ def test_who_has_no_identity_any_more_is_still_found_and_given_a_code(
     log_in(client, staff.chen)
     assert f"No name ({maya.pk})" in text_of(people(client, administration))
     page = client.post(person(administration, maya, "code/"), follow=True)
-    assert shown(code_of(maya)) in text_of(page)
+    assert format_code(code_of(maya)) in text_of(page)
 
 
 def test_nothing_changes_by_a_look(client, staff, administration, maya):
@@ -294,8 +294,8 @@ def test_a_code_shown_to_one_is_not_shown_to_another(
     log_in(client, staff.chen)
     client.post(person(administration, maya, "code/"))
     page = text_of(client.get(person(administration, other)))
-    assert shown(code_of(other)) not in page
-    assert shown(code_of(maya)) not in page
+    assert format_code(code_of(other)) not in page
+    assert format_code(code_of(maya)) not in page
 
 
 @pytest.mark.parametrize("number", [1, 3])

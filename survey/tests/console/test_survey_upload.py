@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -15,13 +16,19 @@ from accounts.tests.logging_in import log_in
 from survey.definitions import uploads
 from survey.definitions.publishing import publish_survey
 from survey.models import Job, Survey, SurveyUpload
-from survey.spreadsheets.archive import MAX_FILE
+from survey.spreadsheets.workbook_guard import SURVEY
 from survey.tests.console.test_surveys import CHOICES, book
+from survey.tests.spreadsheets.hostile_files import (
+    EXTERNAL,
+    LAUGHS,
+    padded,
+    with_entities,
+)
 from survey.tests.workbooks import form, workbook
-from survey.tests.xlsform import test_hostile_files as hostile
 
 pytestmark = pytest.mark.django_db
 UPLOAD = "/console/surveys/upload/"
+SPREADSHEETS = Path(__file__).parents[1] / "spreadsheets" / "sample_files"
 
 
 def send(client, content, name="pets.xlsx", address=UPLOAD, **fields):
@@ -127,16 +134,15 @@ def zipped_roster() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("climate.csv", b"type,name,label\ntext,a,A", "This is not an .xlsx file"),
-        ("roster.xlsx", b"district,school\nr,l", "This is not an .xlsx file"),
+        ("climate.csv", b"type,name,label\ntext,a,A", "This is not an Excel workbook"),
+        ("roster.xlsx", b"district,school\nr,l", "This is not an Excel workbook"),
         ("roster.xlsx", zipped_roster(), "There is no sheet named survey"),
-        ("old.xls", hostile.OLE, "This is an old .xls file"),
-        ("cut.xlsx", book()[:500], "The file is damaged"),
-        ("bomb.xlsx", hostile.bomb(40 * 2**20), "declares more than 32 MB"),
-        ("laughs.xlsx", hostile.with_entity(hostile.LAUGHS), "document type"),
-        ("passwd.xlsx", hostile.with_entity(hostile.EXTERNAL), "document type"),
+        ("cut.xlsx", book()[:500], "The workbook is damaged"),
+        ("bomb.xlsx", padded(book(), 40 * 2**20), "larger than 32 MB"),
+        ("laughs.xlsx", with_entities(book(), LAUGHS), "document type"),
+        ("passwd.xlsx", with_entities(book(), EXTERNAL), "document type"),
     ],
-    ids=["csv", "csv renamed", "roster", "xls", "cut", "bomb", "laughs", "external"],
+    ids=["csv", "csv renamed", "roster", "cut", "bomb", "laughs", "external"],
 )
 def test_what_is_no_survey_is_refused_in_words(staff, client, name, content, reason):
     log_in(client, staff.dana)
@@ -181,8 +187,8 @@ def test_200_megabytes_are_refused_without_being_read(staff, client, monkeypatch
 
 def test_10_megabytes_are_still_read(staff, client):
     log_in(client, staff.dana)
-    text = send(client, bytes(MAX_FILE)).content.decode()
-    assert "This is not an .xlsx file" in text
+    text = send(client, bytes(SURVEY.file)).content.decode()
+    assert "This is not an Excel workbook" in text
 
 
 def test_a_name_that_is_markup_is_shown_as_text(staff, client):
@@ -226,6 +232,27 @@ def test_a_large_workbook_is_read_by_a_worker(
     assert survey.uploaded_by == staff.dana
     shown = client.get(reverse("survey_uploaded", args=[job.subject_id]))
     assert shown["Location"] == reverse("survey_detail", args=[survey.pk])
+
+
+@pytest.mark.parametrize("length", [None, 3000])
+def test_an_old_excel_file_is_read_by_a_worker(
+    staff, client, length, django_capture_on_commit_callbacks
+):
+    log_in(client, staff.dana)
+    content = (SPREADSHEETS / "climate.xls").read_bytes()[:length]
+    with django_capture_on_commit_callbacks() as waiting:
+        send(client, content, "climate.xls")
+    assert not SurveyUpload.objects.exclude(read_at=None).exists()
+    waiting[-1]()
+    upload = SurveyUpload.objects.get()
+    if length:
+        assert "The .xls file is damaged" in upload.problems[0]["reason"]
+        return
+    assert upload.survey.source_name == "climate.xls"
+    original = client.get(reverse("survey_original", args=[upload.survey_id]))
+    assert original.content == content
+    assert original["Content-Type"] == "application/vnd.ms-excel"
+    assert "climate 1.xls" in original["Content-Disposition"]
 
 
 def test_a_worker_that_reads_it_twice_leaves_one_draft(staff, monkeypatch):

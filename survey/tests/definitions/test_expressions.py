@@ -15,10 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.definitions.expressions import (
-    ARGUMENTS,
-    EAGER,
-    OPERATIONS,
-    PRECEDENCE,
     Context,
     ExpressionError,
     compile_expression,
@@ -26,9 +22,11 @@ from survey.definitions.expressions import (
     labels_of,
     reads_clock,
     references,
-    text,
-    truth,
+    to_boolean,
+    to_text,
 )
+from survey.definitions.expressions.evaluation import EAGER, OPERATIONS
+from survey.definitions.expressions.parser import ARGUMENTS, PRECEDENCE
 from survey.definitions.portable_regex import PatternError, matches, portable
 
 pytestmark = pytest.mark.once
@@ -82,7 +80,7 @@ def plain(value):
     if not isinstance(value, float):
         return value
     if not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0):
-        return {"number": "-0" if value == 0 else text(value)}
+        return {"number": "-0" if value == 0 else to_text(value)}
     return value
 
 
@@ -227,7 +225,7 @@ def source_of(expr):
     if isinstance(expr, str):
         return f"'{expr}'"
     if not isinstance(expr, list):
-        return text(float(expr)) if isinstance(expr, float) else str(expr)
+        return to_text(float(expr)) if isinstance(expr, float) else str(expr)
     operation, *arguments = expr
     if operation == "$":
         return f"${{{arguments[0]}}}"
@@ -247,8 +245,8 @@ def test_evaluating_never_raises(tree, values):
     result = evaluate(tree, context)
 
     assert isinstance(result, str | bool | float)
-    assert isinstance(text(result), str)
-    assert isinstance(truth(result), bool)
+    assert isinstance(to_text(result), str)
+    assert isinstance(to_boolean(result), bool)
 
 
 @given(TREES, CONTEXTS)

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from playwright.sync_api import Browser, Page
 
-from survey.definitions.expressions import Context, evaluate, text
+from survey.definitions.expressions import Context, evaluate, to_text
 from survey.definitions.portable_regex import PatternError, matches, portable
 from survey.definitions.rules import state_of
+from survey.tests.definitions.compiled import DEFINITION, clock_of, expected
+from survey.tests.definitions.compiled import VECTORS as RULES_VECTORS
 from survey.tests.definitions.test_expressions import (
     CATASTROPHES,
     CONTEXTS,
@@ -26,8 +28,6 @@ from survey.tests.definitions.test_expressions import (
     same,
     values_of,
 )
-from survey.tests.definitions.test_rules import DEFINITION, clock_of, expected
-from survey.tests.definitions.test_rules import VECTORS as RULES_VECTORS
 
 pytestmark = pytest.mark.once
 
@@ -161,7 +161,7 @@ def test_the_browser_writes_and_reads_numbers_as_python_does(page):
     numbers += [5e-324, 1.7976931348623157e308, 2.0**53, 1e16, 1e21, 1e-7]
     batch = [{"expr": ["string", n], "context": browser_context({})} for n in numbers]
     batch += [
-        {"expr": ["+", ["number", text(n)], 0], "context": browser_context({})}
+        {"expr": ["+", ["number", to_text(n)], 0], "context": browser_context({})}
         for n in numbers
     ]
     batch += [
@@ -172,7 +172,7 @@ def test_the_browser_writes_and_reads_numbers_as_python_does(page):
     results = in_browser(page, EVALUATE, batch)
 
     ours = [in_python(case["expr"], {}) for case in batch]
-    assert results[: len(numbers)] == [text(n) for n in numbers]
+    assert results[: len(numbers)] == [to_text(n) for n in numbers]
     assert results[len(numbers) : 2 * len(numbers)] == numbers
     assert results == ours
 

@@ -18,7 +18,7 @@ from survey.definitions.publishing import (
     compile_definition,
     publish_survey,
 )
-from survey.definitions.rules import MOST_WORK
+from survey.definitions.rule_costs import MAX_PAGE_COST
 from survey.models import Item, Option, PublishedSurvey, Survey
 from survey.tests.workbooks import read
 from survey.tests.xlsform.test_import_survey import climate
@@ -350,7 +350,7 @@ def test_a_page_whose_rules_take_too_long_is_not_published():
         Item.objects.filter(name="c").update(rules={"constraint": constraint})
 
     constrain(450)
-    with pytest.raises(NotPublishable, match=f"page 2 .* most {MOST_WORK:,}"):
+    with pytest.raises(NotPublishable, match=f"page 2 .* most {MAX_PAGE_COST:,}"):
         publish_survey(survey=survey)
     constrain(300)
     assert publish_survey(survey=survey)

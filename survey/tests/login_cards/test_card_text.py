@@ -10,9 +10,9 @@ import pytest
 from django.conf import settings
 
 from survey.login_cards import pdf
-from survey.login_cards.card_text import WORDS, card_language, window_in_words
-from survey.login_cards.cards import class_by_class
-from survey.login_cards.pdf import Card, Sheet, draw_cards
+from survey.login_cards.card_text import CARD_WORDS, card_language, window_in_words
+from survey.login_cards.layout import class_by_class
+from survey.login_cards.pdf import CardSheet, LoginCard, draw_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.conftest import enrol
 
@@ -48,18 +48,18 @@ def test_a_language_without_words_is_passed_over(wanted, found):
 
 
 def drawn(cards, address="https://survey.example.org"):
-    sheet = Sheet(
+    sheet = CardSheet(
         title="Login cards: Lincoln",
         address=address,
         first_language="en",
-        windows={one: window_in_words(one, OPENS, OPENS) for one in WORDS},
+        windows={one: window_in_words(one, OPENS, OPENS) for one in CARD_WORDS},
     )
     counted = []
     return bytes(draw_cards(cards, sheet, counted.append)), counted
 
 
-def card(number: int, group: str, language: str = "") -> Card:
-    return Card(group, group, "Ann", f"Smith{number}", "ABCD-EFGH-KLMN", language)
+def card(number: int, group: str, language: str = "") -> LoginCard:
+    return LoginCard(group, group, "Ann", f"Smith{number}", "ABCD-EFGH-KLMN", language)
 
 
 def test_a_page_belongs_to_one_class_and_says_which_of_how_many_it_is():

@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey import access_codes, files, jobs
-from survey.access_codes import code_of, shown
+from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
 from survey.models import CardSet, Identity, Job, Respondent
@@ -115,7 +115,7 @@ def test_cards_are_printed_a_page_for_each_class_and_let_their_people_in(
         (False, True),
     ]
     for page, person in zip(pages, (maya, layla), strict=True):
-        code = shown(code_of(person))
+        code = format_code(code_of(person))
         assert page.links == [f"https://survey.example.org/#{code}"]
         assert code in page.text
         assert "survey.example.org" in page.text
@@ -155,9 +155,9 @@ def test_only_the_class_that_was_asked_for_is_printed(
 ):
     log_in(client, staff.chen)
     [page] = read_pages(downloaded(client, order(staff.lincoln, classroom="7B")))
-    assert page.links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    assert page.links == [f"https://survey.example.org/#{format_code(code_of(maya))}"]
     [page] = read_pages(downloaded(client, order(staff.lincoln, grade="10")))
-    assert shown(code_of(layla)) in page.text
+    assert format_code(code_of(layla)) in page.text
 
 
 def test_a_class_that_is_not_of_that_grade_is_refused_in_words(
@@ -219,9 +219,9 @@ def test_whose_names_were_destroyed_gets_a_card_and_who_withdrew_gets_none(
     log_in(client, staff.chen)
     [page] = read_pages(downloaded(client, order(staff.lincoln)))
     assert "López" not in page.text
-    assert page.links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    assert page.links == [f"https://survey.example.org/#{format_code(code_of(maya))}"]
     [line] = lines_of(downloaded(client, order(staff.lincoln, format="csv")))
-    assert line["code"] == shown(code_of(maya))
+    assert line["code"] == format_code(code_of(maya))
 
 
 def test_a_list_for_mail_merge_has_names_codes_and_links(
@@ -242,8 +242,8 @@ def test_a_list_for_mail_merge_has_names_codes_and_links(
         "family name": "الخطيب",
         "e-mail": "layla@example.org",
         "language": "ar",
-        "code": shown(code_of(layla)),
-        "link": f"https://survey.example.org/#{shown(code_of(layla))}",
+        "code": format_code(code_of(layla)),
+        "link": f"https://survey.example.org/#{format_code(code_of(layla))}",
     }
     plain = downloaded(client, order(staff.lincoln, format="csv"))
     assert not plain.startswith(b"\xef\xbb\xbf")
@@ -284,7 +284,7 @@ def test_one_lost_card_is_printed_again(
         )
     card_set = CardSet.objects.get()
     [page] = read_pages(downloaded(client, card_set))
-    assert page.links == [f"https://survey.example.org/#{shown(before)}"]
+    assert page.links == [f"https://survey.example.org/#{format_code(before)}"]
     # What is written down of it has no name.
     assert str(card_set) == "Login cards to print (PDF): one person of Lincoln"
 
@@ -326,7 +326,7 @@ def test_asking_and_downloading_are_recorded(client, staff, order, maya):
     assert got.after["people"] == 1
     written = str(list(AuditEntry.objects.values()))
     assert "López" not in written
-    assert shown(code_of(maya)) not in written
+    assert format_code(code_of(maya)) not in written
 
 
 def test_the_file_is_nobody_else_s_on_this_machine(client, staff, order, maya):
@@ -360,7 +360,7 @@ def test_what_was_written_behind_its_deletion_is_swept_up(client, staff, order, 
     deleted, there = order(staff.lincoln), order(staff.lincoln)
     card_sets.delete_file(deleted)
     path_of(deleted.file).write_text("codes")
-    long_ago = time.time() - files.FORGOTTEN_AFTER - 60
+    long_ago = time.time() - files.ORPHANED_AFTER - 60
     for one in (deleted, there):
         os.utime(path_of(one.file), (long_ago, long_ago))
     delete_old_cards()
@@ -376,14 +376,14 @@ def test_the_time_table_deletes_them(client):
 def test_nobody_to_print_for_is_said_in_words(client, staff, order):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
-    assert "Nobody was found here" in text_of(client.get(address(card_set)))
+    assert "No one is invited here" in text_of(client.get(address(card_set)))
     assert not card_set.made_at
 
 
 def test_too_many_for_one_file_are_refused_with_advice(
     client, staff, order, maya, layla, monkeypatch
 ):
-    monkeypatch.setattr(card_sets, "MOST_CARDS", 1)
+    monkeypatch.setattr(card_sets, "MAX_CARDS", 1)
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
     assert "class by class" in text_of(client.get(address(card_set)))
@@ -399,7 +399,7 @@ def test_what_failed_can_be_tried_again(
 
     log_in(client, staff.chen)
     with monkeypatch.context() as patch:
-        patch.setattr(card_sets, "_draw", broken)
+        patch.setattr(card_sets, "write_pdf", broken)
         card_set = order(staff.lincoln)
     assert "Something went wrong" in text_of(client.get(address(card_set)))
     assert client.get(address(card_set, "file/")).status_code == 302
@@ -540,7 +540,7 @@ def test_a_new_code_outdates_the_lists_that_held_the_old_one_and_no_other(
     asked(district=staff.roosevelt.district)
     asked(school=staff.roosevelt)
 
-    card_sets.sets_of_person_are_outdated(maya)
+    card_sets.mark_sets_of_person_outdated(maya)
 
     outdated = CardSet.objects.exclude(outdated_at=None)
     assert set(outdated.values_list("pk", flat=True)) == holding
@@ -556,7 +556,7 @@ def test_a_job_that_is_run_again_reissues_nobody_twice(
         def killed(*args):
             raise KeyboardInterrupt
 
-        patch.setattr(card_sets, "_draw", killed)
+        patch.setattr(card_sets, "write_pdf", killed)
         with pytest.raises(KeyboardInterrupt):
             reissue(staff.lincoln)
     maya.refresh_from_db()
@@ -571,7 +571,9 @@ def test_a_job_that_is_run_again_reissues_nobody_twice(
     maya.refresh_from_db()
     assert maya.issue == 2
     pages = read_pages(downloaded(client, CardSet.objects.get()))
-    assert pages[0].links == [f"https://survey.example.org/#{shown(code_of(maya))}"]
+    assert pages[0].links == [
+        f"https://survey.example.org/#{format_code(code_of(maya))}"
+    ]
     assert AuditEntry.objects.filter(action="reissue access codes").count() == 1
 
 
@@ -596,7 +598,7 @@ def test_a_worker_killed_among_the_new_codes_has_changed_none(
     card_set = card_sets.order_cards(
         administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
     )
-    monkeypatch.setattr(access_codes, "REISSUED_AT_ONCE", 1)
+    monkeypatch.setattr(access_codes, "REISSUE_BATCH", 1)
     replace, calls = access_codes._replace, []
 
     def killed_at_the_second(rows, version):
