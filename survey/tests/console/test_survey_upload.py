@@ -309,7 +309,7 @@ def test_workbook_of_a_cancelled_job_is_deleted_after_a_day(staff, client, monke
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
     receive = {"content": book(), "district": staff.riverside, "by": staff.dana}
     old = uploads.receive_upload(name="old.xlsx", **receive)
-    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.LONGEST_KEPT)
+    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.MAX_AGE_UNREAD)
     new = uploads.receive_upload(name="new.xlsx", **receive)
     kept = SurveyUpload.objects.exclude(content=None)
     assert [one.pk for one in kept] == [new.pk]
