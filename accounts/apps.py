@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+from django.conf import settings
 from django.core import checks
 
 
@@ -12,3 +15,7 @@ class AccountsConfig(AppConfig):
         from accounts.checks import check_second_factor
 
         checks.register(check_second_factor, checks.Tags.security)
+        # Registers the tasks, which are sent by name. The respondents' pool
+        # sends none, and does not spend memory on them.
+        if settings.LOADS_TASKS:
+            import_module("accounts.tasks")
