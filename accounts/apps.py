@@ -15,7 +15,7 @@ class AccountsConfig(AppConfig):
         from accounts.checks import check_second_factor
 
         checks.register(check_second_factor, checks.Tags.security)
-        # Registers the tasks, which are sent by name. The respondents' pool
-        # sends none, and does not spend memory on them.
+        # Registers the tasks, which `email_outbox` sends by name. The
+        # respondents' pool sends no e-mails.
         if settings.LOADS_TASKS:
             import_module("accounts.tasks")
