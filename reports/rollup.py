@@ -131,11 +131,21 @@ def _store(
     )
     # Figures may be older than the stored ones if the replica was replaced by
     # one that is further behind.
-    newer = [one for one in chosen if as_of >= stored.get(one.pk, as_of)]
-    changed = sum(_store_administration(one, counts[one.pk]) for one in newer)
+    newer = [
+        administration
+        for administration in chosen
+        if as_of >= stored.get(administration.pk, as_of)
+    ]
+    changed = sum(
+        _store_administration(administration, counts[administration.pk])
+        for administration in newer
+    )
     now = timezone.now()
     RollUp.objects.bulk_create(
-        [RollUp(administration=one, as_of=as_of, written_at=now) for one in newer],
+        [
+            RollUp(administration=administration, as_of=as_of, written_at=now)
+            for administration in newer
+        ],
         update_conflicts=True,
         unique_fields=["administration"],
         update_fields=["as_of", "written_at"],

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from django.template.loader import render_to_string
@@ -160,7 +161,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "languages": {code: names[code] for code in codes},
         "versions": [encoder.version.name for encoder in versions],
         "administrations": sorted(
-            plan.administrations.values(), key=lambda one: one.name
+            plan.administrations.values(), key=attrgetter("name")
         ),
         "respondent_columns": [
             (header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE))
@@ -176,7 +177,8 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
 def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
     """Return the corrections of each version in the file, back to its first."""
     versions = {
-        one.published_id: one.published for one in plan.administrations.values()
+        administration.published_id: administration.published
+        for administration in plan.administrations.values()
     }
     for published in versions.values():
         after = published

@@ -105,7 +105,11 @@ class ItemColumns:
 
     def variables_of(self, digest: str) -> dict[str, Variable]:
         """Return the variables of one version, by name."""
-        return {one.name: one for one in self.variables if digest in one.items}
+        return {
+            variable.name: variable
+            for variable in self.variables
+            if digest in variable.items
+        }
 
     def distinct_from_items(self, names: Iterable[str]) -> list[str]:
         """Return column names about the respondent, changed if an item has one."""

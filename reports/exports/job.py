@@ -133,7 +133,9 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
     }
     plan = ExportPlan(
         columns=columns_of(versions.values()),
-        administrations={one.pk: one for one in administrations},
+        administrations={
+            administration.pk: administration for administration in administrations
+        },
         schools=school_cells(summary.schools),
         attributes=sorted(summary.attributes),
         missing=choose_missing_codes(summary.lookalikes | options),
@@ -155,7 +157,9 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
 
 def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
     """Return the survey versions by digest, the newest first."""
-    found: list[PublishedSurvey] = [one.published for one in administrations]
+    found: list[PublishedSurvey] = [
+        administration.published for administration in administrations
+    ]
     found.sort(key=lambda published: published.published_at, reverse=True)
     return {
         published.digest: ExportVersion(

@@ -54,7 +54,9 @@ def request_export(
         subject=export,
         **export.place_for_audit(),
         after={
-            "administrations": [one.name for one in administrations],
+            "administrations": [
+                administration.name for administration in administrations
+            ],
             "format": export.format,
             "places": export.places,
             "role": export.role,

@@ -63,7 +63,10 @@ class ExportForm(forms.Form):
         widget=forms.RadioSelect,
     )
     format = forms.ChoiceField(
-        choices=Format.choices, initial=Format.WIDE, widget=forms.RadioSelect
+        label="File type",
+        choices=Format.choices,
+        initial=Format.WIDE,
+        widget=forms.RadioSelect,
     )
     labels = forms.ChoiceField(
         label="Answers to single-choice questions",
@@ -88,7 +91,8 @@ class ExportForm(forms.Form):
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="For example: The school board asked us to check parental consent.",
+        help_text="Required if you include names. For example: The school board asked"
+        " us to check parental consent.",
     )
 
     def __init__(self, *args: Any, permissions: Permissions, **kwargs: Any) -> None:
@@ -137,8 +141,10 @@ class ExportForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         administrations = given.get("administrations") or ()
-        surveys = {one.published.survey for one in administrations}
-        names = {f"{one.name} of {one.district or 'the state'}" for one in surveys}
+        surveys = {chosen.published.survey for chosen in administrations}
+        names = {
+            f"{survey.name} of {survey.district or 'the state'}" for survey in surveys
+        }
         if len(names) > 1:
             self.add_error(
                 "administrations",
@@ -189,7 +195,9 @@ class ExportForm(forms.Form):
         given = self.cleaned_data
         role = given.get("role")
         return [
-            one for one in given.get("administrations", ()) if role in ("", one.role)
+            administration
+            for administration in given.get("administrations", ())
+            if role in ("", administration.role)
         ]
 
     def _places(self, given: dict[str, Any]) -> Places:
@@ -232,7 +240,9 @@ def size_of(
     """
     answerable = Q(published__survey__items__kind__in=ANSWERABLE)
     items = dict(
-        Administration.objects.filter(pk__in=[one.pk for one in administrations])
+        Administration.objects.filter(
+            pk__in=[administration.pk for administration in administrations]
+        )
         .annotate(items=Count("published__survey__items", filter=answerable))
         .values_list("pk", "items")
     )

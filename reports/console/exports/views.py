@@ -187,6 +187,8 @@ def _record_download(request: StaffRequest, export: Export, action: str) -> None
 
 def file_name(export: Export) -> str:
     """Return the name under which browsers save the file."""
-    names = "-".join(sorted(one.name for one in export.administrations.all()))
+    names = "-".join(
+        sorted(administration.name for administration in export.administrations.all())
+    )
     short = slugify(names)[:LONGEST_NAME].strip("-")
     return f"{short}-{export.format}-{export.pk}{export.suffix}"

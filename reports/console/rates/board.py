@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from django import forms
 from django.http import Http404
@@ -74,7 +75,7 @@ class RatesBoard:
         if school is not None:
             rates = SchoolRate.objects.filter(school=school)
             of_school = set(rates.values_list("administration", flat=True))
-            choices = [one for one in choices if one.pk in of_school]
+            choices = [choice for choice in choices if choice.pk in of_school]
         wanted = request.GET.get("administration", "")
         if not wanted:
             return cls(choices, choices[0]) if choices else None
@@ -88,9 +89,11 @@ class RatesBoard:
         """Return the chosen administration and the other roles of its wave."""
         if self.chosen.wave_id is None:
             return [self.chosen]
-        found = [one for one in self.choices if one.wave_id == self.chosen.wave_id]
-        roles = list(Role)
-        return sorted(found, key=lambda one: (roles.index(Role(one.role)), one.name))
+        wave, roles = self.chosen.wave_id, list(Role)
+        return sorted(
+            (choice for choice in self.choices if choice.wave_id == wave),
+            key=lambda choice: (roles.index(Role(choice.role)), choice.name),
+        )
 
     def context(self) -> dict[str, object]:
         return {
@@ -104,18 +107,15 @@ class RatesBoard:
         self, request: StaffRequest, *, with_state: bool = False
     ) -> RatesFilter:
         form = RatesFilter({**request.GET.dict(), "administration": self.chosen.pk})
-        titles = Counter(administration.title for administration in self.choices)
+        titles = Counter(choice.title for choice in self.choices)
         groups: list[tuple[str, list[tuple[int, str]]]] = []
-        by_wave = sorted(self.choices, key=lambda one: str(one.wave or ""))
-        for wave, members in groupby(by_wave, key=lambda one: one.wave):
-            options = [
+        by_wave = sorted(self.choices, key=lambda choice: str(choice.wave or ""))
+        for wave, members in groupby(by_wave, key=attrgetter("wave")):
+            options = []
+            for choice in members:
                 # The name tells administrations with the same title apart.
-                (
-                    one.pk,
-                    one.title if titles[one.title] == 1 else f"{one.title} ({one})",
-                )
-                for one in members
-            ]
+                name = "" if titles[choice.title] == 1 else f" ({choice.name})"
+                options.append((choice.pk, f"{choice.title}{name}"))
             groups.append((str(wave) if wave else "Without a wave", options))
         form.fields["administration"] = forms.ChoiceField(
             required=False, label="Survey", choices=groups
