@@ -19,7 +19,7 @@ from django.utils import timezone
 from reports.exports.columns import CHOICES, Tally, Variable
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
-from survey.definitions.corrections import TextChange, compare
+from survey.definitions.comparison import TextChange, compare
 from survey.definitions.schema import Texts
 
 KINDS = {
