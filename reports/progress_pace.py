@@ -32,7 +32,7 @@ def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Compare how many finished today with how many are needed per school day."""
+    """How many people finished today, and how many are needed per school day."""
 
     today: int
     per_day: int

@@ -72,7 +72,7 @@ class CodebookValue:
 
 @dataclass(frozen=True, slots=True)
 class CodebookItem:
-    """An item, in all versions in which it is exactly the same."""
+    """An item, with all versions in which it is exactly the same."""
 
     versions: Sequence[str]
     kind: str
@@ -204,7 +204,7 @@ def entry(variable: Variable, versions: Sequence[VersionEncoder]) -> CodebookEnt
 
 
 def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
-    """Describe a variable as one version has it."""
+    """Describe the item of a variable in one version."""
     version = encoder.version
     item = variable.items[version.digest]
     tally = encoder.items[int(item["id"])].tally

@@ -215,7 +215,7 @@ def too_many_rows(people: int) -> str:
 def too_many_columns(count: int) -> str:
     return (
         f"An Excel sheet holds at most {MOST_COLUMNS:,} columns, and this export has"
-        f" {count:,}. Choose CSV, or fewer surveys."
+        f" {count:,}. Choose CSV, or fewer administrations."
     )
 
 

@@ -70,7 +70,7 @@ class ExportPlan:
         return self.columns.distinct_from_items(self.plain_respondent_columns())
 
     def plain_respondent_columns(self) -> list[str]:
-        """Return the columns' names before any is changed for an item's sake."""
+        """Return the names that the columns have if no item has the same name."""
         return [
             "research_id",
             *(IDENTITY if self.identities else ()),
@@ -214,7 +214,7 @@ class RespondentGroup:
 
 
 class RowBuilder(ABC):
-    """Base of both shapes of a file: one row per respondent, or per answer."""
+    """Base of both kinds of files: one row per respondent, or per answer."""
 
     def __init__(self, plan: ExportPlan, writer: Writer) -> None:
         self.plan = plan

@@ -39,11 +39,11 @@ class ExportForm(forms.Form):
     """Offers only what the user may see. `choices` is set once it is valid."""
 
     administrations = AdministrationsField(
-        label="Surveys",
         queryset=Administration.objects.none(),
         widget=forms.CheckboxSelectMultiple,
-        help_text="You can combine different versions of the same survey in one file.",
-        error_messages={"required": "Choose at least one survey."},
+        help_text="Several administrations can share a file if their surveys are"
+        " versions of one survey.",
+        error_messages={"required": "Choose at least one administration."},
     )
     district = forms.ModelChoiceField(
         queryset=District.objects.none(),
@@ -152,7 +152,9 @@ class ExportForm(forms.Form):
                 " export for each.",
             )
         elif administrations and not self.chosen():
-            self.add_error("role", "None of the chosen surveys has this audience.")
+            self.add_error(
+                "role", "None of the chosen administrations has this audience."
+            )
 
         places = self._places(given)
         identities, reason = bool(given.get("identities")), given.get("reason", "")
@@ -213,7 +215,7 @@ class ExportForm(forms.Form):
         return Places(schools=frozenset(schools.values_list("pk", flat=True)))
 
     def size(self) -> ExportSize | None:
-        """Return the size of the choices so far; None without a survey."""
+        """Return the size of the choices so far; None without any."""
         self.is_valid()
         administrations = self.chosen()
         if not administrations or "administrations" in self.errors:

@@ -148,7 +148,7 @@ def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
-    """Read with the exports what pages show of them, in 1 more statement."""
+    """Select everything that pages show of exports, in 1 more statement."""
     administrations = Administration.objects.select_related("published__survey")
     heavy = ("published__definition", "published__survey__source")
     return exports.select_related("by", "job", "district", "school").prefetch_related(

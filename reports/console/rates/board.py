@@ -44,7 +44,7 @@ SCHOOL_SORTS = {
 
 
 class RatesFilter(forms.Form):
-    administration = forms.ChoiceField(required=False, label="Survey")
+    administration = forms.ChoiceField(required=False)
     state = forms.ChoiceField(
         label="Show",
         required=False,
@@ -118,7 +118,7 @@ class RatesBoard:
                 options.append((choice.pk, f"{choice.title}{name}"))
             groups.append((str(wave) if wave else "Without a wave", options))
         form.fields["administration"] = forms.ChoiceField(
-            required=False, label="Survey", choices=groups
+            required=False, choices=groups
         )
         if not with_state:
             del form.fields["state"]

@@ -192,10 +192,10 @@ def test_surveys_of_different_owners_cannot_be_combined(staff, fall, people, sub
 
 def test_an_invalid_form_keeps_its_input(staff, fall, people, submit):
     page = submit(staff.dana, reason=WHY, format="nonsense").content.decode()
-    assert "Choose at least one survey." in page
+    assert "Choose at least one administration." in page
     assert WHY in page
     page = submit(staff.dana, fall, role="teacher").content.decode()
-    assert "None of the chosen surveys has this audience." in page
+    assert "None of the chosen administrations has this audience." in page
 
 
 def test_the_form_refuses_an_export_too_large_for_excel(
@@ -223,7 +223,7 @@ def test_the_form_shows_the_size_of_the_export(staff, fall, people, client):
     nothing = client.get(
         reverse("export_new"), {"format": "x"}, headers={"HX-Request": "true"}
     )
-    assert "Choose a survey to see the size" in nothing.content.decode()
+    assert "Choose an administration to see the size" in nothing.content.decode()
 
 
 def test_permission_is_checked_at_each_download(staff, fall, people, client):
