@@ -64,6 +64,8 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
     """
     start = time.monotonic()
     rollup_query.refresh_replica_timestamp()
+    # The lock is held while counting as well: two processes that count at
+    # once would take the replica's time twice for the same figures.
     with _exclusive() as is_alone:
         chosen: list[Administration] = []
         if is_alone:
@@ -108,6 +110,7 @@ def due(now: datetime | None = None) -> list[Administration]:
     is_open = Q(opens_at__lte=now, closes_at__gt=now - AFTER_CLOSING)
     upcoming = Q(opens_at__gt=now, roll_up__as_of__lte=now - BEFORE_OPENING_EVERY)
     closed = Q(closes_at__lte=now, roll_up__as_of__lte=now - CLOSED_EVERY)
+    # Last counted when pages could still arrive.
     not_final = Q(
         closes_at__lte=now - AFTER_CLOSING, closes_at__gt=last - AFTER_CLOSING
     )

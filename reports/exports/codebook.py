@@ -214,6 +214,7 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
         for block in page["blocks"]
         if variable.name in block["items"]
     )
+    # Answers to multiple choices are counted together: split them.
     counts: Counter[str] = Counter()
     for answer, count in tally.values.items():
         for value in answer.split(" ") if variable.multiple else (answer,):

@@ -52,6 +52,7 @@ class ExportVersion:
         ]
 
     def options(self, item: ItemDefinition) -> Sequence[OptionDefinition]:
+        # Its single option is not in the definition.
         if item["kind"] == "acknowledge":
             return ({"value": "OK", "label": {}, "attributes": {}},)
         return self.definition["option_sets"].get(item.get("option_set", ""), [])
@@ -129,6 +130,7 @@ def columns_of(versions: Iterable[ExportVersion]) -> ItemColumns:
         place = 0
         for name in version.exported():
             item = version.items[name]
+            # A question that became a multiple choice has other columns.
             key = (name, item["kind"] == "select_multiple")
             if key not in variables:
                 variables[key] = Variable(*key)

@@ -137,6 +137,7 @@ class ItemEncoder:
     _cache: dict[str, Piece] = field(default_factory=dict)
 
     def encode_all(self, answers: Sequence[str]) -> list[Piece]:
+        # Counting in C finds the few distinct answers of a column.
         counts = Counter(answers)
         cache = self._cache
         # Free text hardly ever repeats.
@@ -274,12 +275,14 @@ class RowBuilder(ABC):
         for position, person in enumerate(people):
             encoder = self._version_of[person.administration]
             items, answers = person.items, person.answers
+            # Before masking, which adds and removes answers.
             self.responses += len(answers)
             if encoder.mask.concerned:
                 keys, answers = encoder.mask.applied(
                     parse_array(person.items),
                     person.answers,
                     finished=bool(person.completed),
+                    # Rules with today() see the day the survey was finished.
                     at=int(person.completed or person.started),
                     language=json.loads(person.about)[1]
                     or encoder.version.definition["languages"][0]["code"],
@@ -324,6 +327,7 @@ class RowBuilder(ABC):
         """
         if self.plan.identities:
             return self.piece(*map(self._date, seconds))
+        # Rounded, most respondents share their dates.
         rounded = [text and str(int(text) // QUARTER * QUARTER) for text in seconds]
         return self.shared_piece(
             "dates", *rounded, make=lambda: self.piece(*map(self._date, rounded))

@@ -116,6 +116,7 @@ class ExportForm(forms.Form):
         self.first_language = languages[0][0]
         cast("forms.ChoiceField", self.fields["language"]).choices = languages
         if not permissions.places(*IDENTITIES):
+            # The form ignores what is sent for fields it does not have.
             del self.fields["identities"], self.fields["reason"]
 
     def _model_field(self, name: str) -> forms.ModelChoiceField:
@@ -131,6 +132,7 @@ class ExportForm(forms.Form):
         if len(districts[:2]) <= 1:
             del self.fields["district"]
         elif chosen.isdecimal() and len(chosen) < 19:
+            # With 18 digits at most, it fits into a bigint.
             schools = schools.filter(district_id=int(chosen))
         else:
             # A list of thousands of schools would be no help.
@@ -160,6 +162,7 @@ class ExportForm(forms.Form):
         identities, reason = bool(given.get("identities")), given.get("reason", "")
         if identities and len(reason.strip()) < SHORTEST_REASON:
             self.add_error("reason", "Explain in one sentence why you need the names.")
+        # A district administrator may be an analyst elsewhere.
         if identities and not self.permissions.cover(places, *IDENTITIES):
             self.add_error(
                 "identities",
@@ -168,6 +171,7 @@ class ExportForm(forms.Form):
             )
         finished_only = bool(given.get("finished_only"))
         if not self.errors and given.get("format") == Format.XLSX:
+            # The job checks again, when more people may have started.
             size = size_of(self.chosen(), places, finished_only)
             if size.respondents + 1 > MOST_ROWS:
                 self.add_error("format", too_many_rows(size.respondents))
@@ -211,11 +215,13 @@ class ExportForm(forms.Form):
             return own
         if own.has_district(district.pk):
             return Places(districts=frozenset((district.pk,)))
+        # The user sees some schools of this district, and not all.
         schools = self.permissions.schools(*RESPONSES).filter(district=district)
         return Places(schools=frozenset(schools.values_list("pk", flat=True)))
 
     def size(self) -> ExportSize | None:
         """Return the size of the choices so far; None without any."""
+        # Fills `cleaned_data`, also when some fields have errors.
         self.is_valid()
         administrations = self.chosen()
         if not administrations or "administrations" in self.errors:

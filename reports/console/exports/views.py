@@ -168,12 +168,14 @@ def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
     export = get_object_or_404(with_file, pk=pk)
     if not export.is_allowed(request.permissions):
         raise Http404
+    # Deleted a moment ago.
     if not path_of(export.file_name).exists():
         raise Http404
     return export
 
 
 def _record_download(request: StaffRequest, export: Export, action: str) -> None:
+    # Committed before the file is sent: no download without its entry.
     with transaction.atomic():
         audit.record(
             action,

@@ -106,6 +106,7 @@ class RatesBoard:
     def filter_form(
         self, request: StaffRequest, *, with_state: bool = False
     ) -> RatesFilter:
+        # Bound, so that the fields show what is in the address.
         form = RatesFilter({**request.GET.dict(), "administration": self.chosen.pk})
         titles = Counter(choice.title for choice in self.choices)
         groups: list[tuple[str, list[tuple[int, str]]]] = []
@@ -205,6 +206,7 @@ def curve_context(
 
     1 statement, or none.
     """
+    # Summing the hours would give a hidden number away.
     if figures is None or figures.finished is None or not figures.eligible:
         return {"days": None}
     hours = time_series.hours_of(administration, level, place)
@@ -237,6 +239,7 @@ def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> objec
     """Return each place's finished, started and needed people in percent."""
     labels, finished, started, threshold = [], [], [], []
     for line in lines:
+        # Hidden schools have no bar, and those without people no rate.
         if line.finished is None or line.started is None or not line.eligible:
             continue
         labels.append(line.name)
