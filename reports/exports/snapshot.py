@@ -30,7 +30,7 @@ from accounts.permissions import Places
 from reports.exports.columns import ExportVersion
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
-from survey.taking.storage import moment
+from survey.taking.storage import as_datetime
 
 SKIPPED = f"\x02{Response.State.SKIPPED.value}"
 NOT_APPLICABLE = f"\x02{Response.State.HIDDEN.value}"
@@ -289,7 +289,7 @@ def _array(values: Iterable[str]) -> str:
 
 
 def _seconds(value: datetime | str | None) -> str:
-    return "" if value is None else str(int(moment(value).timestamp()))
+    return "" if value is None else str(int(as_datetime(value).timestamp()))
 
 
 @contextmanager

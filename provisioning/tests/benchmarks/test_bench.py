@@ -25,7 +25,7 @@ from provisioning.commands import ROOT, Refusal
 from provisioning.tests.conftest import run
 from survey.models import Response
 from survey.simulation.load_survey import open_rehearsal
-from survey.taking.published import understand
+from survey.taking.published import build_published
 
 COMMANDS = ("bench", "group_commit", "capacity")
 
@@ -70,7 +70,9 @@ def test_bench_checks_its_options(wrong):
 def people(db):
     """Ids as the benchmark would read them, of a rehearsal in this database."""
     opened = open_rehearsal(name="rehearsal", respondents=4, pages=3, items=5)
-    published = understand("", json.loads(opened.administration.published.definition))
+    published = build_published(
+        "", json.loads(opened.administration.published.definition)
+    )
     ids = opened.administration.respondents.values_list("pk", flat=True)
     return statement.SavedPages(
         administration=opened.administration.pk,

@@ -1,7 +1,7 @@
-// Two tabs or devices that changed the same page.
+// Merges the answers of two tabs or devices that changed the same page.
 
-// Takes and gives JSON texts of a page's answers: what was changed from
-// `before` to `mine` wins, the rest is as in `theirs`.
+// All are JSON texts of a page's answers: answers that differ between `before`
+// and `mine` win, the others are taken from `theirs`.
 export function mergeAnswers(before, mine, theirs) {
   const [old, own, other] = [before, mine, theirs].map(byName);
   const merged = new Map();
@@ -20,8 +20,8 @@ function sameAnswer(one, two) {
   return JSON.stringify(one ?? null) === JSON.stringify(two ?? null);
 }
 
-// One text for the same answers, whoever made it. Not by way of an object:
-// an item may be called "__proto__".
+// The JSON text of [name, answer] pairs, equal for equal answers. Built without
+// an object, because an item may be called "__proto__".
 export function textOfAnswers(answers) {
   const parts = [...answers].map((pair) => pair.map((part) => JSON.stringify(part)).join(":"));
   return `{${parts.join(",")}}`;

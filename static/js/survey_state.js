@@ -1,25 +1,26 @@
-// One person's taking of a survey, without screen or network: the answers in
-// this tab, what is relevant, and what of it goes to the server.
+// One respondent's answers in this tab, which pages and items they make
+// relevant, and what a save sends. Knows neither screen nor network.
 
 import { answerableItems, formProblem, isAnswerable, textFromWire, wireFromText } from "./answers.js";
-import { textOfAnswers } from "./merging.js";
+import { textOfAnswers } from "./merge_answers.js";
 import { defaultOf, isComputed, offeredOptions, pageVisible, stateOf } from "./rules.js";
 
-export class Taking {
-  // answers: {name: wire value} of every item that has a row on the server
+export class SurveyState {
+  // answers: {name: value as sent} of every item that has a row on the server
   // moment() is {today, now, language}
   constructor({ outline, answers, moment }) {
     Object.assign(this, { outline, moment });
     // Without a prototype: an item may be called "constructor".
     this.answers = Object.create(null);
     this.reached = new Set();
-    // What was typed and is no answer: {typed, problem} by name.
+    // Typed texts that are no valid answer: {typed, problem} by name.
     this.mistyped = new Map();
     this.defaulted = new Set();
-    this.takeIn(Object.entries(answers));
+    this.load(Object.entries(answers));
   }
 
-  takeIn(entries) {
+  // Takes answers of the server, or of the device: [[name, value as sent]].
+  load(entries) {
     for (const [name, value] of entries) {
       if (!this.item(name)) continue;
       this.answers[name] = textFromWire(value);
@@ -40,8 +41,8 @@ export class Taking {
     this.recompute();
   }
 
-  // An option that is no longer offered is no answer, and other rules must not
-  // see it; it comes back with its option.
+  // An option that is no longer offered does not count as an answer, for other
+  // rules either. It counts again when the option is offered again.
   recompute() {
     let given = this.answers;
     let state;
@@ -72,7 +73,7 @@ export class Taking {
     return (this.outline.option_sets[set] ?? []).map(({ value }) => value);
   }
 
-  // Defaults fill what was never answered, once: clearing one is an answer.
+  // Fills items that were never answered, once: clearing a default is an answer.
   fillDefaults(n) {
     if (this.defaulted.has(n)) return;
     this.defaulted.add(n);
@@ -88,38 +89,31 @@ export class Taking {
   // null where it is blank, not relevant, or not yet an answer.
   content(n) {
     const names = answerableItems(this.outline, n);
-    return textOfAnswers(names.map((name) => [name, this.wire(name)]));
-  }
-
-  wire(name) {
-    const item = this.item(name);
-    const text = this.state.values[name];
-    const isRefused = this.isRefused(item, this.state.problems[name]);
-    return isRefused || formProblem(item, text) ? null : wireFromText(item, text);
-  }
-
-  // The server refuses a whole page for what the page itself shows to be wrong.
-  isRefused(item, problem) {
-    if (problem === "option") return true;
-    return problem === "constraint" && Boolean(item.local?.includes("constraint"));
+    const values = names.map((name) => {
+      const item = this.item(name);
+      const text = this.state.values[name];
+      const problem = this.state.problems[name];
+      // The server would refuse the whole page for a problem that the page
+      // alone shows.
+      const breaksRule = problem === "constraint" && item.local?.includes("constraint");
+      const isInvalid = problem === "option" || breaksRule || formProblem(item, text);
+      return [name, isInvalid ? null : wireFromText(item, text)];
+    });
+    return textOfAnswers(values);
   }
 
   // [{name, key}] in the order of the page.
   problems(n, { required = true } = {}) {
     const found = [];
     for (const name of this.outline.pages[n - 1].items) {
-      const key = this.problemOf(name);
+      const item = this.item(name);
+      const { relevant, values, problems } = this.state;
+      if (!isAnswerable(item) || !relevant[name]) continue;
+      const mistyped = this.mistyped.get(name);
+      const key = mistyped?.problem ?? formProblem(item, values[name]) ?? problems[name];
       if (key && (required || key !== "required")) found.push({ name, key });
     }
     return found;
-  }
-
-  problemOf(name) {
-    if (!isAnswerable(this.item(name)) || !this.state.relevant[name]) return null;
-    const mistyped = this.mistyped.get(name);
-    if (mistyped) return mistyped.problem;
-    const { values, problems } = this.state;
-    return formProblem(this.item(name), values[name]) ?? problems[name] ?? null;
   }
 
   // Pages
@@ -152,18 +146,24 @@ export class Taking {
     return this.visiblePages().find(hasOpen) ?? null;
   }
 
-  // A page whose answers cannot be saved as they stand.
+  // The first page with an answer that cannot be saved as it is.
   firstMistaken() {
     const wrong = (n) => this.problems(n, { required: false }).length > 0;
     return this.visiblePages().find(wrong) ?? null;
   }
 
-  hasReached(n) {
+  markReached(n) {
     for (const name of answerableItems(this.outline, n)) this.reached.add(name);
+  }
+
+  clear() {
+    this.answers = Object.create(null);
+    this.mistyped.clear();
+    this.recompute();
   }
 }
 
-// [page, JSON text] of the answers that the server holds, for each page.
+// [page, JSON text] of the answers that the server has, for each page.
 export function contentsByPage(outline, answers) {
   return outline.pages.map((_, index) => {
     const names = answerableItems(outline, index + 1);

@@ -1,26 +1,30 @@
-// One page save over the wire, and what its reply means.
+// Sends one page save, and classifies the reply.
 
 export const SEND_TIMEOUT = 30000;
 const LONGEST_RETRY_AFTER = 15 * 60 * 1000;
 // Browsers refuse a keepalive request above 64 KB.
 const LARGEST_KEEPALIVE = 60000;
 const HALTING = ["superseded", "finished", "withdrawn", "closed"];
-// Statuses that a proxy, a school's filter or a captive portal answers with:
+// Statuses that a proxy, a school's filter or a captive portal also uses:
 // without a JSON body they say nothing about the answers.
 const FOREIGN_UNLESS_JSON = [401, 403, 407, 409, 422, 451, 511];
-const COME_AGAIN = [408, 425, 429];
+const TEMPORARY = [408, 425, 429];
 
 // What the queue acts on:
-//   {kind: "saved", revision, at}       on disk
-//   {kind: "retry", after}              not known; `after` in ms or null
+//   {kind: "saved", revision, at}       stored on the server's disk
+//   {kind: "retry", after}              unknown; `after` in ms or null
 //   {kind: "session", error}            log in again, then retry
-//   {kind: "halt", error}               nothing more can be saved by this tab
-//   {kind: "answers", items}            these answers are refused
-//   {kind: "refused", status}           this page is refused
+//   {kind: "halt", error}               this tab can save nothing more
+//   {kind: "answers", items}            the server refused these answers
+//   {kind: "refused", status}           the server refused this page
 export function classify({ status, text, revision, header, now }) {
   const reply = readObject(text);
-  if (status === 200) return savedOrForeign(reply, revision);
-  if (isTemporary(status, reply)) {
+  if (status === 200) {
+    const isOurs = reply?.revision === revision && Number.isInteger(reply.saved);
+    return isOurs ? { kind: "saved", revision, at: reply.at } : { kind: "retry", after: null };
+  }
+  const isForeign = typeof reply?.error !== "string" && FOREIGN_UNLESS_JSON.includes(status);
+  if (status < 400 || status >= 500 || TEMPORARY.includes(status) || isForeign) {
     return { kind: "retry", after: retryAfter(header, now) };
   }
   if (status === 401) return { kind: "session", error: reply.error };
@@ -32,19 +36,6 @@ export function classify({ status, text, revision, header, now }) {
     return { kind: "answers", items: reply.items };
   }
   return { kind: "refused", status };
-}
-
-function savedOrForeign(reply, revision) {
-  if (reply === null || reply.revision !== revision || !Number.isInteger(reply.saved)) {
-    return { kind: "retry", after: null };
-  }
-  return { kind: "saved", revision, at: reply.at };
-}
-
-function isTemporary(status, reply) {
-  if (status < 400 || status >= 500 || COME_AGAIN.includes(status)) return true;
-  const ours = reply !== null && typeof reply.error === "string";
-  return !ours && FOREIGN_UNLESS_JSON.includes(status);
 }
 
 export function readObject(text) {
@@ -61,7 +52,7 @@ function isObject(value) {
 }
 
 // Milliseconds, or null. A date is compared with the reply's own date, because
-// the clock of an old Chromebook may be days off.
+// the clock of an old Chromebook may be days wrong.
 export function retryAfter(header, now) {
   const value = (header("Retry-After") ?? "").trim();
   if (!value) return null;

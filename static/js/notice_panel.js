@@ -1,46 +1,50 @@
-// The notice above a page: why nothing is saved any more and what to do.
+// The notice above a page: why nothing is saved, and what to do.
 
-import { groupWhileTyping } from "./codes.js";
+import { groupWhileTyping } from "./access_codes.js";
 
 const TYPED_INTO = "textarea, input:not([type=radio], [type=checkbox], [type=range])";
 
-export class Panel {
-  constructor({ element, words }) {
-    Object.assign(this, { element, words });
+export class NoticePanel {
+  constructor({ element, messages }) {
+    Object.assign(this, { element, messages });
     this.title = element.querySelector("#notice-title");
     this.text = element.querySelector("#notice-text");
     this.actions = element.querySelector("#notice-actions");
     this.shown = null;
   }
 
-  // {name, state, title, text, code, ask, buttons, calls}: `ask` takes a typed
-  // access code, each button is {label, run}, `calls` takes the focus.
+  // notice: {name, state, title, text, takesFocus, teacherCode, askForCode,
+  // buttons}. `askForCode(code)` resolves to an error message or null; each
+  // button is {label, run}.
   show(notice) {
     const isNew = this.shown?.name !== notice.name;
     this.shown = notice;
-    if (isNew) this.build(notice);
-    else this.retitle(notice);
-    if (isNew && notice.calls) this.call();
-  }
-
-  build(notice) {
+    if (this.title.textContent !== notice.title) this.title.textContent = notice.title;
+    if (!isNew) return;
     this.element.hidden = false;
     this.element.dataset.state = notice.state;
-    this.retitle(notice);
     this.text.textContent = notice.text;
     for (const added of this.element.querySelectorAll(".added")) added.remove();
-    this.actions.replaceChildren(...(notice.buttons ?? []).map((one) => buttonFor(one)));
-    if (notice.code) this.actions.before(this.codeLine(notice.code));
-    if (notice.ask) this.actions.before(this.form(notice.ask));
+    const buttons = (notice.buttons ?? []).map((button) => buttonFor(button));
+    this.actions.replaceChildren(...buttons);
+    if (notice.teacherCode) {
+      const line = document.createElement("p");
+      line.className = "added teacher-code";
+      const code = notice.teacherCode;
+      line.textContent = this.messages.text("cannot_save_code", { code });
+      this.actions.before(line);
+    }
+    if (notice.askForCode) this.actions.before(this.codeForm(notice.askForCode));
+    // The focus stays in a text that is being typed; the status line announces
+    // the title as well.
+    const focused = document.activeElement;
+    const isTyping = focused?.matches(TYPED_INTO) && !this.element.contains(focused);
+    if (notice.takesFocus && !isTyping) this.focus();
   }
 
-  retitle({ title }) {
-    if (this.title.textContent !== title) this.title.textContent = title;
-  }
-
-  // Shown again from the start, in other words.
-  reword(words) {
-    this.words = words;
+  // Hides the notice; the next one is built in the new language.
+  translate(messages) {
+    this.messages = messages;
     this.hide();
   }
 
@@ -50,39 +54,24 @@ export class Panel {
     this.element.hidden = true;
   }
 
-  // Not out of a text that somebody is just typing: the title is read aloud
-  // by the status line, too.
-  call() {
-    const busy = document.activeElement;
-    if (busy?.matches(TYPED_INTO) && !this.element.contains(busy)) return;
-    this.focus();
-  }
-
   focus() {
     this.element.focus({ preventScroll: true });
     this.element.scrollIntoView({ block: "center" });
   }
 
-  say(message) {
+  replaceText(message) {
     this.text.textContent = message;
   }
 
-  codeLine(code) {
-    const line = document.createElement("p");
-    line.className = "added teacher-code";
-    line.textContent = this.words.say("cannot_save_code", { code });
-    return line;
-  }
-
-  form(ask) {
+  codeForm(askForCode) {
     const form = document.createElement("form");
     form.className = "added";
     form.noValidate = true;
     const label = document.createElement("label");
     label.className = "item-label";
     label.htmlFor = "notice-access-code";
-    label.textContent = this.words.say("code_label");
-    const submit = buttonFor({ label: this.words.say("log_in_again") });
+    label.textContent = this.messages.text("code_label");
+    const submit = buttonFor({ label: this.messages.text("log_in_again") });
     submit.type = "submit";
     const field = codeField();
     const error = document.createElement("p");
@@ -91,23 +80,19 @@ export class Panel {
     error.hidden = true;
     error.setAttribute("role", "alert");
     form.append(label, field, error, submit);
-    form.addEventListener("submit", (event) => {
+    form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      this.submit({ field, error, submit, ask });
+      if (submit.disabled) return;
+      submit.disabled = true;
+      const message = await askForCode(field.value);
+      submit.disabled = false;
+      error.textContent = message ?? "";
+      error.hidden = !message;
+      if (!message) return;
+      field.setAttribute("aria-invalid", "true");
+      field.focus();
     });
     return form;
-  }
-
-  async submit({ field, error, submit, ask }) {
-    if (submit.disabled) return;
-    submit.disabled = true;
-    const message = await ask(field.value);
-    submit.disabled = false;
-    error.textContent = message ?? "";
-    error.hidden = !message;
-    if (!message) return;
-    field.setAttribute("aria-invalid", "true");
-    field.focus();
   }
 }
 

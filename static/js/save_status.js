@@ -1,8 +1,8 @@
-// What is said about saving, in words. *Saved* only when nothing waits.
+// The status line about saving. *Saved* is shown only when nothing waits.
 
 const SAVING_SHOWS_AFTER = 300;
 
-// {state, key, values}; `state` is for the style sheet, null says nothing.
+// {state, key, at}: `state` is for the style sheet; null shows nothing.
 export function statusOf(queue, durable) {
   if (queue.halted) return { state: "stopped", key: noticeOf(queue.halted).title };
   const refused = queue.refusals();
@@ -20,7 +20,7 @@ export function statusOf(queue, durable) {
   return durable ? null : { state: "waiting", key: "memory_only" };
 }
 
-// The words for each way in which saving ends for a tab.
+// The messages for each way in which saving stops for a tab.
 export function noticeOf({ error }) {
   return NOTICES[error] ?? NOTICES.session;
 }
@@ -35,20 +35,20 @@ const NOTICES = {
   withdrawn: { title: "withdrawn_while", text: "withdrawn_while_help" },
 };
 
-export class Status {
-  constructor({ element, words, clock }) {
-    Object.assign(this, { element, words, clock });
+export class SaveStatus {
+  constructor({ element, messages, clock }) {
+    Object.assign(this, { element, messages, clock });
     this.timer = null;
     this.shown = null;
   }
 
-  // A save that takes a moment is not worth a word: the region is read aloud.
+  // Short saves are not mentioned, because screen readers read this line aloud.
   show(status) {
     if (this.timer !== null) this.clock.cancel(this.timer);
     this.timer = null;
     if (status?.state === "saving" && this.shown?.state !== "waiting") {
       this.timer = this.clock.after(SAVING_SHOWS_AFTER, () => this.write(status));
-      // "Saved" must not stand while something is on its way.
+      // "Saved" must not be shown while a save is in flight.
       if (this.shown?.state === "saved") this.write(null);
     } else {
       this.write(status);
@@ -57,19 +57,16 @@ export class Status {
 
   write(status) {
     this.shown = status;
-    const text = status ? this.textOf(status) : "";
+    const { key, at } = status ?? {};
+    const values = at ? { time: this.messages.time(at) } : {};
+    const text = status ? this.messages.text(key, values) : "";
     if (this.element.textContent !== text) this.element.textContent = text;
     if (status) this.element.dataset.state = status.state;
     else delete this.element.dataset.state;
   }
 
-  textOf({ key, at }) {
-    if (!at) return this.words.say(key);
-    return this.words.say(key, { time: this.words.time(at) });
-  }
-
-  reword(words) {
-    this.words = words;
+  translate(messages) {
+    this.messages = messages;
     this.write(this.shown);
   }
 }

@@ -1,4 +1,4 @@
-// The words of the frame around a survey, in the language of the page.
+// The texts around a survey, in the language of the page.
 
 export function fillIn(text, values) {
   return text.replace(/\{(\w+)\}/g, (place, name) =>
@@ -6,19 +6,19 @@ export function fillIn(text, values) {
   );
 }
 
-export class Words {
+export class Messages {
   constructor(messages, language) {
     this.messages = messages;
     this.language = language;
   }
 
-  say(key, values = {}) {
+  text(key, values = {}) {
     return fillIn(this.messages[key] ?? key, values);
   }
 
-  // `key` for several, `key_one` for one.
-  count(key, n) {
-    return n === 1 ? this.say(`${key}_one`, { n }) : this.say(key, { n });
+  // Uses the message `key`, or `key_one` for exactly one.
+  plural(key, n) {
+    return n === 1 ? this.text(`${key}_one`, { n }) : this.text(key, { n });
   }
 
   has(key) {
@@ -30,7 +30,7 @@ export class Words {
   }
 }
 
-// A language code that the browser does not know must not break the page.
+// Falls back to the browser's language for a code that it does not know.
 export function localTime(moment, language, format) {
   try {
     return new Intl.DateTimeFormat(language, format).format(new Date(moment));

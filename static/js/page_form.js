@@ -1,18 +1,18 @@
-// The page on the screen: its controls follow the taking, and it follows them.
+// The form of a page: connects its controls with the answers of the survey.
 
 import { canonical, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
 import { isComputed, isRequired, offeredOptions } from "./rules.js";
 import { shuffled } from "./shuffle.js";
-import { clearProblem, itemElement } from "./validity.js";
+import { clearProblem, itemElement } from "./problems.js";
 
 const TYPED_KINDS = ["text", "integer", "decimal", "date", "time", "datetime"];
 
-export class Sheet {
+export class PageForm {
   // edited() is called after each change by the person
-  constructor({ section, n, taking, seed, words, edited }) {
-    Object.assign(this, { section, n, taking, words, edited });
+  constructor({ section, n, survey, seed, messages, edited }) {
+    Object.assign(this, { section, n, survey, messages, edited });
     this.elements = [...section.querySelectorAll("[data-item]")].filter(
-      (element) => taking.item(element.dataset.item),
+      (element) => survey.item(element.dataset.item),
     );
     for (const element of this.elements) this.shuffle(element, seed);
     for (const element of this.elements) this.fill(element);
@@ -20,10 +20,10 @@ export class Sheet {
     this.listen();
   }
 
-  // Not under the columns of a grid, which stand in one order for all rows.
+  // Options under the columns of a grid keep the order that all rows share.
   shuffle(element, seed) {
     const { item: name } = element.dataset;
-    if (!this.taking.item(name).randomize || element.closest(".grid.table")) return;
+    if (!this.survey.item(name).randomize || element.closest(".grid.table")) return;
     const options = [...element.querySelectorAll("[data-value]")];
     const parent = options[0]?.parentNode;
     parent?.append(...shuffled(options, seed, name));
@@ -31,12 +31,12 @@ export class Sheet {
 
   fill(element) {
     const { item: name } = element.dataset;
-    const item = this.taking.item(name);
+    const item = this.survey.item(name);
     if (!isAnswerable(item)) return;
-    const typed = this.taking.mistyped.get(name)?.typed;
-    const { state, given } = this.taking;
+    const typed = this.survey.mistyped.get(name)?.typed;
+    const { state, given } = this.survey;
     const text = isComputed(item) ? state.values[name] : given[name];
-    writeItem(element, item, typed ?? text ?? "", this.words.say("not_answered"));
+    writeItem(element, item, typed ?? text ?? "", this.messages.text("not_answered"));
   }
 
   refresh() {
@@ -46,23 +46,23 @@ export class Sheet {
       block.hidden = items.length > 0 && items.every((element) => element.hidden);
     }
     for (const place of this.section.querySelectorAll("[data-pipe]")) {
-      const text = this.taking.state.values[place.dataset.pipe] ?? "";
+      const text = this.survey.state.values[place.dataset.pipe] ?? "";
       if (place.textContent !== text) place.textContent = text;
     }
   }
 
   refreshItem(element) {
     const { item: name } = element.dataset;
-    const item = this.taking.item(name);
-    element.hidden = !this.taking.state.relevant[name];
+    const item = this.survey.item(name);
+    element.hidden = !this.survey.state.relevant[name];
     if (item.choice_filter !== undefined) this.filterOptions(element, name);
     if (typeof item.required === "object") this.markRequired(element, name);
-    // What somebody is typing stays as it is typed.
+    // Never changes a text while it is being typed.
     if (!TYPED_KINDS.includes(item.kind) || isComputed(item)) this.fill(element);
   }
 
   filterOptions(element, name) {
-    const { outline, state } = this.taking;
+    const { outline, state } = this.survey;
     const options = offeredOptions(outline, state, name);
     const offered = new Set(options.map(({ value }) => value));
     for (const option of element.querySelectorAll("[data-value]")) {
@@ -73,7 +73,7 @@ export class Sheet {
   }
 
   markRequired(element, name) {
-    const { outline, state } = this.taking;
+    const { outline, state } = this.survey;
     const required = isRequired(outline, state, name);
     const mark = element.querySelector(".required-mark");
     if (mark) mark.hidden = !required;
@@ -85,21 +85,19 @@ export class Sheet {
 
   listen() {
     this.section.addEventListener("input", (event) => this.read(event.target));
-    this.section.addEventListener("change", (event) => this.tidy(event.target));
-    this.section.addEventListener("click", (event) => this.click(event.target));
+    this.section.addEventListener("change", (event) => this.showCanonical(event.target));
+    this.section.addEventListener("click", ({ target }) => {
+      const clear = target.closest("button.clear");
+      if (clear) this.clear(clear.closest("[data-item]"));
+      else this.touch(target);
+    });
     this.section.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") this.touch(event.target);
     });
   }
 
-  click(target) {
-    const clear = target.closest("button.clear");
-    if (clear) this.clear(clear.closest("[data-item]"));
-    else this.touch(target);
-  }
-
-  // A scale stands in the middle before anybody answered: choosing the middle
-  // changes nothing, so that only the touch tells.
+  // An unanswered scale shows its middle. Choosing the middle changes no value,
+  // so touching the scale counts as an answer.
   touch(target) {
     if (target.matches("input[type=range].untouched")) this.read(target);
   }
@@ -107,28 +105,28 @@ export class Sheet {
   read(target) {
     const element = target.closest("[data-item]");
     const name = element?.dataset.item;
-    const item = name && this.taking.item(name);
+    const item = name && this.survey.item(name);
     if (!item || !isAnswerable(item) || isComputed(item)) return;
     if (target.type === "range") target.classList.remove("untouched");
-    this.taking.set(name, readItem(element, item, this.taking.valuesOf(name)));
+    this.survey.set(name, readItem(element, item, this.survey.valuesOf(name)));
     clearProblem(this.section, name);
     this.refresh();
     this.edited();
   }
 
   clear(element) {
-    this.taking.set(element.dataset.item, { text: "", typed: "", problem: null });
+    this.survey.set(element.dataset.item, { text: "", typed: "", problem: null });
     this.refresh();
     controlsOf(element).find((control) => !control.closest("[hidden]"))?.focus();
     this.edited();
   }
 
-  // Shows a number as it is stored, once it was typed.
-  tidy(target) {
+  // Shows a typed number in the form in which it is stored.
+  showCanonical(target) {
     this.read(target);
     const name = target.closest("[data-item]")?.dataset.item;
-    const kind = name && this.taking.item(name)?.kind;
-    if (!["integer", "decimal"].includes(kind) || this.taking.mistyped.has(name)) return;
+    const kind = name && this.survey.item(name)?.kind;
+    if (!["integer", "decimal"].includes(kind) || this.survey.mistyped.has(name)) return;
     target.value = canonical(kind, target.value);
   }
 

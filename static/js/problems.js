@@ -1,12 +1,12 @@
-// Problems of a page, shown at its items and in a summary that links to them.
+// Shows the problems of a page at its items, and in a summary that links to them.
 
 import { controlsOf, LONGEST_TEXT } from "./answers.js";
 
 // problems: [{name, message}]
-export function showProblems(section, problems, words, goTo) {
+export function showProblems(section, problems, messages, goTo) {
   clearProblems(section);
   for (const { name, message } of problems) markProblem(section, name, message);
-  const summary = summaryOf(section, problems, words, goTo);
+  const summary = summaryOf(section, problems, messages, goTo);
   section.querySelector(".page-title").after(summary);
   return summary;
 }
@@ -39,20 +39,20 @@ function markProblem(section, name, message) {
   for (const marked of invalidParts(element)) marked.setAttribute("aria-invalid", "true");
 }
 
-// Of radio buttons the group is invalid, not each button; ARIA knows no
-// invalid group of check boxes, whose error is told by its description.
+// A radio group is invalid as a whole, not each button. ARIA has no invalid
+// group of check boxes; their error is in the description.
 function invalidParts(element) {
   if (element.getAttribute("role") === "radiogroup") return [element];
   return controlsOf(element).filter(({ type }) => type !== "radio" && type !== "checkbox");
 }
 
-function summaryOf(section, problems, words, goTo) {
+function summaryOf(section, problems, messages, goTo) {
   const summary = document.createElement("div");
   summary.className = "error-summary";
   summary.tabIndex = -1;
   summary.setAttribute("role", "alert");
   const title = document.createElement("h3");
-  title.textContent = words.count("error_summary", problems.length);
+  title.textContent = messages.plural("error_summary", problems.length);
   const list = document.createElement("ul");
   for (const problem of problems) list.append(summaryLine(section, problem, goTo));
   summary.append(title, list);
@@ -97,16 +97,16 @@ function isShown(control) {
   return !control.closest("[hidden]");
 }
 
-// The words for a problem's key, which is the server's or one of the rules'.
-export function problemMessage(key, item, words, pipe) {
-  if (key === "required") return pipe(item.required_message) || words.say("required");
+// The message for a problem, whose key comes from the server or from the rules.
+export function problemMessage(key, item, messages, pipe) {
+  if (key === "required") return pipe(item.required_message) || messages.text("required");
   if (key === "constraint") {
-    return pipe(item.constraint_message) || words.say("constraint_default");
+    return pipe(item.constraint_message) || messages.text("constraint_default");
   }
-  if (key === "option") return words.say("not_an_option");
+  if (key === "option") return messages.text("not_an_option");
   if (key === "out_of_range" && item.range) {
-    return words.say(key, { min: item.range.start, max: item.range.end });
+    return messages.text(key, { min: item.range.start, max: item.range.end });
   }
-  if (key === "too_long") return words.say(key, { max: LONGEST_TEXT });
-  return words.say(words.has(key) ? key : "constraint_default");
+  if (key === "too_long") return messages.text(key, { max: LONGEST_TEXT });
+  return messages.text(messages.has(key) ? key : "constraint_default");
 }

@@ -1,9 +1,9 @@
-// What a running tab asks the server besides saving: to log in again, and to
-// go on from what other tabs and devices saved.
+// What a running tab asks the server for besides saving pages: a new login,
+// and the answers that other tabs and devices saved.
 
-import { readObject, SEND_TIMEOUT } from "./sending.js";
+import { readObject, SEND_TIMEOUT } from "./send_save.js";
 
-// Resolves to {status, reply}; status 0 when nothing of ours answered.
+// Resolves to {status, reply}; status 0 if this server did not answer.
 export async function askServer({ url, options, fetcher, clock }) {
   const abort = new AbortController();
   const timer = clock.after(SEND_TIMEOUT, () => abort.abort());
@@ -25,7 +25,7 @@ export async function askServer({ url, options, fetcher, clock }) {
   }
 }
 
-// The token is fetched anew: a login in another tab replaced the page's own.
+// Fetches a new CSRF token, because a login in another tab replaced the page's.
 export async function logInAgain({ url, code, language, fetcher, clock }) {
   const { reply } = await askServer({ url, fetcher, clock });
   if (typeof reply.csrf !== "string") return { status: 0, reply: {} };
@@ -34,7 +34,7 @@ export async function logInAgain({ url, code, language, fetcher, clock }) {
   return askServer({ url, options, fetcher, clock });
 }
 
-export function renewShell({ url, language, fetcher, clock }) {
-  const asked = `${url}?renew&language=${encodeURIComponent(language)}`;
-  return askServer({ url: asked, fetcher, clock });
+export function renewBootstrap({ url, language, fetcher, clock }) {
+  const address = `${url}?renew&language=${encodeURIComponent(language)}`;
+  return askServer({ url: address, fetcher, clock });
 }

@@ -7,23 +7,23 @@ export function groupCode(typed) {
   return (symbols.slice(0, CODE_SYMBOLS).match(/.{1,4}/g) ?? []).join("-");
 }
 
-// Only while typing at the end: moving a caret in the middle of a code that
-// somebody is mending would fight with them.
+// Only while the caret is at the end: grouping would move it away from a person
+// who corrects the middle of a code.
 export function groupWhileTyping(field) {
   field.addEventListener("input", (event) => {
     const atEnd = field.selectionStart === field.value.length;
-    if (atEnd && !event.isComposing && keepsEverything(field.value)) {
+    if (atEnd && !event.isComposing && isCodeLike(field.value)) {
       field.value = groupCode(field.value);
     }
   });
   field.addEventListener("blur", () => {
-    if (keepsEverything(field.value)) field.value = groupCode(field.value);
+    if (isCodeLike(field.value)) field.value = groupCode(field.value);
   });
 }
 
-// A code that is too long or has strange signs is left for the server, which
+// A code that is too long or has other characters stays as it is; the server
 // says what is wrong with it.
-function keepsEverything(typed) {
+function isCodeLike(typed) {
   const isPlain = /^[\sA-Za-z0-9-]*$/.test(typed);
   return isPlain && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
 }
