@@ -16,7 +16,7 @@ from pathlib import Path
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from reports.exports.columns import CHOICES, Tally, Variable
+from reports.exports.columns import CHOICES, AnswerTally, Variable
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
 from survey.definitions.comparison import TextChange, compare
@@ -81,7 +81,7 @@ class CodebookItem:
     page: int
     page_title: str
     values: Sequence[CodebookValue]
-    tally: Tally
+    tally: AnswerTally
 
     def is_same_as(self, other: CodebookItem) -> bool:
         return (self.kind, self.labels, self.stem) == (
@@ -105,7 +105,7 @@ class CodebookItem:
                 CodebookValue(a.value, a.column, a.labels, a.count + b.count)
                 for a, b in zip(self.values, other.values, strict=True)
             ],
-            tally=Tally(
+            tally=AnswerTally(
                 self.tally.answered + other.tally.answered,
                 self.tally.skipped + other.tally.skipped,
                 self.tally.not_applicable + other.tally.not_applicable,

@@ -169,7 +169,7 @@ def _unused(name: str, taken: set[str], prefix: str = "") -> str:
 
 
 @dataclass
-class Tally:
+class AnswerTally:
     """Counts of the answers to one item in one version."""
 
     answered: int = 0

@@ -26,9 +26,9 @@ from reports.exports.cells import (
 from reports.exports.columns import (
     CHOICES,
     NUMBERS,
+    AnswerTally,
     ExportVersion,
     ItemColumns,
-    Tally,
     Variable,
 )
 from reports.exports.missing_codes import MissingCodes
@@ -131,7 +131,7 @@ class ItemEncoder:
     item: ItemDefinition
     version: ExportVersion
     variable: Variable
-    tally: Tally
+    tally: AnswerTally
     encode: Callable[[ItemEncoder, str], Piece]
     is_json: bool = False
     _cache: dict[str, Piece] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class RowBuilder(ABC):
                 item=version.items[name],
                 version=version,
                 variable=variables[name],
-                tally=Tally(),
+                tally=AnswerTally(),
                 encode=self.encode,
                 is_json=version.comes_as_json(version.items[name]),
             )
