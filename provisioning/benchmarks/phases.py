@@ -17,7 +17,7 @@ from provisioning.benchmarks.watch import Counters, Meter
 from provisioning.commands import Refusal
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
-from provisioning.load.respondent import SAVE, VIEWS, Plan
+from provisioning.load.respondent import SAVE, VIEWS, RehearsalSurvey
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 
@@ -80,7 +80,9 @@ def rehearsing(
 ) -> Iterator[Rehearsal]:
     """A rehearsal without answers, or with `grown` responses of other people."""
     described, codes = _open(stack, size, name, grown)
-    drivers = Drivers.start(size.drivers, stack.target, Plan.of(described), codes)
+    drivers = Drivers.start(
+        size.drivers, stack.target, RehearsalSurvey.of(described), codes
+    )
     try:
         yield Rehearsal(stack, described, codes, drivers)
     finally:
@@ -271,7 +273,7 @@ def _all_asked(tally: Tally, warm: float) -> float:
 
 def limits(rehearsal: Rehearsal, size: Size, together: int) -> dict[str, Any]:
     """What the parts do by themselves, on this machine, in this run."""
-    stack, plan = rehearsal.stack, Plan.of(rehearsal.described)
+    stack, plan = rehearsal.stack, RehearsalSurvey.of(rehearsal.described)
     seconds = size.seconds / 2
     found: dict[str, Any] = {
         "statement_direct_per_s": _statement(rehearsal, 5432, together, seconds),

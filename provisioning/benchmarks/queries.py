@@ -22,10 +22,9 @@ from provisioning.installation.home import environment_of, stack_home
 from provisioning.installation.packages import postgresql_programs, program
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine
-from provisioning.load.real_people import refuse_real_people
-from provisioning.load.respondent import Plan, Respondent, taking
+from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
 from provisioning.load.tally import Tally
-from provisioning.load.target import target_of
+from provisioning.load.target import refuse_real_respondents, target_of
 
 NAME = "queries"
 DATABASE = "groundswell"
@@ -154,7 +153,7 @@ def _accepts(server: Server) -> bool:
 
 def _refuse_real_people(primary: Server) -> None:
     # The driver writes values into its statements, so the log has them too.
-    refuse_real_people(
+    refuse_real_respondents(
         primary.ask,
         consequence="every statement would be logged with its values; --anyway does"
         " it nevertheless",
@@ -217,7 +216,9 @@ def _set(server: Server, value: str | None) -> None:
 # The people
 
 
-def _rehearse(environment: dict[str, str], count: int) -> tuple[Plan, list[str]]:
+def _rehearse(
+    environment: dict[str, str], count: int
+) -> tuple[RehearsalSurvey, list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         codes = Path(folder) / "codes"
         described = output_of(
@@ -226,19 +227,21 @@ def _rehearse(environment: dict[str, str], count: int) -> tuple[Plan, list[str]]
             failing="manage.py open_rehearsal failed",
             env={**os.environ, **environment},
         )
-        return Plan.of(json.loads(described)), codes.read_text().split()
+        return RehearsalSurvey.of(json.loads(described)), codes.read_text().split()
 
 
 def _address(home: Path) -> str:
     return json.loads((home / "etc" / "stack.json").read_text())["address"]
 
 
-def _take(address: str, plan: Plan, codes: Sequence[str]) -> Tally:
+def _take(address: str, plan: RehearsalSurvey, codes: Sequence[str]) -> Tally:
     target = target_of(address)
     people = [Respondent(code, plan, target) for code in codes]
     engine = Engine(target)
     with contextlib.closing(engine):
-        crowd = Crowd(engine, (Turn(person, taking(person)) for person in people))
+        crowd = Crowd(
+            engine, (Turn(person, visit_requests(person)) for person in people)
+        )
         return crowd.run_all(together=TOGETHER)
 
 

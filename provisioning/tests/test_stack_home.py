@@ -13,7 +13,7 @@ from provisioning.installation.chosen import Chosen, chosen_of, keep
 from provisioning.installation.promotion import _promote, _refuse, _refuse_lag
 from provisioning.installation.rebuild import _put_aside, _refuse_what_cant_be_renamed
 from provisioning.installation.up import refuse_somebody_elses
-from provisioning.load.real_people import refuse_real_people
+from provisioning.load.target import refuse_real_respondents
 
 pytestmark = pytest.mark.once
 
@@ -75,8 +75,8 @@ def test_root_leaves_a_users_stack_alone(tmp_path):
 
 def test_real_people_are_not_touched():
     with pytest.raises(Refusal, match=r"now \(spring\), and no"):
-        refuse_real_people(lambda question: ["spring"], consequence="no")
-    refuse_real_people(lambda question: [], consequence="no")
+        refuse_real_respondents(lambda question: ["spring"], consequence="no")
+    refuse_real_respondents(lambda question: [], consequence="no")
 
 
 # Promoting
