@@ -37,6 +37,7 @@ from provisioning.environment import (
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
 from provisioning.processes import end_with_parent
+from survey.definitions.schema import ANSWERABLE
 
 WARMING = 50
 
@@ -178,7 +179,7 @@ def _answers(names: list[str], rules: dict[str, Any]) -> dict[str, Any]:
         item = rules["items"][name]
         if item["kind"] == "select_one":
             answers[name] = rules["option_sets"][item["option_set"]][0]["value"]
-        elif item["kind"] not in ("note", "calculate", "hidden"):
+        elif item["kind"] in ANSWERABLE:
             answers[name] = None
     return answers
 

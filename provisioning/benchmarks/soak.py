@@ -21,7 +21,7 @@ from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal
-from provisioning.installation.home import Supervisor, workers_of
+from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.tally import Tally
 from provisioning.processes import children_of, stat_of
 

@@ -17,7 +17,7 @@ import psycopg2
 
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, reason
-from provisioning.installation.packages import postgresql_programs
+from provisioning.postgresql import postgresql_programs
 
 DATABASE = "groundswell"
 # Durable commits, as in the stack. The sockets' folder is what keeps others out.

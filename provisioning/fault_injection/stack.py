@@ -19,7 +19,8 @@ import psycopg2
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of
 from provisioning.environment import PYTHON
-from provisioning.installation.home import Supervisor, environment_of
+from provisioning.installation.stack_folder import environment_of
+from provisioning.installation.supervisor import Supervisor
 
 PRIMARY, REPLICA = 5432, 5433
 START_SECONDS = 30.0

@@ -18,7 +18,8 @@ from django.utils import timezone
 from reports.exports.columns import CHOICES, Tally, Variable, Version
 from reports.exports.rows import Edition, Plan, Rows
 from reports.models.exports import Export
-from survey.definitions.corrections import TextChange, compare
+from survey.definitions.comparison import TextChange, compare
+from survey.definitions.schema import PageDefinition, Texts
 
 KINDS = {
     "text": "Text",
@@ -243,7 +244,7 @@ def _together(one: Asked, other: Asked) -> Asked:
     )
 
 
-def _standing(version: Version, name: str) -> tuple[Mapping[str, Any], Any]:
+def _standing(version: Version, name: str) -> tuple[PageDefinition, Texts]:
     """The item's page, and the stem of its grid."""
     for page in version.definition["pages"]:
         for block in page["blocks"]:
@@ -252,5 +253,5 @@ def _standing(version: Version, name: str) -> tuple[Mapping[str, Any], Any]:
     raise KeyError(name)
 
 
-def _texts(texts: Any) -> Mapping[str, str]:
+def _texts(texts: Texts | str) -> Texts:
     return {"": texts} if isinstance(texts, str) else texts

@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from survey.definitions.rules import is_computed
-
-Texts = Mapping[str, str]
-Item = Mapping[str, Any]
-Definition = Mapping[str, Any]
+from survey.definitions.schema import (
+    ItemDefinition,
+    OptionDefinition,
+    SurveyDefinition,
+    Texts,
+)
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Whose values are words of somebody's own, and come as JSON (see `reading`).
@@ -30,16 +31,15 @@ class Version:
     """One published survey, and how its answers are read."""
 
     digest: str
-    definition: Definition
+    definition: SurveyDefinition
 
     @property
     def name(self) -> str:
-        return str(self.definition["version"])
+        return self.definition["version"]
 
     @property
-    def items(self) -> Mapping[str, Item]:
-        items: Mapping[str, Item] = self.definition["items"]
-        return items
+    def items(self) -> Mapping[str, ItemDefinition]:
+        return self.definition["items"]
 
     def exported(self) -> list[str]:
         """Names of the items that have a value, in the order of the pages."""
@@ -51,15 +51,12 @@ class Version:
             if self.items[name]["kind"] != "note"
         ]
 
-    def options(self, item: Item) -> Sequence[Mapping[str, Any]]:
+    def options(self, item: ItemDefinition) -> Sequence[OptionDefinition]:
         if item["kind"] == "acknowledge":
-            return ({"value": "OK", "label": {}},)
-        found: Sequence[Mapping[str, Any]] = self.definition["option_sets"].get(
-            item.get("option_set", ""), ()
-        )
-        return found
+            return ({"value": "OK", "label": {}, "attributes": {}},)
+        return self.definition["option_sets"].get(item.get("option_set", ""), [])
 
-    def comes_as_json(self, item: Item) -> bool:
+    def comes_as_json(self, item: ItemDefinition) -> bool:
         """Whether a value may hold the signs that part values in the stream."""
         return item["kind"] in OPEN or any(
             CONTROL.search(option["value"]) for option in self.options(item)
@@ -83,7 +80,7 @@ class Variable:
     name: str
     multiple: bool
     # Digest -> the item there.
-    items: dict[str, Item] = field(default_factory=dict)
+    items: dict[str, ItemDefinition] = field(default_factory=dict)
     # The values of a multiple choice, in all versions.
     options: list[str] = field(default_factory=list)
     # Headers: one for each option, or one.
@@ -136,7 +133,7 @@ def columns_of(versions: Iterable[Version]) -> Columns:
     return Columns(known, found)
 
 
-def _add(variable: Variable, version: Version, item: Item) -> None:
+def _add(variable: Variable, version: Version, item: ItemDefinition) -> None:
     variable.items[version.digest] = item
     if variable.multiple:
         offered = (option["value"] for option in version.options(item))

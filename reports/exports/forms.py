@@ -18,7 +18,7 @@ from reports.exports.snapshot import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
-from survey.definitions.rules import UNANSWERABLE
+from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
 
 SHORTEST_REASON = 10
@@ -245,7 +245,7 @@ def size_of(
     administrations: Sequence[Administration], places: Places, finished_only: bool
 ) -> Size:
     """1 statement for each administration and 1 more: heads, not answers."""
-    answerable = ~Q(published__survey__items__kind__in=UNANSWERABLE)
+    answerable = Q(published__survey__items__kind__in=ANSWERABLE)
     items = dict(
         Administration.objects.filter(pk__in=[one.pk for one in administrations])
         .annotate(items=Count("published__survey__items", filter=answerable))

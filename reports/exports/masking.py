@@ -16,7 +16,9 @@ from datetime import datetime, tzinfo
 from reports.exports.columns import Version
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
 from survey.definitions.expressions import labels_of, reads_clock, references
-from survey.definitions.rules import Item, deciding_rules, values_of
+from survey.definitions.rule_dependencies import deciding_rules
+from survey.definitions.rules import values_of
+from survey.definitions.schema import ItemDefinition
 
 MOST_KEPT = 20_000
 Outcome = tuple[Mapping[str, bool], Mapping[str, str]]
@@ -115,7 +117,9 @@ class Rules:
         return state.relevant, state.values
 
 
-def _with_what_they_read(names: Sequence[str], items: Mapping[str, Item]) -> set[str]:
+def _with_what_they_read(
+    names: Sequence[str], items: Mapping[str, ItemDefinition]
+) -> set[str]:
     needed: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -14,7 +14,7 @@ from accounts.models import User
 from reports.exports.job import FOLDER, make_export
 from reports.models.exports import Export
 from survey import jobs
-from survey.files import path_of, sweep
+from survey.files import delete_orphans, path_of
 from survey.models import Administration
 
 
@@ -78,7 +78,7 @@ def delete_old_exports() -> None:
     known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
     for export in known.filter(expires_at__lte=timezone.now()):
         delete_file(export, by="delete_old_exports")
-    sweep(FOLDER, _named)
+    delete_orphans(FOLDER, _named)
 
 
 def _named() -> set[str]:

@@ -20,7 +20,6 @@ from reports.exports.columns import (
     CHOICES,
     NUMBERS,
     Columns,
-    Item,
     Tally,
     Variable,
     Version,
@@ -28,6 +27,7 @@ from reports.exports.columns import (
 from reports.exports.masking import Rules
 from reports.exports.missing import Missing
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
+from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
 
 # Encoded answers that an item remembers, of those that come again.
@@ -121,7 +121,7 @@ class Person:
 class Reader:
     """One item in one version: encodes its answers, and counts them."""
 
-    item: Item
+    item: ItemDefinition
     version: Version
     variable: Variable
     tally: Tally

@@ -28,11 +28,11 @@ from django.db import connections, transaction
 from accounts.permissions import Places
 from reports.exports.columns import Version
 from survey.database.replica.reports import reports_database
-from survey.models import Administration
+from survey.models import Administration, Response
 from survey.taking.storage import moment
 
-SKIPPED = "\x02s"
-NOT_APPLICABLE = "\x02h"
+SKIPPED = f"\x02{Response.State.SKIPPED.value}"
+NOT_APPLICABLE = f"\x02{Response.State.HIDDEN.value}"
 FIELDS = 10
 
 POSTGRESQL = """

@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any
 
 from reports.exports.cells import Cell, Number, Writer
-from reports.exports.columns import Item, Variable, Version
+from reports.exports.columns import Variable, Version
 from reports.exports.rows import (
     IDENTITY,
     Edition,
@@ -19,6 +19,7 @@ from reports.exports.rows import (
     cell_of,
 )
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
+from survey.definitions.schema import ItemDefinition
 
 
 class WideRows(Rows):
@@ -51,7 +52,11 @@ class WideRows(Rows):
         return self.piece(*self._side_by_side(variable, edition.version, item, code))
 
     def _side_by_side(
-        self, variable: Variable, version: Version, item: Item | None, code: Cell
+        self,
+        variable: Variable,
+        version: Version,
+        item: ItemDefinition | None,
+        code: Cell,
     ) -> list[Cell]:
         if not variable.multiple or item is None:
             return [code] * variable.width

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
-from accounts.csv_injection import undefused
+from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import field_parsers as read
 from survey.rosters.columns import Columns
@@ -116,7 +116,7 @@ class PersonReader:
             surplus = _rejection(row, "", reason, " | ".join(cells[width:]))
             return Refused([surplus])
         if self._is_correction:
-            cells = [undefused(cell) for cell in cells]
+            cells = [unescape_formula(cell) for cell in cells]
         rejections: list[Rejection] = []
         values: dict[str, str] = {}
         for name, index, reader in self._readers:

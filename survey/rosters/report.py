@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, Columns
 from survey.rosters.people import Rejection
-from survey.spreadsheets.xlsx_rows import Row
+from survey.spreadsheets.xlsx_rows import SheetRow
 
 # Kept for the screen; all of them go to the file.
 MOST_REJECTIONS_KEPT = 1000
@@ -44,7 +44,7 @@ class Rejections:
 def write_rejected(
     file: TextIO,
     columns: Columns,
-    rows: Iterator[Row],
+    rows: Iterator[SheetRow],
     rejections: Iterator[Rejection],
 ) -> int:
     """The refused rows as they were, with the reason first; how many.

@@ -23,7 +23,7 @@ from accounts.email_outbox import post
 from accounts.models import District, School, User
 from accounts.permissions import Permissions
 from survey import access_codes
-from survey.files import new_name, path_of, private_files, sweep
+from survey.files import delete_orphans, new_name, path_of, private_files
 from survey.jobs import (
     Cancelled,
     Interrupted,
@@ -512,7 +512,7 @@ def forget_old_rosters() -> int:
 
     And files that no upload names: they hold names as well.
     """
-    sweep(FOLDER, _named)
+    delete_orphans(FOLDER, _named)
     old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
     old = old.exclude(state=State.APPLYING).exclude(file="", rejected_file="")
     uploads = list(old[:1000])

@@ -6,7 +6,6 @@ themselves, which is why the shell is never stored by any cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
@@ -14,6 +13,7 @@ from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
 
+from survey.definitions.schema import ItemDefinition
 from survey.taking import messages, rendering, session
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
@@ -65,7 +65,7 @@ def _answers(published: Published, taken: SavedAnswers) -> dict[str, object]:
     return {name: _wire(items[name], text) for name, text in taken.answers.items()}
 
 
-def _wire(item: Mapping[str, Any], text: str | None) -> str | list[str] | None:
+def _wire(item: ItemDefinition, text: str | None) -> str | list[str] | None:
     if text is not None and item["kind"] == "select_multiple":
         return text.split(" ")
     return text

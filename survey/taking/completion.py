@@ -18,6 +18,7 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.definitions.rules import state_of
+from survey.definitions.schema import SurveyDefinition, Texts
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession
@@ -94,7 +95,7 @@ def review(
 
 
 def gaps_in(
-    definition: Mapping[str, Any], problems: Mapping[str, str], language: str
+    definition: SurveyDefinition, problems: Mapping[str, str], language: str
 ) -> list[Gap]:
     gaps = []
     for n, page in enumerate(definition["pages"], start=1):
@@ -126,7 +127,7 @@ def gaps_in(
     return gaps
 
 
-def _in(texts: Mapping[str, str], language: str, definition: Mapping[str, Any]) -> str:
+def _in(texts: Texts, language: str, definition: SurveyDefinition) -> str:
     default = definition["languages"][0]["code"]
     return texts.get(language) or texts.get(default, "")
 

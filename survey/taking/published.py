@@ -7,27 +7,26 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
 from survey.definitions.rules import names_on
+from survey.definitions.schema import ANSWERABLE, ItemDefinition, SurveyDefinition
 from survey.models import PublishedSurvey
 from survey.models.cached import FrozenQuerySet
 
-UNANSWERABLE = frozenset(("note", "calculate", "hidden"))
 # A process that serves more surveys at once than this reads some again.
 KEPT = 64
 
 
 @dataclass(frozen=True)
 class Published:
-    """`definition` as described in `survey.definitions.publishing`; never changed."""
+    """`definition` as described in `survey.definitions.schema`; never changed."""
 
     digest: str
-    definition: Mapping[str, Any]
+    definition: SurveyDefinition
     # For each page, the items that a save of it must name, in order.
-    answerable: tuple[Mapping[str, Mapping[str, Any]], ...]
+    answerable: tuple[Mapping[str, ItemDefinition], ...]
     # For each page, its items as `survey.definitions.rules.names_on` orders them; none
     # where nothing is to be applied when the page is saved.
     ruled: tuple[Sequence[str], ...]
@@ -108,7 +107,7 @@ def _is_of(text: object, digest: str) -> bool:
     return isinstance(text, str) and hashlib.sha256(text.encode()).hexdigest() == digest
 
 
-def understand(digest: str, definition: Mapping[str, Any]) -> Published:
+def understand(digest: str, definition: SurveyDefinition) -> Published:
     items = definition["items"]
     return Published(
         digest=digest,
@@ -118,7 +117,7 @@ def understand(digest: str, definition: Mapping[str, Any]) -> Published:
                 name: items[name]
                 for block in page["blocks"]
                 for name in block["items"]
-                if items[name]["kind"] not in UNANSWERABLE
+                if items[name]["kind"] in ANSWERABLE
             }
             for page in definition["pages"]
         ),
@@ -129,7 +128,7 @@ def understand(digest: str, definition: Mapping[str, Any]) -> Published:
     )
 
 
-def _ruled(definition: Mapping[str, Any], n: int) -> list[str]:
+def _ruled(definition: SurveyDefinition, n: int) -> list[str]:
     items = definition["items"]
     names = names_on(definition, n)
     return names if any(items[name].get("local") for name in names) else []

@@ -18,10 +18,15 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from survey.definitions.schema import (
+    BlockDefinition,
+    ItemDefinition,
+    OptionDefinition,
+    PageDefinition,
+    SurveyDefinition,
+    Texts,
+)
 from survey.taking import messages
-
-Definition = Mapping[str, Any]
-Texts = Mapping[str, str]
 
 PAGE_TEMPLATES = (
     "survey/_page.html",
@@ -111,7 +116,7 @@ class Localizer:
     directions: Mapping[str, str]
 
     @classmethod
-    def of(cls, definition: Definition, language: str) -> Localizer:
+    def of(cls, definition: SurveyDefinition, language: str) -> Localizer:
         """Raises KeyError for a language that the survey does not have."""
         directions = {one["code"]: one["direction"] for one in definition["languages"]}
         return cls(
@@ -167,7 +172,7 @@ def html_of(text: str) -> SafeString:
     return mark_safe("".join(pieces))  # noqa: S308
 
 
-def render_page(definition: Definition, language: str, n: int) -> str:
+def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
     """The HTML of page `n`, which counts from 1.
 
     Raises KeyError for a language that the survey does not have, IndexError
@@ -199,7 +204,7 @@ def render_page(definition: Definition, language: str, n: int) -> str:
 
 
 def _blocks(
-    definition: Definition, page: Mapping[str, Any], n: int, tongue: Localizer
+    definition: SurveyDefinition, page: PageDefinition, n: int, tongue: Localizer
 ) -> Iterator[dict[str, Any]]:
     for position, block in enumerate(page["blocks"]):
         items = [
@@ -224,10 +229,10 @@ def _blocks(
 
 
 def _columns(
-    definition: Definition,
-    block: Mapping[str, Any],
-    items: Iterable[Mapping[str, Any]],
-) -> list[Mapping[str, Any]]:
+    definition: SurveyDefinition,
+    block: BlockDefinition,
+    items: Iterable[ItemDefinition],
+) -> list[OptionDefinition]:
     """The options above a grid's columns; none where it has to be cards.
 
     Columns need the same options in the same order in every row.
@@ -238,26 +243,26 @@ def _columns(
         return []
     if any(item.get("randomize") for item in rows):
         return []
-    options: list[Mapping[str, Any]] = definition["option_sets"][sets.pop()]
+    options: list[OptionDefinition] = definition["option_sets"][sets.pop()]
     return options if 2 <= len(options) <= WIDEST_GRID else []
 
 
-def _option(tongue: Localizer, option: Mapping[str, Any]) -> Option:
+def _option(tongue: Localizer, option: OptionDefinition) -> Option:
     label = tongue.text(option.get("label")) or Text(html_of(option["value"]))
     return Option(option["value"], label)
 
 
 def _item(
-    definition: Definition,
+    definition: SurveyDefinition,
     tongue: Localizer,
     name: str,
-    item: Mapping[str, Any],
+    item: ItemDefinition,
     *,
     in_grid: bool,
 ) -> dict[str, Any]:
     kind = item["kind"]
     appearance = item.get("appearance", ())
-    options = definition["option_sets"].get(item.get("option_set"), [])
+    options = definition["option_sets"].get(item.get("option_set", ""), [])
     hint = tongue.text(item.get("hint"))
     widget = _widget(kind, appearance, options, in_grid=in_grid)
     input_type, input_mode = INPUTS.get(kind, ("", ""))
@@ -294,7 +299,7 @@ def _item(
 def _widget(
     kind: str,
     appearance: Iterable[str],
-    options: list[Mapping[str, Any]],
+    options: list[OptionDefinition],
     *,
     in_grid: bool,
 ) -> str:
@@ -320,7 +325,7 @@ def _layout(appearance: Iterable[str], count: int) -> str:
     return f"{layout} cols-{count}" if layout == "likert" else layout
 
 
-def outline(definition: Definition, language: str) -> dict[str, Any]:
+def outline(definition: SurveyDefinition, language: str) -> dict[str, Any]:
     """What the browser's rules need of the whole survey, in one language.
 
     Raises KeyError for a language that the survey does not have. Texts keep
@@ -344,7 +349,7 @@ def outline(definition: Definition, language: str) -> dict[str, Any]:
 
 
 def _page_outline(
-    definition: Definition, page: Mapping[str, Any], tongue: Localizer
+    definition: SurveyDefinition, page: PageDefinition, tongue: Localizer
 ) -> dict[str, Any]:
     return {
         "name": page["name"],
@@ -353,16 +358,19 @@ def _page_outline(
     }
 
 
-def _item_outline(item: Mapping[str, Any], tongue: Localizer) -> dict[str, Any]:
+def _item_outline(item: ItemDefinition, tongue: Localizer) -> dict[str, Any]:
     dropped = ("id", "label", "hint", "guidance")
-    kept = {key: value for key, value in item.items() if key not in dropped}
-    for key in ("required_message", "constraint_message"):
-        if key in kept:
-            kept[key] = tongue.plain(kept[key])
+    kept: dict[str, object] = {
+        key: value for key, value in item.items() if key not in dropped
+    }
+    if "required_message" in item:
+        kept["required_message"] = tongue.plain(item["required_message"])
+    if "constraint_message" in item:
+        kept["constraint_message"] = tongue.plain(item["constraint_message"])
     return kept
 
 
-def _option_outline(option: Mapping[str, Any], tongue: Localizer) -> dict[str, Any]:
+def _option_outline(option: OptionDefinition, tongue: Localizer) -> dict[str, Any]:
     return {
         "value": option["value"],
         "label": tongue.plain(option.get("label")) or option["value"],

@@ -10,12 +10,17 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 from survey.definitions.rules import page_state
+from survey.definitions.schema import ItemDefinition, RangeScale, SurveyDefinition
+from survey.models import Response
 from survey.taking.published import Published
 from survey.taking.storage import Row
 
+# Plain strings: an enum member is looked up and adapted more slowly.
+ANSWERED = Response.State.ANSWERED.value
+SKIPPED = Response.State.SKIPPED.value
+HIDDEN = Response.State.HIDDEN.value
 LONGEST_TEXT = 5000
 INTEGER = re.compile(r"-?[0-9]{1,15}")
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
@@ -86,14 +91,14 @@ def check_page(
 
 def _row(item_id: int, text: str | None, relevant: bool) -> Row:
     if not relevant:
-        return Row(item_id, "h", None)
+        return Row(item_id, HIDDEN, None)
     if text is None:
-        return Row(item_id, "s", None)
-    return Row(item_id, "a", text)
+        return Row(item_id, SKIPPED, None)
+    return Row(item_id, ANSWERED, text)
 
 
 def stored(
-    item: Mapping[str, Any], value: object, definition: Mapping[str, Any]
+    item: ItemDefinition, value: object, definition: SurveyDefinition
 ) -> str | None:
     """The text to store for a wire value; None for blank. Raises BadAnswer."""
     if value is None or value == "" or value == []:
@@ -133,13 +138,11 @@ def _text(value: str) -> str | None:
     return value if value.strip() else None
 
 
-def _offered(item: Mapping[str, Any], definition: Mapping[str, Any]) -> list[str]:
+def _offered(item: ItemDefinition, definition: SurveyDefinition) -> list[str]:
     return [option["value"] for option in definition["option_sets"][item["option_set"]]]
 
 
-def _several(
-    item: Mapping[str, Any], value: object, definition: Mapping[str, Any]
-) -> str:
+def _several(item: ItemDefinition, value: object, definition: SurveyDefinition) -> str:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise BadAnswer("not_text")
     offered = _offered(item, definition)
@@ -155,7 +158,7 @@ def _check_number(kind: str, value: str) -> None:
         raise BadAnswer("not_whole")
 
 
-def _check_range(bounds: Mapping[str, str], value: str) -> None:
+def _check_range(bounds: RangeScale, value: str) -> None:
     _check_number("decimal", value)
     number, start = Decimal(value), Decimal(bounds["start"])
     if not start <= number <= Decimal(bounds["end"]):

@@ -24,7 +24,7 @@ from provisioning.fault_injection.faults import (
     draw_faults,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.installation.home import Supervisor
+from provisioning.installation.supervisor import Supervisor
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import run

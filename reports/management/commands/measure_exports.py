@@ -16,7 +16,7 @@ from reports.exports.requests import delete_file
 from reports.exports.snapshot import Selection
 from reports.models import Export
 from survey import jobs
-from survey.administrations import AdministrationNotFound, administration_called
+from survey.administrations import AdministrationNotFound, get_administration
 from survey.database.replica.reports import reports_database
 from survey.files import path_of
 from survey.models import Administration, Job
@@ -100,7 +100,7 @@ class Command(BaseCommand):
                 pages=pages,
                 items=ITEMS_ON_A_PAGE,
             )
-            administration = administration_called(options["name"])
+            administration = get_administration(options["name"])
         except (NotARehearsal, AdministrationNotFound) as error:
             raise CommandError(str(error)) from error
         assert is_rehearsal(administration)  # noqa: S101

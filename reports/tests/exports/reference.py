@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from reports.exports.cells import escape_formula
 from reports.models import Export
-from survey.definitions.rules import State, state_of
+from survey.definitions.rules import RuleState, state_of
 from survey.models import Administration, Respondent, Response
 
 KEY = b"k" * 32
@@ -69,7 +69,7 @@ def exported(respondent: Respondent) -> dict[str, tuple[str | None, str | None]]
 
 def ruled_by(
     respondent: Respondent, definition: Mapping[str, Any], rows: Mapping[str, Response]
-) -> State:
+) -> RuleState:
     moment = timezone.localtime(respondent.completed_at or respondent.started_at)
     return state_of(
         definition,

@@ -22,7 +22,7 @@ from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, ordered
 from reports.tests.exports.test_formats import content, rows_of
 from survey import jobs
-from survey.files import FORGOTTEN_AFTER, path_of
+from survey.files import ORPHANED_AFTER, path_of
 from survey.models import Job, Respondent, Response
 
 ROOT = Path(__file__).parents[3]
@@ -325,7 +325,7 @@ def test_what_a_dead_worker_left_is_swept_up(staff, fall, people):
     stray.write_bytes(b"x")
     fresh = folder() / "fresh.csv"
     fresh.write_bytes(b"x")
-    long_ago = time.time() - FORGOTTEN_AFTER - 60
+    long_ago = time.time() - ORPHANED_AFTER - 60
     for path in (forgotten, stray, path_of(export.file_name)):
         os.utime(path, (long_ago, long_ago))
     requests.delete_old_exports()

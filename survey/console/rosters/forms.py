@@ -13,6 +13,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.models import RosterUpload
 from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.spreadsheets.old_excel import is_old_excel
 
 CompleteFor = RosterUpload.CompleteFor
 
@@ -26,7 +27,7 @@ TOO_LARGE = (
 # Read at once, so that what is wrong is said beside the field; of a larger one
 # a worker says it, a moment later.
 READ_AT_ONCE = 4 * 2**20
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
+ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
 LONGEST_NAME = 200
 
 MEANINGS = {
@@ -76,7 +77,9 @@ class RosterForm(forms.Form):
     )
     file = forms.FileField(
         label="Roster file",
-        help_text="CSV or Excel (.xlsx), at most 300 MB, with a row for each person.",
+        help_text=(
+            "CSV or Excel (.xlsx or .xls), at most 300 MB, with a row for each person."
+        ),
         widget=forms.FileInput(
             attrs={
                 "accept": ",".join(ENDINGS),
@@ -125,12 +128,15 @@ class RosterForm(forms.Form):
         ending = PurePath(file.name or "").suffix.casefold()
         if ending not in ENDINGS:
             raise forms.ValidationError(
-                "A roster is a CSV or an Excel file (.csv, .xlsx). Open this one in a"
-                " spreadsheet program and save it as one of them."
+                "A roster is a CSV or an Excel file (.csv, .xlsx, .xls). Open this one"
+                " in a spreadsheet program and save it as one of them."
             )
         if (file.size or 0) > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
-        if (file.size or 0) <= READ_AT_ONCE:
+        # An .xls file is converted first, which takes seconds: a worker does it.
+        is_xls = is_old_excel(file.read(8))
+        file.seek(0)
+        if (file.size or 0) <= READ_AT_ONCE and not is_xls:
             _check_outline(file)
         return file
 

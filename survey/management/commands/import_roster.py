@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
 from survey.access_codes import CodeKeyMissing
-from survey.administrations import AdministrationNotFound, administration_called
+from survey.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import RosterUnreadable, open_table
@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            administration = administration_called(options["administration"])
+            administration = get_administration(options["administration"])
         except AdministrationNotFound as error:
             raise CommandError(str(error)) from None
         start = time.perf_counter()

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from accounts.csv_injection import escape_formula, undefused
+from accounts.csv_injection import escape_formula, unescape_formula
 from accounts.models import AuditEntry, District, School
 from survey import access_codes
 from survey.access_codes import CodeKeyMissing, code_of, digest_for
@@ -536,7 +536,7 @@ def test_no_cell_begins_as_a_formula_where_a_semicolon_separates(monkeypatch):
     + ["\tx", "it's; 'x", "-"],
 )
 def test_a_defused_cell_is_made_whole_again(cell):
-    assert undefused(escape_formula(cell)) == cell
+    assert unescape_formula(escape_formula(cell)) == cell
 
 
 @pytest.mark.parametrize(

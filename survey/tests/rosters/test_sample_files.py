@@ -20,9 +20,10 @@ from django.test import Client
 from accounts.tests.logging_in import log_in
 from survey.console.rosters import forms
 from survey.models import Identity, Respondent, RosterUpload
-from survey.spreadsheets.safe_workbook import DENSEST
+from survey.spreadsheets.workbook_guard import HIGHEST_RATIO
 
 FOLDER = Path(__file__).parent / "sample_files"
+SPREADSHEETS = Path(__file__).parents[1] / "spreadsheets" / "sample_files"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 HEADER = ["district", "school", "student ID", "given name"]
 MAYA = ["riverside", "lincoln", "00123", "Maya"]
@@ -145,15 +146,15 @@ def entities() -> bytes:
         (lambda: PLAIN, {"added": 1}),
         (lambda: workbook([["Riverside"], [], HEADER, MAYA]), {"added": 1}),
         (lambda: bomb(20), {"added": 1}),
-        (lambda: bomb(80), {"refused": f"more than {DENSEST} times"}),
+        (lambda: bomb(80), {"refused": f"more than {HIGHEST_RATIO} times"}),
         (entities, {"refused": "declares a document type"}),
         (
             lambda: with_part(PLAIN, "../../etc/cron.d/x", b"x"),
-            {"refused": "a name that no part may have"},
+            {"refused": "forbidden name"},
         ),
         (
             lambda: with_part(PLAIN, "xl/huge.xml", b" " * 9 * 2**20),
-            {"refused": "part of the workbook is too large"},
+            {"refused": "larger than 8 MB when unpacked"},
         ),
         (
             lambda: "".join(f"{','.join(HEADER)},{'x,' * 400}\n").encode(),
@@ -169,6 +170,17 @@ def entities() -> bytes:
 def test_files_that_would_be_huge(brought, make, expected):
     found = brought("roster.xlsx", make())
     assert matches(found, expected), found
+
+
+def test_old_excel_file_is_read_by_a_worker(brought):
+    content = (SPREADSHEETS / "students.xls").read_bytes()
+    assert matches(brought("students.xls", content), {"added": 2})
+
+
+def test_damaged_old_excel_file_is_refused_by_a_worker(brought):
+    content = (SPREADSHEETS / "students.xls").read_bytes()[:3000]
+    found = brought("students.xls", content)
+    assert matches(found, {"refused": "The .xls file is damaged or too large"})
 
 
 def test_a_large_file_is_refused_by_its_size(brought, monkeypatch):
