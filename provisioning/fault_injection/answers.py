@@ -9,26 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 Answer = str | list[str] | None
 Answers = Mapping[str, Answer]
-
-
-class DescribedItem(TypedDict):
-    """An item as `manage.py open_rehearsal --json` describes it."""
-
-    id: int
-    name: str
-    kind: str
-    values: list[str]
-
-
-class DescribedPage(TypedDict):
-    n: int
-    items: list[DescribedItem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +31,14 @@ class Item:
 Pages = Mapping[int, Sequence[Item]]
 
 
-def pages_of(described: Iterable[DescribedPage]) -> Pages:
+def pages_of(described: Mapping[str, Any]) -> Pages:
+    """Return the pages that `manage.py open_rehearsal --json` describes."""
     return {
         page["n"]: [
             Item(item["id"], item["name"], item["kind"], tuple(item["values"]))
             for item in page["items"]
         ]
-        for page in described
+        for page in described["pages"]
     }
 
 

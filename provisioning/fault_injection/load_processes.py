@@ -71,26 +71,22 @@ def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehea
     return Rehearsal(administration, described, people)
 
 
-class LoadOrders(TypedDict):
-    """What one process reads from its file."""
+class LoadShare(TypedDict):
+    """One process's part of the load."""
 
     url: str
     # Respondents at work at a time, and saves a second of all of them.
     seats: int
     rate: float
+
+
+class LoadOrders(LoadShare):
+    """The file that one process reads."""
+
     people: list[tuple[int, str]]
     described: dict[str, Any]
     seed: int
     log: str
-
-
-@dataclass(frozen=True)
-class LoadShare:
-    """One process's part of the load."""
-
-    url: str
-    seats: int
-    rate: float
 
 
 class LoadProcesses:
@@ -106,17 +102,15 @@ class LoadProcesses:
         self.timeline = Timeline()
         self.logs: list[LogReader] = []
         self.processes: list[subprocess.Popen[bytes]] = []
-        total = sum(share.rate for share in shares)
+        total = sum(share["rate"] for share in shares)
         people, first = rehearsal.people, 0.0
         for number, share in enumerate(shares):
-            last = first + share.rate / total
+            last = first + share["rate"] / total
             part = people[round(first * len(people)) : round(last * len(people))]
             first = last
             log = folder / f"attempts-{number}.log"
             orders: LoadOrders = {
-                "url": share.url,
-                "seats": share.seats,
-                "rate": share.rate,
+                **share,
                 "people": part,
                 "described": rehearsal.described,
                 "seed": seed,
@@ -177,7 +171,7 @@ class RespondentPool:
             engine=self.engine,
             log=self.log,
             survey=RehearsalSurvey.of(orders["described"]),
-            pages=pages_of(orders["described"]["pages"]),
+            pages=pages_of(orders["described"]),
             seed=orders["seed"],
             thinking=self.seats / orders["rate"],
             offset=time.time() - engine_clock(),

@@ -147,8 +147,8 @@ class FaultRun:
         with self._proxied() as proxy_url:
             # Two processes connect to nginx, and a quarter goes through the proxy.
             nginx_url, seats = self.stack.address, max(8, round(rate * 0.75))
-            shares = [
-                LoadShare(url, round(seats * part), rate * part)
+            shares: list[LoadShare] = [
+                {"url": url, "seats": round(seats * part), "rate": rate * part}
                 for url, part in (
                     (nginx_url, 0.375),
                     (nginx_url, 0.375),
@@ -321,7 +321,7 @@ class FaultRun:
             with contextlib.closing(self.stack.connect()) as connection:
                 verdict = Judge(
                     self.options.seed,
-                    pages_of(rehearsal.described["pages"]),
+                    pages_of(rehearsal.described),
                     self.timeline.attempts,
                     read_stored_answers(connection, rehearsal.administration),
                     read_completed(connection, rehearsal.administration),

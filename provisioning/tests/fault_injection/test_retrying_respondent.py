@@ -81,7 +81,7 @@ class Load:
             engine=self.engine,
             log=self,
             survey=RehearsalSurvey.of(DESCRIBED),
-            pages=pages_of(DESCRIBED["pages"]),
+            pages=pages_of(DESCRIBED),
             seed=SEED,
             thinking=1.0,
             offset=1000.0,
