@@ -34,7 +34,7 @@ from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.cluster import Cluster, private_cluster
 from provisioning.fault_injection.verdict import Judge, Verdict, read_stored_answers
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
-from survey.taking.storage import ALL, POSTGRESQL, REPLACING
+from survey.taking.storage import EVERY_REVISION, ON_CONFLICT, POSTGRESQL
 
 ADMINISTRATION = 1
 OPTIONS = ("1", "2", "3", "4", "5")
@@ -88,7 +88,7 @@ class Saver:
 
     cluster: Cluster
     seed: int
-    replacing: str = REPLACING
+    on_conflict: str = ON_CONFLICT
     attempts: list[Attempt] = field(default_factory=list)
 
     @contextmanager
@@ -133,11 +133,11 @@ class Saver:
         parameters += (ADMINISTRATION, revision)
         for item in items:
             parameters += (item.id, *as_stored(answers[item.name]))
-        if "%s" in self.replacing:
-            parameters += (ALL, 0)
+        if "%s" in self.on_conflict:
+            parameters += (EVERY_REVISION, 0)
         others = ["(%s, %s, %s)"] * (len(items) - 1)
         rows = ", ".join(["(%s::bigint, %s::text, %s::text)", *others])
-        statement = POSTGRESQL.format(rows=rows, replacing=self.replacing)
+        statement = POSTGRESQL.format(rows=rows, on_conflict=self.on_conflict)
         try:
             cursor.execute(statement, parameters)
             written = cursor.fetchall()
@@ -238,7 +238,7 @@ class Control:
     count: str
     run: Callable[[Saver], None]
     fails: Callable[[int], bool]
-    replacing: str = REPLACING
+    on_conflict: str = ON_CONFLICT
     settings: dict[str, str] = field(default_factory=dict)
     # SQL that removes the protection.
     without: str = ""
@@ -258,7 +258,7 @@ CONTROLS = (
         "duplicated",
         save_at_once,
         (0).__lt__,
-        replacing="RETURNING saved_at",
+        on_conflict="RETURNING saved_at",
         without=f"ALTER TABLE survey_response DROP CONSTRAINT {KEY}",
     ),
     Control(
@@ -266,7 +266,7 @@ CONTROLS = (
         "regressions",
         save_out_of_order,
         (0).__lt__,
-        replacing=REPLACING.replace(GUARD, ""),
+        on_conflict=ON_CONFLICT.replace(GUARD, ""),
     ),
     Control("one row deleted", "lost", save_then_delete_a_row, (1).__eq__),
 )
@@ -299,7 +299,7 @@ class ControlResult:
 
 
 def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResult]:
-    assert GUARD in REPLACING, "The guard that a control removes is missing"  # noqa: S101
+    assert GUARD in ON_CONFLICT, "The guard that a control removes is missing"  # noqa: S101
     with private_cluster() as cluster:
         cluster.start()
         cluster.execute("CREATE DATABASE groundswell", database="postgres")
@@ -343,6 +343,6 @@ def _run(cluster: Cluster, control: Control, seed: int) -> Verdict:
     cluster.execute(RESTORE + control.without)
     # Otherwise the next crash would lose these changes too.
     cluster.execute("CHECKPOINT")
-    saver = Saver(cluster, seed, control.replacing)
+    saver = Saver(cluster, seed, control.on_conflict)
     control.run(saver)
     return saver.verdict()

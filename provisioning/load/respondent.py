@@ -108,7 +108,7 @@ class Receipt:
 
 
 def read_receipt(exchange: Exchange, revision: int) -> Receipt:
-    """Classify the reply to a save, as `classify` in static/js does.
+    """Classify the reply to a save, as `classify` in static/js/send_save.js does.
 
     A page is shown as saved for a receipt that names its own revision, and for
     nothing else.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.fault_injection.controls import CONTROLS, GUARD, run_controls, twin_of
-from survey.taking.storage import POSTGRESQL, REPLACING
+from survey.taking.storage import ON_CONFLICT, POSTGRESQL
 
 pytestmark = pytest.mark.once
 
@@ -25,13 +25,13 @@ def test_twins_keep_all_protections_and_controls_have_to_find_something():
     for control in CONTROLS:
         assert not control.fails(0)
         twin = twin_of(control)
-        assert twin.replacing == REPLACING
+        assert twin.on_conflict == ON_CONFLICT
         assert (twin.settings, twin.without) == ({}, "")
 
 
 def test_controls_change_the_statement_of_the_product():
-    assert GUARD in REPLACING
-    assert "{replacing}" in POSTGRESQL
-    removed = [control.replacing for control in CONTROLS]
-    assert REPLACING.replace(GUARD, "") in removed
-    assert REPLACING.replace(GUARD, "") != REPLACING
+    assert GUARD in ON_CONFLICT
+    assert "{on_conflict}" in POSTGRESQL
+    removed = [control.on_conflict for control in CONTROLS]
+    assert ON_CONFLICT.replace(GUARD, "") in removed
+    assert ON_CONFLICT.replace(GUARD, "") != ON_CONFLICT

@@ -24,9 +24,9 @@ from provisioning.fault_injection.faults import (
     draw_faults,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.installation.supervisor import Supervisor
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
+from provisioning.installation.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once

@@ -145,6 +145,6 @@ def test_rosters_can_be_filtered_by_administration(staff, administration):  # no
     of_it = links_from(staff.dana, f"{address}?administration={administration.pk}")
     assert "mine.csv" in of_it and "Show all rosters" in of_it
     of_another = links_from(staff.dana, f"{address}?administration=999")
-    assert "mine.csv" not in of_another and "No roster was uploaded" in of_another
+    assert "mine.csv" not in of_another and "No roster has been uploaded" in of_another
     # An invalid key is ignored.
     assert "mine.csv" in links_from(staff.dana, f"{address}?administration=x%00")
