@@ -23,7 +23,7 @@ def sheet_of(card_set: CardSet) -> CardSheet:
     administration = card_set.administration
     opens_at, closes_at = administration.opens_at, administration.closes_at
     return CardSheet(
-        title=f"Login cards: {card_set.whose}",
+        title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
         first_language=first_card_language(administration),
         windows={

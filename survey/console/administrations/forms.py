@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -239,7 +239,7 @@ class OpenAdministrationForm(AdministrationForm):
         data["name"] = data["suggested"] = name
         return data
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
         # The other rules are in `survey.administrations.checks`.
         closes_at = cleaned.get("closes_at")

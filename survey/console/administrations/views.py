@@ -21,7 +21,7 @@ from accounts.permissions import Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.console.administrations.fields import survey_in_words, time_zone_in_words
 from survey.models import Administration
-from survey.models.administration import SOON
+from survey.models.administration import CLOSES_SOON
 
 State = Administration.State
 # Districts and schools on the page of an administration.
@@ -97,9 +97,9 @@ def _filter_by_state(
         return administrations.filter(closes_at__lte=now)
     opened = administrations.filter(opens_at__lte=now)
     if state == State.CLOSES_SOON:
-        return opened.filter(closes_at__gt=now, closes_at__lte=now + SOON)
+        return opened.filter(closes_at__gt=now, closes_at__lte=now + CLOSES_SOON)
     if state == State.OPEN:
-        return opened.filter(closes_at__gt=now + SOON)
+        return opened.filter(closes_at__gt=now + CLOSES_SOON)
     return administrations
 
 

@@ -242,7 +242,7 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
     _record("download cards", request, found)
     return download(
         found.file,
-        as_name=f"{slugify(found.whose) or 'cards'}-{found.pk}.{found.format}",
+        as_name=f"{slugify(found.scope) or 'cards'}-{found.pk}.{found.format}",
         content_type=CONTENT_TYPES[found.format],
     )
 
@@ -289,7 +289,7 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
             "invited": counts["invited"],
             # In a class of three the number would reveal individual progress.
             "started": counts["started"] if shows_progress(administration) else None,
-            "whose": group.whose,
+            "scope": group.scope,
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },
     )
