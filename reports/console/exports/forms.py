@@ -140,7 +140,7 @@ class ExportForm(forms.Form):
             self.fields["school"].help_text = "Choose a district first."
         self._model_field("school").queryset = schools
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         given = super().clean() or {}
         administrations = given.get("administrations") or ()
         surveys = {chosen.published.survey for chosen in administrations}
