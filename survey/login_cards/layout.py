@@ -72,6 +72,8 @@ def class_by_class(people: QuerySet[Respondent], role: str) -> list[Respondent]:
             return (0, _natural(respondent.classroom), respondent.classroom)
         return (1, _natural(respondent.grade), respondent.grade)
 
+    # Sorted by name in the database, and by class here: in a database's
+    # collation "10A" precedes "9B".
     by_name = people.select_related("identity").order_by(
         "identity__family_name", "identity__given_name", "pk"
     )

@@ -89,6 +89,7 @@ def _count_rows(through: type[Model]) -> Coalesce:
 def _filter_by_state(
     administrations: QuerySet[Administration], state: str
 ) -> QuerySet[Administration]:
+    # The same rules as in `Administration.state_at`.
     now = timezone.now()
     if state == State.PLANNED:
         return administrations.filter(opens_at__gt=now)
@@ -119,6 +120,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
     )
     # Places of other districts are counted, and not named.
     all_places = administration.districts.count() + administration.schools.count()
+    # Coordinators and analysts have no pages about surveys.
     survey_address = ""
     if permissions.has(C.MANAGE_SURVEYS):
         survey_id = administration.published.survey_id

@@ -61,6 +61,7 @@ class CardsForm(forms.Form):
     def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
         grade, room = cleaned.get("grade", ""), cleaned.get("classroom", "")
+        # The job would find no one, and only say so later.
         if grade and room and (grade, room) not in self.groups:
             raise forms.ValidationError(
                 f"No one in grade {grade} is in class {room}. Choose another class, or"
