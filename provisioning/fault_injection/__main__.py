@@ -72,7 +72,7 @@ def run_faults(options: argparse.Namespace, report: Report) -> None:
         if not options.quick:
             raise
         print(refusal)
-    print("No answer is wrong, but the run was too slow: it is repeated once")
+    print("No answer is wrong, but the timing is not as required: it is repeated once")
     report.is_repeated = True
     _run_once(options, report)
 
