@@ -152,7 +152,15 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
             # Its servers see no file system that this command mounts.
             os.environ.pop(MARK, None)
             with contextlib.closing(RunningStack(Path(options.home))) as stack:
-                _refuse_real_respondents(stack)
+                try:
+                    refuse_real_respondents(
+                        stack.query, consequence="their servers would be broken"
+                    )
+                except psycopg2.Error as error:
+                    raise Refusal(
+                        "The database can't tell if real people answer:"
+                        f" {reason(str(error))}"
+                    ) from None
                 yield stack, folder
         else:
             with _new_stack(options, folder) as stack:
@@ -162,17 +170,6 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
             print(f"Logs are kept in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _refuse_real_respondents(stack: RunningStack) -> None:
-    try:
-        refuse_real_respondents(
-            stack.query, consequence="their servers would be broken"
-        )
-    except psycopg2.Error as error:
-        raise Refusal(
-            f"The database can't tell if real people answer: {reason(str(error))}"
-        ) from None
 
 
 @contextlib.contextmanager
