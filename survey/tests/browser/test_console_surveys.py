@@ -274,7 +274,7 @@ def test_text_is_corrected_in_the_browser(staff, console):
     page.click("text=Correct a text")
     choose(page, book(CORRECTED_ROWS, version="1.1"))
     expect(page.locator("h1")).to_have_text("Correction of About pets, version 1")
-    page.click("button:has-text('Publish the correction')")
+    page.click("button:has-text('Publish correction')")
     expect(page.locator("#messages")).to_contain_text("(spring)")
     administration.refresh_from_db()
     assert administration.published.survey.version == "1.1"
