@@ -1,4 +1,4 @@
 from settings.celery import app as celery_app
 
-# Loaded with the settings, so that tasks are sent by this application.
+# Imported with the settings, so that tasks are sent by this application.
 __all__ = ["celery_app"]

@@ -1,4 +1,4 @@
-"""What every way of running shares. The environment is read here only."""
+"""Define the settings that all installations share."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default="")
 DEBUG = False
 ALLOWED_HOSTS = env.list("GROUNDSWELL_HOSTS", default=["127.0.0.1", "localhost"])
 
-# Codes are printed on cards that outlive a web server's secret, so they have
-# keys of their own. Version -> key; the newest issues, all are recognised.
+# Version -> key. Access codes are printed on cards that outlive a web server's
+# secret key, so they have separate keys. New codes use the newest key; codes
+# made with any of the keys are accepted.
 ACCESS_CODE_KEYS: dict[int, str] = {
     int(version): key
     for version, key in env.dict("GROUNDSWELL_ACCESS_CODE_KEYS", default={}).items()
@@ -85,7 +86,8 @@ AUTHENTICATION_BACKENDS: list[str] = [
 ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
-# Nobody signs up: staff are invited, and their address is proved by the link.
+# There is no sign-up: staff are invited, and the link in the invitation proves
+# that the address is theirs.
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_FORMS = {
@@ -95,12 +97,14 @@ ACCOUNT_FORMS = {
     "set_password": "accounts.console.forms.SetPasswordForm",
     "reauthenticate": "accounts.console.forms.PasswordAgainForm",
 }
-# Its own limits count by address, where a whole district office sits behind
-# one, and in the cache, which may be away. See accounts.login_throttle instead.
+# allauth's limits count per IP address, which a whole district office may
+# share, and in the cache, which may be down. accounts.login_throttle replaces
+# them.
 ACCOUNT_RATE_LIMITS = False
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
-# What changes how somebody logs in asks again after this many seconds.
+# Changing a password or second factor requires the password again after this
+# many seconds.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60
 MFA_ADAPTER = "accounts.adapter.SecondFactorAdapter"
 MFA_FORMS = {
@@ -108,19 +112,19 @@ MFA_FORMS = {
     "reauthenticate": "accounts.console.forms.CodeAgainForm",
 }
 MFA_TOTP_ISSUER = "Groundswell"
-# Telephones whose clock is half a minute off.
+# Accepts codes from phones whose clock is up to 30 seconds off.
 MFA_TOTP_TOLERANCE = 1
-# What authenticator apps share with the server is encrypted; the first key
-# writes, all of them read. Without any, one is derived from the secret key.
+# Keys that encrypt the secrets shared with authenticator apps. The first key
+# encrypts, all of them decrypt. Without any, a key is derived from SECRET_KEY.
 SECOND_FACTOR_KEYS = env.list("GROUNDSWELL_SECOND_FACTOR_KEYS", default=[])
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "console_home"
 SECOND_FACTOR_URL = "second_factor_set_up"
-# Off in a demonstration only, so that nobody needs an authenticator to look
-# around: a check refuses it wherever it is not `settings.embedded`.
+# Turned off only in the demo, where visitors should not need an authenticator
+# app. A system check refuses to start without it outside `settings.embedded`.
 SECOND_FACTOR_REQUIRED = True
 EMBEDDED = False
-# Their cookies are not a respondent's.
+# Paths on which staff have session cookies separate from respondents'.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 CSRF_FAILURE_VIEW = "accounts.console.errors.csrf_failure"
 AUTH_PASSWORD_VALIDATORS = [
@@ -132,9 +136,10 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# A respondent's session has a fixed life and is never written on a page turn.
+# A respondent's session has a fixed lifetime, so that saving a page does not
+# have to write it.
 SESSION_COOKIE_AGE = 4 * 60 * 60
-# Closing the browser gives the seat free.
+# Students share computers: closing the browser ends the session.
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -163,15 +168,16 @@ TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")
 USE_I18N = True
 USE_TZ = True
 
-# Where people reach this installation: what links in mails begin with. Never
-# what a request says of itself, which whoever sends it may choose.
+# The public URL of this installation, with which links in e-mails begin. It is
+# never taken from a request, because the sender controls the Host header.
 PUBLIC_ADDRESS = env.str(
     "GROUNDSWELL_URL", default=f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
 ).rstrip("/")
 
-# smtp+tls://user:password@host:587, or a folder of files: filemail:////path
+# For example smtp+tls://user:password@host:587, or filemail:////path to write
+# e-mails to a folder.
 vars().update(env.email_url("GROUNDSWELL_EMAIL_URL", default="smtp://localhost:25"))
-# A mail server that hangs holds up a worker for so many seconds, and no more.
+# Seconds after which a worker gives up on a mail server that does not respond.
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str(
     "GROUNDSWELL_EMAIL_FROM", default="Groundswell <groundswell@localhost>"
@@ -185,9 +191,10 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "compressor.finders.CompressorFinder",
 ]
-# Rosters and exports; on a fleet, a folder that web servers and workers share.
+# Rosters and exports. With several machines, a folder that web servers and
+# workers share.
 FILES_FOLDER = env.str("GROUNDSWELL_FILES", default=str(BASE_DIR / ".files"))
-# Under which nginx serves that folder to itself; empty: Django sends the files.
+# The internal nginx location of that folder. If empty, Django sends the files.
 FILES_ADDRESS = env.str("GROUNDSWELL_FILES_ADDRESS", default="")
 PRIVATE_FILES: dict[str, Any] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
@@ -200,40 +207,45 @@ PRIVATE_FILES: dict[str, Any] = {
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "private": PRIVATE_FILES,
-    # Names carry a hash of the content, and gzip and brotli copies lie beside.
+    # File names contain a hash of the content; gzip and brotli copies are stored
+    # next to the files.
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-# Compressor's bundles have such names as well, but are not in the manifest.
+# Compressor's bundles also have a hash in their names, but are not in the
+# manifest.
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+\.[0-9a-f]{12}\.[a-z0-9]+$"
 COMPRESS_OFFLINE = True
 COMPRESS_CSS_HASHING_METHOD = "content"
 COMPRESS_FILTERS = {
     "css": ["compressor.filters.cssmin.rCSSMinFilter"],
     "js": [
-        "settings.infrastructure.bundling.JoinedModule",
+        "settings.infrastructure.bundling.BundledModule",
         "compressor.filters.jsmin.rJSMinFilter",
     ],
 }
 
-# django-cache-machine's: published rows never change, a lagging replica's miss
-# must not stick, and counting in SQL is the faster way (-1: never kept).
+# Settings of django-cache-machine. Published rows never change, so nothing has
+# to be invalidated. Empty results are not cached, because a row may only be
+# missing on a lagging replica. Counts are not cached (-1): SQL is faster.
 CACHE_MACHINE_NO_INVALIDATION = True
 CACHE_EMPTY_QUERYSETS = False
 CACHE_COUNT_TIMEOUT = -1
 
-# The respondents' pool sends no tasks, and does not import them.
+# The respondent pool sends no tasks and does not import them.
 LOADS_TASKS = True
-# A message wakes a worker; without a broker, `manage.py work` looks itself.
+# Wake workers with a message. Without a broker, `manage.py work` polls the
+# database.
 JOBS_BY_MESSAGE = True
-# By urgency, each with workers of its own; see survey.jobs. What names no queue
-# is quick. Named here, both are watched by /readyz.
+# One queue per urgency, each with its own workers; see survey.jobs. /readyz
+# checks that the queues listed here have workers.
 CELERY_TASK_QUEUES = [
     Queue(name, Exchange(name), routing_key=name) for name in ("quick", "long")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "quick"
-# Celery beat's, and that of `manage.py work`: tasks, and every how many seconds.
+# Periodic tasks of Celery beat and of `manage.py work`, with their intervals in
+# seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
@@ -241,7 +253,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "survey.tasks.forget_old_rosters",
         "schedule": 6 * 60 * 60,
     },
-    # One that waited for a minute is not worth doing: the next one is there.
+    # A task that waited for a minute is skipped: the next one is queued already.
     "roll up response rates": {
         "task": "reports.tasks.roll_up_rates",
         "schedule": 60,
@@ -255,17 +267,18 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     },
 }
 
-# Who answers for the monitoring, and what with; see settings.monitoring.
+# Monitoring paths and their views; see settings.monitoring.
 MONITORING = {
     "/healthz": "settings.monitoring.health.healthz",
     "/readyz": "settings.monitoring.health.readyz",
     "/metrics": "settings.monitoring.metrics_page.metrics",
 }
-# nginx's monitoring port adds it to what it passes on; none: no metrics.
+# A shared key that nginx's monitoring port adds to requests. Without a key,
+# /metrics answers 404.
 MONITORING_KEY = env.str("GROUNDSWELL_MONITORING_KEY", default="")
-# The sockets whose queues are measured.
+# Sockets whose listen queues are measured.
 MONITORED_SOCKETS = env.list("GROUNDSWELL_MONITORED", default=[])
-# Where the processes of all pools count together.
+# Folder in which the processes of all pools share their counters.
 METRICS_FOLDER = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -1,4 +1,4 @@
-"""A server for the browser tests: the test's own database, production's files."""
+"""Configure the server for browser tests: a test database, bundled static files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from settings.test import *  # noqa: F403
 from settings.test import DATABASES
 
 DATABASES["default"]["NAME"] = env.str("GROUNDSWELL_TEST_DATABASE", default="unused")
-# The port of the servers' replica, past pgbouncer.
+# The replica is reached directly, without pgbouncer.
 if _replica := env.str("GROUNDSWELL_TEST_REPLICA", default=""):
     DATABASES["replica"] = {
         **DATABASES["default"],

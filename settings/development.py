@@ -1,8 +1,8 @@
-"""For an engineer at work: errors in full, and what each page costs.
+"""Configure development: full error pages and the debug toolbar.
 
-On SQLite (the demonstration's data in `.demo`), or on the stack's servers
-where GROUNDSWELL_DATABASE_HOST names them. `manage.py runserver` on loopback:
-with it, the toolbar shows a page's statements, its cache reads and its time.
+Uses SQLite (the demo's data in `.demo`), or the stack's servers if
+GROUNDSWELL_DATABASE_HOST is set. Run it with `manage.py runserver` on the
+loopback interface; the toolbar shows each page's queries, cache reads and time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DEBUG = True
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 PUBLIC_ADDRESS = env.str("GROUNDSWELL_URL", default="http://127.0.0.1:8000").rstrip("/")
 
-# runserver speaks no TLS, and a browser remembers HSTS for a year.
+# runserver has no TLS, and browsers would remember HSTS for a year.
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
 SECURE_HSTS_SECONDS = 0
 
-# Static files come from where they are written, not from a collected copy.
+# Serve static files from the source folders instead of the collected copy.
 COMPRESS_OFFLINE = False
 COMPRESS_ENABLED = False
 WHITENOISE_AUTOREFRESH = True
@@ -40,5 +40,5 @@ MIDDLEWARE = [
     *MIDDLEWARE[1:],  # noqa: F405
 ]
 ROOT_URLCONF = "settings.development_urls"
-# The toolbar is shown to this machine only.
+# Show the toolbar only to this machine.
 INTERNAL_IPS = ["127.0.0.1", "::1"]

@@ -1,4 +1,4 @@
-"""Everything on one machine, in one process: for trying it, for one school."""
+"""Configure one machine with SQLite, for the demo or one small school."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from settings.secrets_file import load_secrets
 from settings.sqlite import sqlite_database
 
 DATA_DIR = Path(env.str("GROUNDSWELL_DATA", default=str(BASE_DIR / ".demo")))
-# Names, answers and sessions are nobody else's on this machine, whatever the
-# folder that was given allows.
+# Other users of this machine must not read names, answers and sessions, whatever
+# the permissions of the given folder.
 os.umask(0o077)
 DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -22,7 +22,7 @@ SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default=_secrets.secret_key)
 ACCESS_CODE_KEYS = _secrets.access_code_keys
 
 EMBEDDED = True
-# `provisioning/demo` turns it off, and says so.
+# `provisioning/demo` turns it off and prints a notice.
 SECOND_FACTOR_REQUIRED = env.bool("GROUNDSWELL_SECOND_FACTOR", default=True)
 
 FILES_FOLDER = str(DATA_DIR / "files")
@@ -37,19 +37,19 @@ STORAGES = {
 DATABASES = {"default": sqlite_database(DATA_DIR / "groundswell.sqlite3")}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
-# `manage.py work` does the jobs, in a process of its own.
+# `manage.py work` runs the jobs in a separate process.
 JOBS_BY_MESSAGE = False
 CELERY_TASK_ALWAYS_EAGER = True
 
-# Beside the data, so that one checkout can serve several users.
+# In the data folder, so that several users can share one checkout.
 STATIC_ROOT = env.str("GROUNDSWELL_STATIC_ROOT", default=str(DATA_DIR / "collected"))
 
-# Mails are files to read, one each, unless a mail server is named.
+# Without a mail server, each e-mail is written to a file.
 if not env.str("GROUNDSWELL_EMAIL_URL", default=""):
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = str(DATA_DIR / "mail")
 PUBLIC_ADDRESS = env.str("GROUNDSWELL_URL", default="http://127.0.0.1:8000").rstrip("/")
 
-# The demo is served without TLS, on loopback.
+# The demo is served on the loopback interface without TLS.
 SESSION_COOKIE_SECURE = False
 CSRF_COOKIE_SECURE = False

@@ -1,11 +1,11 @@
-"""The pool of workers that serves the five hot views, and nothing else."""
+"""Configure the worker pool that serves only the respondents' five views."""
 
 from __future__ import annotations
 
 from settings.stack import *  # noqa: F403
 from settings.stack import INSTALLED_APPS, SILENCED_SYSTEM_CHECKS
 
-# Respondents have no account, and their static files come from nginx.
+# Respondents have no user account, and nginx serves their static files.
 INSTALLED_APPS = [
     app
     for app in INSTALLED_APPS
@@ -19,14 +19,16 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
 ]
-# The first of these stands for them.
+# SecurityHeaders above replaces Django's SecurityMiddleware (W001) and
+# XFrameOptionsMiddleware (W002).
 SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W001", "security.W002"]
 
 ROOT_URLCONF = "survey.urls"
 AUTHENTICATION_BACKENDS = []
 LOADS_TASKS = False
-# Staff have words of their own, and code that this pool does not load.
+# The staff view for CSRF failures needs code that this pool does not load.
 CSRF_FAILURE_VIEW = "django.views.csrf.csrf_failure"
 WSGI_APPLICATION = "survey.taking.wsgi.application"
-# The other pool has time to ask the servers, and shows what both count.
+# The console's pool answers /readyz, and its /metrics includes the counters of
+# this pool.
 MONITORING = {"/healthz": "settings.monitoring.health.healthz"}

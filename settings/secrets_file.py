@@ -1,4 +1,4 @@
-"""The embedded installation makes its own secrets once, and keeps them."""
+"""Generate and store the secrets of an embedded installation."""
 
 from __future__ import annotations
 
@@ -16,34 +16,29 @@ class Secrets:
 
 
 def load_secrets(path: Path) -> Secrets:
-    """Read the secrets, after writing fresh ones (mode 0600) where none are.
+    """Read the secrets; generate them first if the file does not exist.
 
-    Two processes that start at once agree: the file appears complete, by a
-    link that only one of them can make.
+    The file is readable only by its owner. Two processes that start at the same
+    time get the same secrets: each writes a draft, and only one of them can link
+    it to the final name.
     """
     if not path.exists():
-        _write_once(
-            path,
-            {
-                "secret_key": secrets.token_urlsafe(48),
-                "access_code_keys": {"1": secrets.token_urlsafe(32)},
-            },
-        )
+        content = {
+            "secret_key": secrets.token_urlsafe(48),
+            "access_code_keys": {"1": secrets.token_urlsafe(32)},
+        }
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
     kept = json.loads(path.read_text())
     return Secrets(
         kept["secret_key"],
         {int(version): key for version, key in kept["access_code_keys"].items()},
     )
-
-
-def _write_once(path: Path, content: dict[str, object]) -> None:
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()

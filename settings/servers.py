@@ -1,4 +1,4 @@
-"""The stack's servers as Django sees them: the same for the stack and its tests."""
+"""Configure databases and caches, for both the stack and its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SESSION_CACHE_ALIAS = "sessions"
 def postgresql(
     *, host: str, port: int, name: str, user: str, password: str
 ) -> dict[str, object]:
-    """PostgreSQL behind pgbouncer, whose pool hands out one transaction at a time."""
+    """Return DATABASES options for PostgreSQL behind pgbouncer's transaction pool."""
     return {
         "ENGINE": "django.db.backends.postgresql",
         "HOST": host,
@@ -20,9 +20,10 @@ def postgresql(
         "USER": user,
         "PASSWORD": password,
         "CONN_MAX_AGE": None,
-        # The check would be one more statement on each page turn.
+        # The check would add a statement to each page save.
         "CONN_HEALTH_CHECKS": False,
-        # A cursor outlives its transaction, and then belongs to somebody else.
+        # pgbouncer gives the connection to another client after a transaction, so
+        # a cursor that outlives it would fail.
         "DISABLE_SERVER_SIDE_CURSORS": True,
         "OPTIONS": {"connect_timeout": 2},
     }
@@ -31,11 +32,11 @@ def postgresql(
 def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, object]]:
     return {
         "default": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
         },
         SESSION_CACHE_ALIAS: {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
             "LOCATION": redis,
             "KEY_PREFIX": "session",
         },

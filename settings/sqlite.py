@@ -1,4 +1,4 @@
-"""SQLite, set up so that a page is on disk before it is called saved."""
+"""Configure SQLite to write to disk before a commit returns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def sqlite_database(path: Path) -> dict[str, object]:
         "NAME": path,
         "CONN_MAX_AGE": None,
         "OPTIONS": {
-            # A writer queues at BEGIN instead of failing at its first write.
+            # A writer waits at BEGIN instead of failing at its first write.
             "transaction_mode": "IMMEDIATE",
             "timeout": 5,
-            # FULL: WAL's default would lose the last pages with the power.
+            # WAL's default (NORMAL) can lose the last commits in a power failure.
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                 "PRAGMA foreign_keys=ON"

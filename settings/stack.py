@@ -1,4 +1,4 @@
-"""Behind nginx, with every server of its own; see DESIGN's *Two ways to run*."""
+"""Configure the stack: nginx, PostgreSQL, Memcached, Redis and RabbitMQ."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
         user=env.str("GROUNDSWELL_REPLICA_USER", default="groundswell"),
         password=env.str("GROUNDSWELL_REPLICA_PASSWORD", default=""),
     ) | {
-        # Hands over to the primary when the replica fails.
+        # Falls back to the primary when the replica fails.
         "ENGINE": "survey.database.replica",
         "OPTIONS": {"connect_timeout": 1},
         "TEST": {"MIRROR": "default"},
     }
 
-# The workers': exports and roll-ups read the replica by name, in a pool and a
-# role of their own (see survey.database.replica.reports); the primary, where the pool
-# that is named here leads there. Cursors of the server live in a transaction
-# only, for behind pgbouncer the next one may be somebody else's.
+# Exports and roll-ups in the workers read through a separate pgbouncer pool with
+# its own role (see survey.database.replica.reports). The pool leads to the
+# replica, or to the primary where there is no replica. Their server-side cursors
+# must stay within one transaction, because pgbouncer gives the connection to
+# another client after it.
 if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
     DATABASES["reports"] = servers.postgresql(
         host=_reports,
@@ -60,14 +61,15 @@ if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
         password=env.str("GROUNDSWELL_REPORTS_PASSWORD", default=""),
     ) | {"DISABLE_SERVER_SIDE_CURSORS": False, "TEST": {"MIRROR": "default"}}
 
-# django-balancer's: reads that may be stale are spread over the pool by weight.
+# Settings of django-balancer. Reads that may be stale are distributed over
+# DATABASE_POOL by weight.
 DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
 MASTER_DATABASE = "default"
 DATABASE_POOL = {"replica" if "replica" in DATABASES else "default": 1}
-# Outside of whatever reads the database.
+# Before any middleware that reads the database.
 MIDDLEWARE = ["survey.database.pinning.PinningMiddleware", *MIDDLEWARE]  # noqa: F405
 
-# First of all: it answers /healthz when nothing else works.
+# Outermost, so that /healthz answers when nothing else works.
 MIDDLEWARE = ["settings.monitoring.middleware.MonitoringMiddleware", *MIDDLEWARE]
 
 CACHES = servers.caches(
@@ -77,14 +79,15 @@ CACHES = servers.caches(
 SESSION_ENGINE = servers.SESSION_ENGINE
 SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 
-# On the disk of the private files, so that to keep an upload is to rename it.
+# On the same disk as the private files, so that storing an upload only renames
+# the file.
 _incoming = Path(FILES_FOLDER) / "incoming"
 if _incoming.is_dir():
     FILE_UPLOAD_TEMP_DIR = str(_incoming)
 
-# nginx ends TLS, and removes this header where a browser sent it.
+# nginx terminates TLS, and removes this header from browsers' requests.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-# Off for rehearsals on a machine's own loopback only.
+# Turned off only for load tests on the loopback interface.
 _tls = env.bool("GROUNDSWELL_TLS", default=True)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _tls
 PUBLIC_ADDRESS = env.str(
@@ -93,20 +96,22 @@ PUBLIC_ADDRESS = env.str(
 ).rstrip("/")
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _tls else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = _tls
-# Only the owner of a whole domain, a state, may ask browsers to preload it.
+# W021 asks for HSTS preloading, which only the owner of the whole domain (a
+# state, for example) may request.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 CELERY_BROKER_URL = env.str(
     "GROUNDSWELL_BROKER", default="amqp://guest:guest@127.0.0.1:5672//"
 )
-# Whoever starts a job waits for a broker that says nothing; the job's row is
-# there already, and its message is sent later.
+# A user who starts a job waits this long for an unresponsive broker. The job is
+# already stored by then, and its message is sent later.
 CELERY_BROKER_CONNECTION_TIMEOUT = 2
-# A task whose worker dies is done again: all of them may be.
+# A task whose worker dies runs again; all tasks are idempotent.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Progress is a row of ours; waiting for a dead result store would block.
+# Progress is stored in the database; waiting for a result store that is down
+# would block.
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,

@@ -6,8 +6,8 @@ from django.urls import include, path
 from accounts.access import ANYONE, ENGINEER, under
 from survey import urls as respondents
 
-# Each route has a rule: see accounts.access. Respondents have a code instead,
-# and their views know nothing of staff.
+# Each route has an access rule; see accounts.access. Respondents log in with a
+# code, so their views are open to anyone.
 _engineers, _app, _name = admin.site.urls
 
 urlpatterns = [

@@ -4,7 +4,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from settings.infrastructure.content_types import plain_bodies_only
+from settings.infrastructure.content_types import refuse_unusual_content_types
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings.stack")
-application = plain_bodies_only(get_wsgi_application())
+application = refuse_unusual_content_types(get_wsgi_application())

@@ -1,4 +1,4 @@
-"""Staff who are logged in, for tests that are about something else."""
+"""Log staff in, for tests about something else."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from django.test import Client
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 
-# Of the whole cast.
+# The password of all users in the tests.
 PASSWORD = "calm-harbour-42"
 
 
 def log_in(client: Client, user: User, *, second_factor: bool = True) -> Client:
-    """Into the console, by password and, unless told otherwise, second factor."""
-    # As the database has it: a role that ended has ended the session before.
+    """Log a user in to the console, by default with a second factor."""
+    # Reload the user: ending a role has changed the hash that sessions contain.
     client.force_login(User.objects.get(pk=user.pk))
     methods = ["password", "mfa"] if second_factor else ["password"]
     session = client.session
@@ -39,14 +39,14 @@ def log_in(client: Client, user: User, *, second_factor: bool = True) -> Client:
 
 
 def give_app(user: User) -> str:
-    """An authenticator app; returns the secret that it shares."""
+    """Set up an authenticator app and return its secret."""
     secret = generate_totp_secret()
     TOTP.activate(user, secret)
     return secret
 
 
 def code_of(secret: str, *, later: int = 0) -> str:
-    """What the app shows now, or some steps of half a minute later."""
+    """Return the code that the app shows, `later` steps of 30 seconds from now."""
     counter = int(time.time()) // 30 + later
     return format_hotp_value(hotp_value(secret, counter))
 
@@ -62,5 +62,5 @@ def type_code(client: Client, code: str):
 
 
 def is_inside(client: Client) -> bool:
-    """Whether this browser is logged in, second factor or not."""
+    """Return whether the client is logged in, with or without a second factor."""
     return client.get("/console/me/").status_code == 200

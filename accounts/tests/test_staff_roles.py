@@ -157,7 +157,7 @@ def test_the_command_finds_users_in_any_case(staff):
     ("words", "message"),
     [
         (["no address", "--role=state"], "valid email"),
-        (["a@x.org", "--role=coordinator", "--school=lincoln"], "needs its --district"),
+        (["a@x.org", "--role=coordinator", "--school=lincoln"], "requires --district"),
         (["a@x.org", "--role=district", "--district=moon"], "no district moon"),
         (
             [

@@ -1,10 +1,10 @@
-"""Joining the browser's modules into one file per page.
+"""Join JavaScript modules into one file per page.
 
-The modules stay plain: in development the browser loads each of them. For
-production compressor concatenates them in the order of their script tags, so
-that every name is already in scope and the imports can go. That needs a few
-habits, held by `survey/tests/javascript/test_modules.py`: named imports on one line,
-`export` before a declaration, and no name twice.
+In development the browser loads each module. For production, compressor
+concatenates them in the order of their script tags, so that every name is
+already in scope and the imports can be removed. This requires a few
+conventions, which `survey/tests/javascript/test_modules.py` checks: named
+imports on one line, `export` before a declaration, and no name twice.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ EXPORT = re.compile(
 )
 
 
-class JoinedModule(FilterBase):
-    """One module without its imports and exports."""
+class BundledModule(FilterBase):
+    """Remove a module's imports and exports."""
 
     def input(self, **kwargs: object) -> str:
         return EXPORT.sub("", IMPORT.sub("", self.content))

@@ -1,4 +1,4 @@
-"""How this project talks to its helpers."""
+"""Provide cache backends that keep their connections open between requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
-from settings.infrastructure.circuit_breaker import Breaker
+from settings.infrastructure.circuit_breaker import CircuitBreaker
 
 OPTIONS: dict[str, object] = {
-    # A server that is away is an empty one.
+    # Treat a server that is down as an empty cache.
     "ignore_exc": True,
     "no_delay": True,
     "connect_timeout": 0.1,
     "timeout": 0.25,
-    # The library's own patience finds a restarted server after 116 seconds;
-    # these numbers find it after six.
+    # With the library's defaults a restarted server is used again after 116
+    # seconds; with these values after six.
     "retry_attempts": 1,
     "retry_timeout": 1,
     "dead_timeout": 5,
@@ -33,59 +33,59 @@ OPTIONS: dict[str, object] = {
 Parameters = dict[str, Any]
 
 
-class KeptMemcachedCache(PyMemcacheCache):
-    """Memcached by a connection that outlives the request."""
+class KeepAliveMemcached(PyMemcacheCache):
+    """Memcached backend whose connection outlives the request."""
 
     def __init__(self, server: str | list[str], params: Parameters) -> None:
         options = {**OPTIONS, **(params.get("OPTIONS") or {})}
         super().__init__(server, {**params, "OPTIONS": options})
 
     def close(self, **kwargs: object) -> None:
-        # Django closes its caches after each request; connecting again would
-        # cost more than what is asked.
+        # Django closes its caches after each request; reconnecting would cost
+        # more than the reads.
         pass
 
     def __del__(self) -> None:
-        # Each thread has a connection, and takes it along when it ends.
+        # Each thread has its own connection, which ends with the thread.
         if "_cache" in self.__dict__:
             self.__dict__["_cache"].disconnect_all()
 
 
-class RedisAway(ConnectionError):
-    """Redis is down, hung or slow, or a breaker spares it the question."""
+class RedisUnavailable(ConnectionError):
+    """Redis is down, hung or slow, or the circuit breaker is open."""
 
 
-# By address: what one thread finds out, the others need not.
-_breakers: dict[str, Breaker] = {}
+# Circuit breakers by server address, shared by the threads of a process.
+_breakers: dict[str, CircuitBreaker] = {}
 
 
-def breaker_of(server: str) -> Breaker:
-    return _breakers.setdefault(server, Breaker())
+def breaker_for(server: str) -> CircuitBreaker:
+    return _breakers.setdefault(server, CircuitBreaker())
 
 
-class KeptRedisCache(BaseCache):
-    """JSON in Redis by a connection that outlives the request.
+class KeepAliveRedis(BaseCache):
+    """Redis backend that stores JSON and whose connection outlives the request.
 
-    Django has an instance for each thread, and each its own connection, which
-    takes a third of the time of a client with a pool. Raises RedisAway, after
-    a quarter of a second at first, and then at once.
+    Django creates an instance for each thread. One connection for each instance
+    takes a third of the time of a client with a pool. Raises RedisUnavailable: first
+    after a quarter of a second, then immediately while the breaker is open.
     """
 
     def __init__(self, server: str, params: Parameters) -> None:
         super().__init__(params)
         self._pool = ConnectionPool.from_url(
             server,
-            # A reply takes a millisecond. A page that is being saved has better
-            # to do than to wait for one that takes this long.
+            # A normal reply takes a millisecond. Saving a page must not wait for
+            # a server that takes longer than this.
             socket_connect_timeout=0.1,
             socket_timeout=0.25,
-            # The library's own would take a second and more.
+            # The library's default retries would take more than a second.
             retry=Retry(NoBackoff(), 0),
-            # Nothing to agree on before the first question.
+            # Avoids the handshake before the first command.
             protocol=2,
             driver_info=None,
         )
-        self._breaker = breaker_of(server)
+        self._breaker = breaker_for(server)
         self._connection: ConnectionInterface | None = None
         self._process = 0
 
@@ -138,34 +138,32 @@ class KeptRedisCache(BaseCache):
 
     def _ask(self, *command: str | int) -> object:
         if not self._breaker.allows():
-            raise RedisAway
-        try:
-            reply = self._answer(command)
-        except ResponseError as refused:
-            # It answers, so the others may go on asking: a full store refuses
-            # new sessions only.
-            self._breaker.succeeded()
-            raise RedisAway from refused
-        except (RedisError, OSError) as error:
-            self._breaker.failed()
-            raise RedisAway from error
-        self._breaker.succeeded()
-        return reply
-
-    def _answer(self, command: tuple[str | int, ...]) -> object:
+            raise RedisUnavailable
         connection = self._connection
         kept = connection is not None and self._process == os.getpid()
-        if connection is None or not kept:
-            # A child that used its parent's would read its parent's replies.
-            connection = self._connection = self._pool.make_connection()
-            self._process = os.getpid()
         try:
-            return self._exchange(connection, command)
-        except ConnectionLost:
-            if not kept:
-                raise
-            # Redis was restarted since the last request.
-            return self._exchange(connection, command)
+            if connection is None or not kept:
+                # A forked child must not use its parent's connection: it would
+                # read its parent's replies.
+                connection = self._connection = self._pool.make_connection()
+                self._process = os.getpid()
+            try:
+                reply = self._exchange(connection, command)
+            except ConnectionLost:
+                if not kept:
+                    raise
+                # Redis was restarted since the last request.
+                reply = self._exchange(connection, command)
+        except ResponseError as refused:
+            # The server is running, so the breaker stays closed. A Redis that is
+            # full refuses only new sessions, for example.
+            self._breaker.succeeded()
+            raise RedisUnavailable from refused
+        except (RedisError, OSError) as error:
+            self._breaker.failed()
+            raise RedisUnavailable from error
+        self._breaker.succeeded()
+        return reply
 
     def _exchange(
         self, connection: ConnectionInterface, command: tuple[str | int, ...]
@@ -176,7 +174,7 @@ class KeptRedisCache(BaseCache):
         except ResponseError:
             raise
         except BaseException:
-            # The reply may still come. Whoever asked next over this connection
-            # would take it for an answer: somebody else's session.
+            # The reply may still arrive. The next command on this connection
+            # would read it as its own, and return another person's session.
             connection.disconnect()
             raise

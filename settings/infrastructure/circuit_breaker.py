@@ -1,4 +1,4 @@
-"""Not asking a helper that does not answer."""
+"""Stop calling a server that does not respond."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 
 
-class Breaker:
-    """Opens after `failures` in a row, and lets one try through after `seconds`.
+class CircuitBreaker:
+    """Circuit breaker that opens after `failures` consecutive failures.
 
-    Each process has its own: what it knows costs nothing to ask, and a helper
-    that comes back is found by every process within `seconds`.
+    Every `seconds`, one call is let through to test the server. The state is
+    kept per process, so checking it costs nothing, and each process notices
+    within `seconds` that the server is back.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Breaker:
         now = self._clock()
         if now < self._next_try:
             return False
-        # The others go on without until this one knows.
+        # Other callers are refused until this call has a result.
         self._next_try = now + self._seconds
         return True
 

@@ -1,8 +1,8 @@
-"""What a body may call itself, before Django reads it.
+"""Refuse requests with an unusual Content-Type header before Django reads them.
 
-Django looks up any character set and decodes any extended parameter that a
-request names, also for addresses that read no body, and some of them raise
-where no view can answer. Browsers send few and plain ones.
+Django looks up any character set and decodes any extended parameter in this
+header, even if the view does not read the body. Some of them raise exceptions
+that no view can handle. Browsers send only a few simple forms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PLAIN = re.compile(
     rf"{NAME}/{NAME}(?:[ \t]*;[ \t]*(?:{CHARSET}|{BOUNDARY})){{0,2}}",
     re.ASCII | re.IGNORECASE,
 )
-TEXT = b"This kind of content is not understood here.\n"
+TEXT = b"This content type is not supported.\n"
 HEADERS = [
     ("Content-Type", "text/plain; charset=utf-8"),
     ("Content-Length", str(len(TEXT))),
@@ -27,8 +27,8 @@ HEADERS = [
 ]
 
 
-def plain_bodies_only(application: WSGIApplication) -> WSGIApplication:
-    """In front of both pools. Without a body there is nothing to look at."""
+def refuse_unusual_content_types(application: WSGIApplication) -> WSGIApplication:
+    """Wrap a WSGI application, and answer 400 for an unusual Content-Type."""
 
     def plain(
         environ: WSGIEnvironment, start_response: StartResponse

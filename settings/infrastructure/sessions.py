@@ -1,6 +1,7 @@
-"""Sessions in Redis, which say so when they cannot be read.
+"""Store sessions in Redis, and raise an error if Redis cannot be read.
 
-Raises `settings.infrastructure.cache_backends.RedisAway`, a ConnectionError.
+The error is `settings.infrastructure.cache_backends.RedisUnavailable`, a
+ConnectionError.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from django.contrib.sessions.backends import cache
 
 class SessionStore(cache.SessionStore):
     def load(self) -> dict[str, Any]:
-        # Django takes a store that fails for one that has forgotten, and ends
-        # the session: everybody's, for one restart of Redis.
+        # Django's own store treats an error as a missing session. A restart of
+        # Redis would then log everybody out.
         kept = self._cache.get(self.cache_key)  # type: ignore[attr-defined]
         if kept is None:
             self._session_key = None

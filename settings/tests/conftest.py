@@ -1,4 +1,4 @@
-"""Fixtures of other apps that these tests need too."""
+"""Import fixtures of other apps that these tests need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Redis and a Memcached of a test's own, to be ill-treated."""
+"""Run a Redis or Memcached for one test, and simulate faults in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS = {
 
 
 class Helper:
-    """`address` is where a client asks; a proxy between makes it slow."""
+    """A server process with a proxy in front of it, at `address`."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -76,9 +76,9 @@ class Helper:
 
 @contextmanager
 def running(name: str) -> Iterator[Helper]:
-    # Not pytest's folder: the path of a unix socket ends at 107 bytes.
+    # Not in pytest's folder: a unix socket's path is limited to 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))
-    # Memcached gives root's rights up before it makes its socket.
+    # Memcached drops root's privileges before it creates its socket.
     folder.chmod(0o777)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)

@@ -1,4 +1,4 @@
-"""Settings for an engineer at work; production never needs the toolbar."""
+"""The development settings; production does not need the toolbar."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(json.dumps({
     "imported": "debug_toolbar" in sys.modules,
 }))
 """
-# The toolbar as if it had never been installed.
+# Simulates that the toolbar is not installed.
 WITHOUT = "import sys; sys.modules['debug_toolbar'] = None\n"
 
 
@@ -59,14 +59,14 @@ def answer(module: str, data: object, program: str = ASK, **environment: str) ->
     return json.loads(asked.stdout.splitlines()[-1])
 
 
-def test_a_page_shows_the_toolbar(tmp_path):
+def test_development_shows_the_toolbar(tmp_path):
     page = answer("settings.development", tmp_path)
     assert page["status"] == 200
     assert page["toolbar"]
     assert page["engine"] == "django.db.backends.sqlite3"
 
 
-def test_the_servers_of_the_stack_are_used_where_they_are_named(tmp_path):
+def test_development_uses_the_stacks_servers_if_configured(tmp_path):
     page = answer(
         "settings.development",
         tmp_path,
@@ -78,7 +78,7 @@ def test_the_servers_of_the_stack_are_used_where_they_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("module", ["embedded", "stack", "respondent_pool"])
-def test_other_settings_do_without_the_toolbar(tmp_path, module):
+def test_other_settings_do_not_need_the_toolbar(tmp_path, module):
     page = answer(
         f"settings.{module}",
         tmp_path,
@@ -92,6 +92,6 @@ def test_other_settings_do_without_the_toolbar(tmp_path, module):
     assert page == {"installed": 0}
 
 
-def test_the_development_settings_do_need_it(tmp_path):
+def test_development_needs_the_toolbar(tmp_path):
     with pytest.raises(AssertionError, match="debug_toolbar"):
         answer("settings.development", tmp_path, WITHOUT + ASK)

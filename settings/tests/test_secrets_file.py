@@ -10,7 +10,7 @@ from settings.secrets_file import load_secrets
 pytestmark = pytest.mark.once
 
 
-def test_secrets_are_made_once_and_kept(tmp_path):
+def test_secrets_are_generated_once(tmp_path):
     path = tmp_path / "secrets.json"
     made = load_secrets(path)
     assert len(made.secret_key) >= 50
@@ -18,14 +18,14 @@ def test_secrets_are_made_once_and_kept(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_two_installations_do_not_share_them(tmp_path):
+def test_two_installations_have_different_secrets(tmp_path):
     first = load_secrets(tmp_path / "first.json")
     second = load_secrets(tmp_path / "second.json")
     assert first.secret_key != second.secret_key
     assert first.access_code_keys != second.access_code_keys
 
 
-def test_two_processes_that_start_at_once_agree(tmp_path, monkeypatch):
+def test_two_processes_that_start_together_get_the_same_secrets(tmp_path, monkeypatch):
     # Both find no file; only then does either write.
     both_have_looked = threading.Barrier(2)
     draft = iter(("one", "two"))

@@ -1,4 +1,4 @@
-"""The helpers as the stack talks to them; only where they run."""
+"""Connections to PostgreSQL, Redis and Memcached as the stack configures them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.utils import OperationalError
 from redis import Redis
 
-from settings.infrastructure.cache_backends import KeptMemcachedCache
+from settings.infrastructure.cache_backends import KeepAliveMemcached
 
 pytestmark = pytest.mark.skipif(
-    not settings.SERVERS, reason="asks PostgreSQL, Redis and Memcached"
+    not settings.SERVERS, reason="needs PostgreSQL, Redis and Memcached"
 )
 
 
@@ -27,9 +27,9 @@ def is_connected(backend: PyMemcacheCache) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("backend", "kept"), [(KeptMemcachedCache, True), (PyMemcacheCache, False)]
+    ("backend", "kept"), [(KeepAliveMemcached, True), (PyMemcacheCache, False)]
 )
-def test_only_the_projects_own_backend_keeps_its_connection(backend, kept):
+def test_only_the_projects_backend_keeps_its_connection(backend, kept):
     memcached = backend(settings.CACHES["default"]["LOCATION"], {})
     memcached.set("page", {"n": 3}, 60)
     assert memcached.get("page") == {"n": 3}
@@ -37,18 +37,18 @@ def test_only_the_projects_own_backend_keeps_its_connection(backend, kept):
     assert is_connected(memcached) is kept
 
 
-def test_a_memcached_that_is_away_is_an_empty_one(tmp_path):
-    away = KeptMemcachedCache(f"unix:{tmp_path}/nobody.sock", {})
+def test_an_unreachable_memcached_behaves_like_an_empty_cache(tmp_path):
+    away = KeepAliveMemcached(f"unix:{tmp_path}/nobody.sock", {})
     away.set("page", "3")
     assert away.get("page", "nothing") == "nothing"
 
 
-def test_cached_values_are_found_again():
+def test_cached_values_are_returned():
     cache.set("words", {"ñ": ["a", None]}, 60)
     assert cache.get("words") == {"ñ": ["a", None]}
 
 
-def test_sessions_are_json_in_redis():
+def test_sessions_are_stored_as_json_in_redis():
     session = SessionStore()
     session["taking"] = {"tag": "maya"}
     session.save()
@@ -62,7 +62,7 @@ def test_sessions_are_json_in_redis():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_is_dropped_although_pgbouncer_holds_on_to_it():
+def test_a_test_database_is_dropped_despite_pgbouncers_connections():
     with connection._nodb_cursor() as cursor:
         cursor.execute("CREATE DATABASE short_lived")
     visitor = connection.copy()
@@ -71,7 +71,7 @@ def test_a_database_is_dropped_although_pgbouncer_holds_on_to_it():
         cursor.execute("SELECT 1")
     visitor.close()
 
-    # PostgreSQL waits for the others to leave, longer than a statement may.
+    # A plain DROP waits for pgbouncer's connections until the statement timeout.
     with pytest.raises(OperationalError, match="statement timeout|other users"):
         DatabaseCreation(connection)._destroy_test_db("short_lived", 0)
     connection.creation._destroy_test_db("short_lived", 0)
@@ -81,7 +81,7 @@ def test_a_database_is_dropped_although_pgbouncer_holds_on_to_it():
 
 
 @pytest.mark.django_db
-def test_statements_can_be_counted_by_the_database():
+def test_pg_stat_statements_counts_statements():
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_statements_reset()")
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""The stack's settings: no default for a secret, addresses from the environment."""
+"""The stack's settings: required secrets, and addresses from the environment."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def value_of(expression: str, **environment: str) -> object:
 
 
 @pytest.mark.parametrize("missing", SECRETS)
-def test_a_missing_secret_is_named(missing):
+def test_a_missing_secret_is_named_in_the_error(missing):
     given = {name: value for name, value in SECRETS.items() if name != missing}
     refused = python("-c", "import settings.stack", **given)
     assert refused.returncode == 1
@@ -56,14 +56,14 @@ def test_a_missing_secret_is_named(missing):
     )
 
 
-def test_django_finds_nothing_to_warn_about_before_deploying():
+def test_the_deployment_check_has_no_warnings():
     check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     assert python(*check, **SECRETS).returncode == 0
     short = {**SECRETS, "GROUNDSWELL_SECRET_KEY": "short"}
     assert python(*check, **short).returncode == 1
 
 
-def test_addresses_come_from_the_environment():
+def test_server_addresses_come_from_the_environment():
     default = value_of("stack.DATABASES['default']")
     assert (default["HOST"], default["PORT"]) == ("/var/run/postgresql", 6432)
     elsewhere = value_of(
@@ -82,18 +82,18 @@ def test_addresses_come_from_the_environment():
         ({"GROUNDSWELL_HOSTS": "here", "GROUNDSWELL_TLS": "off"}, "http://here"),
     ],
 )
-def test_links_in_mails_begin_with_what_is_configured(given, address):
+def test_links_in_emails_begin_with_the_configured_url(given, address):
     assert value_of("stack.PUBLIC_ADDRESS", **given) == address
 
 
-def test_mails_go_where_the_environment_says():
+def test_the_mail_server_comes_from_the_environment():
     expression = "[stack.EMAIL_HOST, stack.EMAIL_PORT, stack.EMAIL_USE_TLS]"
     url = "smtp+tls://somebody:secret@mail.example.org:587"
     found = value_of(expression, GROUNDSWELL_EMAIL_URL=url)
     assert found == ["mail.example.org", 587, True]
 
 
-def test_both_queues_have_a_way_of_their_own():
+def test_each_queue_has_its_own_exchange_and_routing_key():
     program = (
         "import json; from settings import celery_app as app;"
         "queues = app.amqp.queues.values();"
@@ -106,7 +106,7 @@ def test_both_queues_have_a_way_of_their_own():
     assert "wake forgotten jobs" in schedule
 
 
-def test_workers_read_reports_from_a_pool_of_their_own():
+def test_workers_read_reports_from_a_separate_pool():
     given = {
         "GROUNDSWELL_REPORTS_HOST": "/run/pool",
         "GROUNDSWELL_REPORTS_NAME": "reports_replica",
@@ -118,11 +118,11 @@ def test_workers_read_reports_from_a_pool_of_their_own():
     assert value_of(alias, **given) == ["reports", ["default", "reports"]]
     names = "[stack.DATABASES['reports'][name] for name in ('NAME', 'USER', 'HOST')]"
     assert value_of(names, **given) == ["reports_replica", "reports", "/run/pool"]
-    # The twin: a page has no such pool, and asks the primary.
+    # Without it (in the web processes), there is no such database.
     assert value_of("list(stack.DATABASES)") == ["default"]
 
 
-def test_without_a_pool_for_reports_they_read_the_one_database_there_is(
+def test_reports_read_the_default_database_without_a_separate_pool(
     monkeypatch,
 ):
     assert reports_database() == "default"
@@ -130,7 +130,7 @@ def test_without_a_pool_for_reports_they_read_the_one_database_there_is(
     assert reports_database() == "reports"
 
 
-def test_an_upload_is_written_where_it_stays(tmp_path):
+def test_uploads_are_written_to_the_disk_of_private_files(tmp_path):
     folder = "getattr(stack, 'FILE_UPLOAD_TEMP_DIR', None)"
     assert value_of(folder, GROUNDSWELL_FILES=str(tmp_path)) is None
     (tmp_path / "incoming").mkdir()
@@ -138,7 +138,7 @@ def test_an_upload_is_written_where_it_stays(tmp_path):
     assert found == str(tmp_path / "incoming")
 
 
-def test_the_second_factor_can_be_turned_off_in_a_demonstration_only(tmp_path):
+def test_only_the_embedded_settings_can_turn_off_the_second_factor(tmp_path):
     off = {"GROUNDSWELL_SECOND_FACTOR": "off", "GROUNDSWELL_DATA": str(tmp_path)}
     asked = (
         "from importlib import import_module; import sys;"
@@ -150,17 +150,17 @@ def test_the_second_factor_can_be_turned_off_in_a_demonstration_only(tmp_path):
     assert python("-c", asked, "embedded", **off).stdout.strip() == "True"
 
 
-def test_a_check_refuses_to_go_without_it_elsewhere(monkeypatch):
+def test_a_system_check_requires_the_second_factor_elsewhere(monkeypatch):
     assert check_second_factor() == []
     monkeypatch.setattr(settings, "SECOND_FACTOR_REQUIRED", False)
     assert [one.id for one in check_second_factor()] == ["accounts.E001"]
     monkeypatch.setattr(settings, "EMBEDDED", True)
     assert check_second_factor() == []
-    # It is asked, before the migrations of a release too.
+    # It is registered, so deploying runs it before the migrations.
     assert check_second_factor in registry.registered_checks
 
 
-def test_tasks_are_acknowledged_late_and_leave_no_result():
+def test_tasks_are_acknowledged_late_and_store_no_result():
     program = (
         "import json; from settings import celery_app as app;"
         "names = ['task_acks_late', 'task_reject_on_worker_lost',"

@@ -13,15 +13,23 @@ from accounts.models import District, Membership, School
 
 class Command(BaseCommand):
     help = (
-        "Give somebody a role: the first state administrator, who appoints the"
-        " others. Whoever has no password yet gets a mail with a link to choose one."
+        "Give a user a role, for example the first state administrator. New users"
+        " get an e-mail with a link to choose a password."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
         parser.add_argument("--role", required=True, choices=Membership.Role.values)
-        parser.add_argument("--district", metavar="CODE", help="alone, or the school's")
-        parser.add_argument("--school", metavar="CODE", help="with its --district")
+        parser.add_argument(
+            "--district",
+            metavar="CODE",
+            help="district of the role or school",
+        )
+        parser.add_argument(
+            "--school",
+            metavar="CODE",
+            help="needs --district",
+        )
 
     @transaction.atomic
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,7 +58,7 @@ def _place(
     if district_code is None:
         if school_code is not None:
             raise CommandError(
-                "--school needs its --district: codes are the district's."
+                "--school requires --district: school codes are unique per district."
             )
         return None, None
     district = District.objects.filter(code=district_code).first()

@@ -10,9 +10,9 @@ from accounts.models import User
 
 class Command(BaseCommand):
     help = (
-        "For who has lost their device and has nobody above them: an engineer, the"
-        " only administrator of the state. They set up a new one with the next"
-        " log-in."
+        "Remove the second factor of a user who has lost it and whom no administrator"
+        " can help, such as an engineer or the only state administrator. The user sets"
+        " up a new one at the next login."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

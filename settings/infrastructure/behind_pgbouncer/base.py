@@ -1,4 +1,4 @@
-"""Django's PostgreSQL back end, for test databases behind pgbouncer."""
+"""Extend Django's PostgreSQL backend for test databases behind pgbouncer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from django.db.backends.utils import CursorWrapper
 
 class DatabaseCreation(creation.DatabaseCreation):
     def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:
-        # pgbouncer keeps its connections to the test database long after the
-        # tests closed theirs, and each of them would forbid a plain DROP.
+        # pgbouncer keeps connections to the test database open after the tests
+        # have closed theirs, and each of them would prevent a plain DROP.
         quoted = self.connection.ops.quote_name(test_database_name)
         with self._nodb_cursor() as cursor:  # type: ignore[attr-defined]
             cursor.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
@@ -37,9 +37,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @contextmanager
     def _nodb_cursor(self) -> Iterator[CursorWrapper]:
-        """Create and drop databases over a direct connection, without limits.
+        """Create and drop databases over a direct connection, without time limits.
 
-        Both wait for a checkpoint, which can take longer than a statement may.
+        Both wait for a checkpoint, which can exceed the statement timeout.
         """
         connection = base.DatabaseWrapper(
             {

@@ -14,7 +14,7 @@ from survey.tests.conftest import (  # noqa: F401
 
 @pytest.fixture
 def monitored(settings):
-    """The stack's first middleware, in front of the tests' own."""
+    """Add the stack's monitoring middleware."""
     settings.MIDDLEWARE = [
         "settings.monitoring.middleware.MonitoringMiddleware",
         *settings.MIDDLEWARE,

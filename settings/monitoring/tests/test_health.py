@@ -1,4 +1,4 @@
-"""What a load balancer asks, and what an engineer on call reads."""
+"""The health checks for load balancers and for engineers on call."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from settings.monitoring.health import CONSEQUENCES, readiness
 PASSWORD = "hunter2-the-password"
 
 
-def test_healthz_asks_nobody(client, monitored):
-    """Without a database mark: a query would fail here."""
+def test_healthz_sends_no_query(client, monitored):
+    # This test has no django_db mark, so a query would fail.
     response = client.get("/healthz")
     assert (response.status_code, response.content) == (200, b"ok\n")
     assert not response.cookies
     assert "Vary" not in response.headers
 
 
-def test_it_answers_by_address_over_plain_http(client, monitored, settings):
+def test_healthz_answers_on_an_ip_address_over_plain_http(client, monitored, settings):
     settings.SECURE_SSL_REDIRECT = True
     settings.ALLOWED_HOSTS = ["survey.example"]
     assert client.get("/healthz", headers={"Host": "10.2.3.4"}).status_code == 200
-    # What every other page does there.
+    # All other pages redirect or refuse such a request.
     assert client.get("/", headers={"Host": "10.2.3.4"}).status_code in (301, 400)
 
 
 @pytest.mark.django_db
-def test_readyz_tells_of_each_dependency(client, monitored):
+def test_readyz_reports_each_dependency(client, monitored):
     response = client.get("/readyz")
     state = response.json()
     assert response.status_code == 200
@@ -54,7 +54,7 @@ def test_readyz_tells_of_each_dependency(client, monitored):
 
 
 @pytest.mark.parametrize("name", CONSEQUENCES)
-def test_only_the_primary_decides(client, monitored, monkeypatch, name):
+def test_only_the_primary_affects_the_status(client, monitored, monkeypatch, name):
     answers = {one: Answer(True, "fine") for one in CONSEQUENCES}
     answers[name] = Answer(False, "no answer within 0.5 s")
     monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
@@ -68,18 +68,18 @@ def test_only_the_primary_decides(client, monitored, monkeypatch, name):
     )
 
 
-def test_what_is_not_set_up_is_no_fault(monkeypatch):
+def test_dependencies_that_are_not_configured_are_not_faults(monkeypatch):
     answers = dict.fromkeys(CONSEQUENCES, dependency_checks.NOT_SET_UP)
     monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     assert readiness()["degraded"] == []
 
 
-# Servers that are away, or take the call and say nothing
+# Servers that are down or do not respond
 
 
 @contextmanager
 def silent_servers(folder):
-    """Takes every connection and never answers, as a stopped process does."""
+    """Accept every connection and never respond, like a stopped process."""
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
         tcp.bind(("127.0.0.1", 0))
         path = folder / ".s.PGSQL.6432"
@@ -90,7 +90,7 @@ def silent_servers(folder):
 
 
 def configured(settings, *, folder, path, port):
-    asked = {
+    database = {
         "ENGINE": "django.db.backends.postgresql",
         "HOST": str(folder),
         "PORT": 6432,
@@ -101,28 +101,28 @@ def configured(settings, *, folder, path, port):
     }
     settings.CACHES = {
         "default": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": [f"unix:{path}"],
         },
         "sessions": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
             "LOCATION": f"unix://:{PASSWORD}@{path}",
         },
     }
     settings.CELERY_BROKER_URL = f"amqp://guest:{PASSWORD}@127.0.0.1:{port}//"
-    return asked
+    return database
 
 
 class Aliases(dict):
-    """Stands for django.db.connections, with servers of the test's own."""
+    """Replace django.db.connections by connections to the test's servers."""
 
-    def __init__(self, asked):
+    def __init__(self, database):
         parameters = {
-            "host": asked["HOST"],
-            "port": asked["PORT"],
-            "dbname": asked["NAME"],
-            "user": asked["USER"],
-            "password": asked["PASSWORD"],
+            "host": database["HOST"],
+            "port": database["PORT"],
+            "dbname": database["NAME"],
+            "user": database["USER"],
+            "password": database["PASSWORD"],
         }
         one = SimpleNamespace(
             vendor="postgresql", get_connection_params=lambda: parameters
@@ -131,30 +131,30 @@ class Aliases(dict):
 
 
 @pytest.fixture
-def asked_of(settings, monkeypatch):
-    def asked_of(**where):
-        asked = configured(settings, **where)
-        monkeypatch.setattr(dependency_checks, "connections", Aliases(asked))
+def configure_servers(settings, monkeypatch):
+    def configure_servers(**where):
+        database = configured(settings, **where)
+        monkeypatch.setattr(dependency_checks, "connections", Aliases(database))
         monkeypatch.setattr(
             dependency_checks,
             "settings",
             SimpleNamespace(
-                DATABASES={"default": asked, "replica": asked},
+                DATABASES={"default": database, "replica": database},
                 CACHES=settings.CACHES,
                 CELERY_BROKER_URL=settings.CELERY_BROKER_URL,
                 MONITORED_SOCKETS=[],
             ),
         )
 
-    return asked_of
+    return configure_servers
 
 
 FIVE = ("primary", "replica", "memcached", "redis", "rabbitmq")
 
 
-def test_servers_that_say_nothing_are_not_waited_for(asked_of, tmp_path):
+def test_hung_servers_time_out(configure_servers, tmp_path):
     with silent_servers(tmp_path) as silent:
-        asked_of(folder=tmp_path, path=silent.path, port=silent.port)
+        configure_servers(folder=tmp_path, path=silent.path, port=silent.port)
         started = time.monotonic()
         state = readiness()
         assert time.monotonic() - started < 1.5
@@ -167,11 +167,11 @@ def test_servers_that_say_nothing_are_not_waited_for(asked_of, tmp_path):
     assert len(state["degraded"]) == 5
 
 
-def test_servers_that_are_gone_are_missed_at_once(asked_of, tmp_path):
+def test_unreachable_servers_are_reported_at_once(configure_servers, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    asked_of(folder=tmp_path, path=tmp_path / "nobody.sock", port=port)
+    configure_servers(folder=tmp_path, path=tmp_path / "nobody.sock", port=port)
     started = time.monotonic()
     state = readiness()
     assert time.monotonic() - started < 0.5
@@ -181,7 +181,7 @@ def test_servers_that_are_gone_are_missed_at_once(asked_of, tmp_path):
         assert private not in told
 
 
-def test_an_error_is_told_by_its_kind(monkeypatch):
+def test_an_error_is_reported_by_its_type(monkeypatch):
     def away():
         raise ConnectionRefusedError(f"postgres://{PASSWORD}@10.0.0.5")
 
@@ -189,7 +189,7 @@ def test_an_error_is_told_by_its_kind(monkeypatch):
     assert (answer.ok, answer.detail) == (False, "ConnectionRefusedError")
 
 
-def test_whoever_talks_on_and_on_is_left(monkeypatch):
+def test_a_slow_check_is_cut_off(monkeypatch):
     over = threading.Event()
     monkeypatch.setattr(dependency_checks, "TOTAL_TIMEOUT", 0.1)
     answers = dependency_checks.run_checks(
@@ -213,7 +213,7 @@ def test_whoever_talks_on_and_on_is_left(monkeypatch):
         (None, 1000, 120.0, True, "replays"),
     ],
 )
-def test_how_far_a_replica_is_behind(primary, replica, age, ok, detail):
+def test_replica_lag_is_reported(primary, replica, age, ok, detail):
     answer = dependency_checks.add_lag(
         Answer(primary is not None, "", position=primary),
         Answer(True, "replays", position=replica, age=age),
@@ -222,7 +222,7 @@ def test_how_far_a_replica_is_behind(primary, replica, age, ok, detail):
 
 
 @pytest.mark.parametrize(("consumers", "ok"), [((1.0, 2.0), True), ((1.0, 0.0), False)])
-def test_a_worker_is_missed_where_nobody_listens(consumers, ok):
+def test_a_queue_without_consumers_is_reported(consumers, ok):
     samples = [
         ("queue_consumers", value, (queue,))
         for queue, value in zip(("celery", "urgent"), consumers, strict=True)
@@ -232,7 +232,7 @@ def test_a_worker_is_missed_where_nobody_listens(consumers, ok):
     assert ok or answer.detail == "no worker listens to urgent"
 
 
-def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
+def test_requests_waiting_at_a_socket_are_counted(tmp_path, settings):
     path = tmp_path / "taking.sock"
     with (
         socket.socket(socket.AF_UNIX) as listening,
@@ -257,7 +257,7 @@ def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
     ("pool", "pages"),
     [("stack", ["/healthz", "/readyz", "/metrics"]), ("respondent_pool", ["/healthz"])],
 )
-def test_each_pool_has_its_pages_and_is_watched_first(pool, pages):
+def test_each_pool_has_its_monitoring_pages(pool, pages):
     program = (
         "import json; from django.conf import settings as s;"
         "print(json.dumps([list(s.MONITORING), s.MIDDLEWARE[0],"
@@ -282,7 +282,7 @@ def test_each_pool_has_its_pages_and_is_watched_first(pool, pages):
 
 @pytest.mark.django_db
 @pytest.mark.skipif(not settings.SERVERS, reason="stops a server")
-def test_a_stopped_memcached_is_told_and_pages_can_be_saved(tmp_path, monkeypatch):
+def test_a_stopped_memcached_is_reported_as_degraded(tmp_path, monkeypatch):
     path = tmp_path / "memcached.sock"
     server = subprocess.Popen(
         ["memcached", "-u", "root", "-s", str(path)], stderr=subprocess.DEVNULL

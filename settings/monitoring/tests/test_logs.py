@@ -1,4 +1,4 @@
-"""What is written down, and what must not be: answers, names, codes, cookies."""
+"""The log contains no answers, names, codes or cookies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ HOT = ("login", "display", "change_page", "content", "complete")
 
 
 @contextmanager
-def everything(formatter):
-    """What all loggers say, at their most talkative."""
+def captured_logs(formatter):
+    """Capture the output of all loggers at level DEBUG."""
     root = logging.getLogger()
     written = io.StringIO()
     handler = logging.StreamHandler(written)
@@ -53,7 +53,7 @@ def everything(formatter):
 
 
 class Refused(Exception):
-    """As psycopg2 tells it: PostgreSQL quotes the row."""
+    """An error like psycopg2's, with a message that quotes the row."""
 
     pgcode = "23514"
 
@@ -81,7 +81,7 @@ def inside(browser, maya):
 
 
 def fail(inside, view, code, monkeypatch):
-    """Provokes a 500 in a view, with an answer, a name and a code in play."""
+    """Cause a 500 in a view, with an answer, a name and a code in the request."""
     breaks = {
         "login": "log_in_respondent",
         "display": "read_saved_answers",
@@ -103,7 +103,7 @@ def fail(inside, view, code, monkeypatch):
     return inside.post(f"/take/complete/{typed}", {"reviewed": f"{ANSWER} {code}"})
 
 
-def secrets_of(browser, code):
+def personal_data(browser, code):
     typed = [code, code.replace("-", ""), *ANSWER.split(), *NAME.split()]
     return [word for word in typed if len(word) > 2] + [
         cookie.value for cookie in browser.cookies.values()
@@ -112,9 +112,9 @@ def secrets_of(browser, code):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("view", HOT)
-def test_a_500_says_where_and_nothing_of_what(inside, view, code, monkeypatch):
-    secrets = secrets_of(inside, code)
-    with everything(logs.JsonFormatter()) as written:
+def test_a_500_is_logged_without_personal_data(inside, view, code, monkeypatch):
+    secrets = personal_data(inside, code)
+    with captured_logs(logs.JsonFormatter()) as written:
         response = fail(inside, view, code, monkeypatch)
     assert response.status_code == 500
     for secret in secrets:
@@ -132,8 +132,8 @@ def test_a_500_says_where_and_nothing_of_what(inside, view, code, monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("view", HOT)
-def test_the_plain_formatter_would_tell(inside, view, code, monkeypatch):
-    with everything(logging.Formatter("%(message)s")) as written:
+def test_the_plain_formatter_would_log_personal_data(inside, view, code, monkeypatch):
+    with captured_logs(logging.Formatter("%(message)s")) as written:
         fail(inside, view, code, monkeypatch)
     assert ANSWER in written.getvalue()
     assert NAME in written.getvalue()
@@ -145,8 +145,8 @@ def test_the_plain_formatter_would_tell(inside, view, code, monkeypatch):
     ("formatter", "tells"),
     [(logs.JsonFormatter(), False), (logging.Formatter("%(message)s"), True)],
 )
-def test_a_row_that_postgresql_quotes_is_left_out(formatter, tells):
-    with everything(formatter) as written:
+def test_a_row_quoted_by_postgresql_is_not_logged(formatter, tells):
+    with captured_logs(formatter) as written:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -162,8 +162,8 @@ def test_a_row_that_postgresql_quotes_is_left_out(formatter, tells):
 
 
 @pytest.mark.django_db
-def test_a_code_typed_into_the_address_is_not_written(browser, code):
-    with everything(logs.JsonFormatter()) as written:
+def test_a_code_in_the_url_is_not_logged(browser, code):
+    with captured_logs(logs.JsonFormatter()) as written:
         assert browser.get(f"/{code}").status_code == 404
         assert browser.get("/", headers={"Host": f"{code}.example"}).status_code == 400
     assert "Not Found" in written.getvalue()
@@ -201,22 +201,20 @@ def line_of(log_name="survey", level=logging.INFO, msg="saved", args=(), **extra
         ("gunicorn.error", logging.ERROR, ValueError(NAME), (), logs.WITHHELD),
     ],
 )
-def test_a_text_is_written_without_what_was_put_into_it(
-    log_name, level, msg, args, event
-):
+def test_messages_are_logged_without_their_arguments(log_name, level, msg, args, event):
     line = line_of(log_name, level, msg, args)
     assert line["event"] == event
     assert line["at"] == "settings/monitoring/tests/test_logs.py:1"
 
 
-def test_only_known_fields_with_harmless_values_are_added():
+def test_only_known_fields_with_harmless_values_are_logged():
     line = line_of(count=3, ms=1.5, dependency="redis", answer=ANSWER, outcome=ANSWER)
     assert (line["count"], line["ms"], line["dependency"]) == (3, 1.5, "redis")
     assert "answer" not in line
     assert "outcome" not in line
 
 
-def test_an_error_is_told_with_its_causes():
+def test_an_error_is_logged_with_its_causes():
     try:
         try:
             raise KeyError(ANSWER)
@@ -228,7 +226,7 @@ def test_an_error_is_told_with_its_causes():
     assert described["causes"][0].startswith("builtins.KeyError settings/monitoring/")
 
 
-def test_a_handler_that_cannot_write_does_not_print_what_it_had(capsys):
+def test_a_failed_write_does_not_print_the_arguments(capsys):
     class Full(io.StringIO):
         def write(self, text):
             raise OSError(28, "No space left on device")
@@ -255,7 +253,7 @@ def test_a_handler_that_cannot_write_does_not_print_what_it_had(capsys):
         ("f" * 33, False),
     ],
 )
-def test_an_id_is_kept_if_it_is_one(given, kept):
+def test_only_a_valid_request_id_is_kept(given, kept):
     found = logs.begin(given).request_id
     logs.end()
     assert (found == given) is kept
@@ -263,14 +261,14 @@ def test_an_id_is_kept_if_it_is_one(given, kept):
 
 
 @pytest.mark.django_db
-def test_lines_of_one_request_carry_its_id(browser, monkeypatch):
+def test_log_lines_contain_the_request_id(browser, monkeypatch):
     def say(*args):
         logging.getLogger("survey").warning("looking")
         return {}
 
     monkeypatch.setattr(views.messages, "messages_in", say)
     sent = "0123456789abcdef0123456789abcdef"
-    with everything(logs.JsonFormatter()) as written:
+    with captured_logs(logs.JsonFormatter()) as written:
         response = browser.get("/", headers={"X-Request-ID": sent})
         logging.getLogger("survey").warning("nobody's")
     assert response.headers["X-Request-ID"] == sent
@@ -286,7 +284,7 @@ def test_lines_of_one_request_carry_its_id(browser, monkeypatch):
 
 
 @pytest.mark.once
-def test_the_stack_writes_json_and_nothing_else():
+def test_the_stack_logs_only_json():
     program = (
         "import django; django.setup(); import json, logging;"
         "loggers = [logging.getLogger()] + [l for l in"
@@ -317,7 +315,7 @@ def test_the_stack_writes_json_and_nothing_else():
     assert json.loads(ran.stderr)["event"] == "Service Unavailable"
 
 
-def test_gunicorn_writes_the_same_and_has_no_access_log(capsys):
+def test_gunicorn_logs_json_and_no_access_log(capsys):
     from gunicorn.config import Config
 
     logger = JsonLogger(Config())
@@ -332,7 +330,7 @@ def test_gunicorn_writes_the_same_and_has_no_access_log(capsys):
     assert not logger.access_log.handlers
 
 
-def test_the_settings_are_a_configuration_that_logging_takes():
+def test_the_logging_settings_are_valid():
     root = logging.getLogger()
     before = root.handlers[:], root.level
     try:

@@ -1,4 +1,4 @@
-"""The id of a request goes with the tasks it sends."""
+"""Request ids are passed on to tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def app(seen):
 
 
 @pytest.mark.once
-def test_a_task_carries_the_id_of_the_request_that_sent_it(app, seen):
+def test_a_task_has_the_id_of_the_request_that_sent_it(app, seen):
     with start_worker(app, perform_ping_check=False, pool="solo"):
         logs.begin(REQUEST_ID)
         first = app.tasks["tests.look"].delay()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from settings.infrastructure.circuit_breaker import Breaker
+from settings.infrastructure.circuit_breaker import CircuitBreaker
 
 pytestmark = pytest.mark.once
 
@@ -21,7 +21,7 @@ def time():
 
 @pytest.fixture
 def breaker(time):
-    return Breaker(failures=2, seconds=5, clock=time)
+    return CircuitBreaker(failures=2, seconds=5, clock=time)
 
 
 def fail(breaker, times):
@@ -30,7 +30,7 @@ def fail(breaker, times):
         breaker.failed()
 
 
-def test_a_helper_that_fails_twice_is_left_alone_for_a_while(breaker, time):
+def test_two_failures_open_the_breaker(breaker, time):
     fail(breaker, 2)
     assert breaker.is_open
     assert not breaker.allows()
@@ -38,7 +38,7 @@ def test_a_helper_that_fails_twice_is_left_alone_for_a_while(breaker, time):
     assert not breaker.allows()
 
 
-def test_then_one_tries_and_the_others_wait_for_what_it_finds(breaker, time):
+def test_an_open_breaker_lets_one_call_through_to_test_the_server(breaker, time):
     fail(breaker, 2)
     time.now += 5
     assert [breaker.allows() for _ in range(3)] == [True, False, False]
@@ -47,14 +47,14 @@ def test_then_one_tries_and_the_others_wait_for_what_it_finds(breaker, time):
     assert breaker.allows()
 
 
-def test_a_try_that_fails_leaves_it_open(breaker, time):
+def test_a_failed_test_call_keeps_the_breaker_open(breaker, time):
     fail(breaker, 2)
     time.now += 5
     fail(breaker, 1)
     assert not breaker.allows()
 
 
-def test_a_try_that_never_ended_does_not_keep_it_open_for_ever(breaker, time):
+def test_another_test_call_is_allowed_if_the_first_never_finishes(breaker, time):
     fail(breaker, 2)
     time.now += 5
     assert breaker.allows()
@@ -62,7 +62,7 @@ def test_a_try_that_never_ended_does_not_keep_it_open_for_ever(breaker, time):
     assert breaker.allows()
 
 
-def test_a_single_failure_is_forgiven(breaker):
+def test_single_failures_do_not_open_the_breaker(breaker):
     for _ in range(10):
         fail(breaker, 1)
         breaker.succeeded()

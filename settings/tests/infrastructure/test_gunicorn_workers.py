@@ -1,4 +1,4 @@
-"""A worker that does not wait for nginx to hang up, and loses no byte by it."""
+"""Closing a connection to nginx without waiting, and without losing output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import pytest
 from gunicorn.util import close_graceful
 
-from settings.infrastructure.gunicorn_workers import PromptSocket, _prompt
+from settings.infrastructure.gunicorn_workers import PromptSocket
 
 pytestmark = pytest.mark.once
 
@@ -17,7 +17,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000
 
 @pytest.fixture
 def both():
-    """nginx's end, and the worker's."""
+    """Return nginx's end of a connection and the worker's."""
     nginx, worker = socket.socketpair(socket.AF_UNIX)
     yield nginx, worker
     nginx.close()
@@ -26,7 +26,7 @@ def both():
 
 @pytest.fixture
 def prompt(both):
-    with _prompt(both[1]) as prompt:
+    with PromptSocket.from_socket(both[1]) as prompt:
         yield prompt
 
 
@@ -41,7 +41,7 @@ def read_all(nginx: socket.socket) -> bytes:
     return b"".join(iter(lambda: nginx.recv(65536), b""))
 
 
-def test_the_answer_arrives_whole_and_nobody_waits(both, prompt):
+def test_the_response_arrives_complete_without_waiting(both, prompt):
     nginx, _ = both
     nginx.sendall(b"the request")
     assert prompt.recv(100) == b"the request"
@@ -50,14 +50,13 @@ def test_the_answer_arrives_whole_and_nobody_waits(both, prompt):
     assert read_all(nginx) == ANSWER
 
 
-def test_gunicorn_itself_waits(both):
-    """The twin."""
+def test_an_unmodified_socket_waits_for_the_client(both):
     nginx, worker = both
     worker.sendall(ANSWER)
     assert seconds_to_close(worker) >= 0.3
 
 
-def test_a_request_that_was_not_read_is_waited_for(both, prompt):
+def test_closing_waits_if_the_request_was_not_read(both, prompt):
     nginx, _ = both
     nginx.sendall(b"a body that nobody has read")
     prompt.sendall(ANSWER)
@@ -65,16 +64,16 @@ def test_a_request_that_was_not_read_is_waited_for(both, prompt):
     assert read_all(nginx) == ANSWER
 
 
-def test_a_client_who_has_gone_is_no_error(both, prompt):
+def test_a_disconnected_client_is_not_an_error(both, prompt):
     both[0].close()
     close_graceful(prompt)
     assert prompt.fileno() == -1
 
 
-def test_it_is_the_same_connection():
+def test_the_socket_keeps_its_file_descriptor():
     nginx, worker = socket.socketpair(socket.AF_UNIX)
     number = worker.fileno()
-    with nginx, _prompt(worker) as prompt:
+    with nginx, PromptSocket.from_socket(worker) as prompt:
         assert isinstance(prompt, PromptSocket)
         assert (prompt.fileno(), worker.fileno()) == (number, -1)
         assert prompt.gettimeout() is None

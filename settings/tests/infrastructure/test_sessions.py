@@ -1,4 +1,4 @@
-"""Sessions in a Redis that is well, away, hung, slow or garbled."""
+"""Sessions while Redis is up, down, hung, slow or returns garbage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from django.contrib.sessions.backends.base import UpdateError
 
 from provisioning.fault_injection.proxy import Fault
 from settings.infrastructure import cache_backends
-from settings.infrastructure.cache_backends import KeptRedisCache, RedisAway, breaker_of
-from settings.infrastructure.circuit_breaker import Breaker
+from settings.infrastructure.cache_backends import (
+    RedisUnavailable,
+    breaker_for,
+)
+from settings.infrastructure.circuit_breaker import CircuitBreaker
 from settings.infrastructure.sessions import SessionStore
 from settings.tests.helpers import TROUBLES, running
 
@@ -32,15 +35,15 @@ def use(settings, address: str) -> None:
     settings.CACHES = {
         "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
         "sessions": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
             "LOCATION": address,
             "KEY_PREFIX": "session",
         },
     }
 
 
-def begun(name: str) -> str:
-    """The key of a new session of this person's."""
+def start_session(name: str) -> str:
+    """Store a new session with this name in it, and return its key."""
     session = SessionStore()
     session["name"] = name
     session.save()
@@ -51,8 +54,8 @@ def name_in(key: str) -> str | None:
     return SessionStore(key).get("name")
 
 
-def test_a_session_is_kept_changed_and_ended(redis):
-    key = begun("maya")
+def test_a_session_is_saved_changed_and_flushed(redis):
+    key = start_session("maya")
     assert name_in(key) == "maya"
 
     session = SessionStore(key)
@@ -70,22 +73,22 @@ def test_a_session_is_kept_changed_and_ended(redis):
         gone.save()
 
 
-def test_it_ends_by_itself(redis, settings):
+def test_a_session_expires(redis, settings):
     settings.SESSION_COOKIE_AGE = 1
-    key = begun("maya")
+    key = start_session("maya")
     time.sleep(1.2)
     assert name_in(key) is None
 
 
 @pytest.mark.parametrize("key", ["é" * 40, "\r\nFLUSHALL\r\n", "a b" * 20, "\0" * 32])
-def test_no_key_that_a_browser_sends_is_an_error(redis, key):
-    kept = begun("maya")
+def test_malformed_session_keys_are_not_an_error(redis, key):
+    kept = start_session("maya")
     assert name_in(key) is None
     assert name_in(kept) == "maya"
 
 
-def test_many_reads_take_one_connection(redis):
-    key = begun("maya")
+def test_reads_share_one_connection(redis):
+    key = start_session("maya")
     backend = SessionStore()._cache
     connection = backend._connection
     for _ in range(10):
@@ -94,8 +97,8 @@ def test_many_reads_take_one_connection(redis):
     assert backend._connection is connection
 
 
-def test_a_child_does_not_read_its_parents_replies(redis):
-    key = begun("maya")
+def test_a_forked_child_does_not_read_its_parents_replies(redis):
+    key = start_session("maya")
     child = os.fork()
     if child == 0:
         try:
@@ -106,110 +109,107 @@ def test_a_child_does_not_read_its_parents_replies(redis):
     assert os.waitpid(child, 0)[1] == 0
 
 
-# Away
+# Outages
 
 
 @pytest.mark.parametrize(
     ("trouble", "by"),
     [*((one, "a proxy") for one in TROUBLES), ("down", ""), ("hung", "")],
 )
-def test_a_redis_that_is_away_says_so_and_soon_costs_nothing(
+def test_an_outage_raises_an_error_and_the_breaker_avoids_waiting(
     redis, settings, trouble, by
 ):
     if not by:
         use(settings, f"unix://{redis.path}")
-    key = begun("maya")
+    key = start_session("maya")
     redis.suffer(trouble)
     began = time.monotonic()
     for _ in range(100):
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             name_in(key)
-        with pytest.raises(RedisAway):
-            begun("noor")
+        with pytest.raises(RedisUnavailable):
+            start_session("noor")
     assert time.monotonic() - began < 1.5
 
 
-def test_without_the_breaker_each_would_wait(redis, monkeypatch):
-    """The twin."""
-    never = Breaker(failures=10**9)
+def test_each_request_would_wait_without_the_breaker(redis, monkeypatch):
+    never = CircuitBreaker(failures=10**9)
     monkeypatch.setitem(cache_backends._breakers, f"unix://{redis.address}", never)
-    key = begun("maya")
+    key = start_session("maya")
     redis.suffer("slow")
     began = time.monotonic()
     for _ in range(8):
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             name_in(key)
     assert time.monotonic() - began > 8 * 0.2
 
 
-def test_djangos_own_store_would_take_it_for_the_end_of_the_session(redis):
-    """The twin of saying so."""
-    key = begun("maya")
+def test_djangos_own_store_would_treat_an_outage_as_a_missing_session(redis):
+    key = start_session("maya")
     redis.suffer("down")
     assert of_django.SessionStore(key).get("name") is None
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_it_is_found_again(redis, trouble, monkeypatch):
+def test_redis_is_used_again_after_it_recovers(redis, trouble, monkeypatch):
     address = f"unix://{redis.address}"
-    monkeypatch.setitem(cache_backends._breakers, address, Breaker(seconds=0.1))
-    begun("maya")
+    monkeypatch.setitem(cache_backends._breakers, address, CircuitBreaker(seconds=0.1))
+    start_session("maya")
     redis.suffer(trouble)
     for _ in range(3):
-        with pytest.raises(RedisAway):
-            begun("maya")
-    assert breaker_of(address).is_open
+        with pytest.raises(RedisUnavailable):
+            start_session("maya")
+    assert breaker_for(address).is_open
 
     redis.recover()
     time.sleep(0.15)
-    assert name_in(begun("maya")) == "maya"
-    assert not breaker_of(address).is_open
+    assert name_in(start_session("maya")) == "maya"
+    assert not breaker_for(address).is_open
 
 
-def test_a_restart_between_two_requests_is_not_noticed(redis):
-    begun("maya")
+def test_a_restart_between_two_requests_loses_no_request(redis):
+    start_session("maya")
     redis.stop()
     redis.start()
-    assert name_in(begun("maya")) == "maya"
+    assert name_in(start_session("maya")) == "maya"
 
 
-def test_a_full_redis_refuses_new_sessions_only(redis):
-    key = begun("maya")
+def test_a_full_redis_refuses_only_new_sessions(redis):
+    key = start_session("maya")
     backend = SessionStore()._cache
     backend._ask("CONFIG", "SET", "maxmemory", "1")
     for _ in range(5):
-        with pytest.raises(RedisAway):
-            begun("noor")
+        with pytest.raises(RedisUnavailable):
+            start_session("noor")
     assert name_in(key) == "maya"
 
 
-# Whose session it is
+# Replies that arrive late
 
 
-def late(redis) -> tuple[str, str, KeptRedisCache]:
-    """Maya's and Noor's keys, after Maya's answer was too late to be waited for."""
-    maya, noor = begun("maya"), begun("noor")
+def time_out_a_reply(redis) -> tuple[str, str]:
+    """Return Maya's and Noor's keys, after the reply to reading Maya's timed out."""
+    maya, noor = start_session("maya"), start_session("noor")
     redis.proxy.fault = Fault(delay=0.4)
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         name_in(maya)
     redis.proxy.fault = Fault()
     time.sleep(0.3)
-    return maya, noor, SessionStore()._cache
+    return maya, noor
 
 
-def test_an_answer_that_comes_late_is_not_somebody_elses(redis):
-    maya, noor, _ = late(redis)
+def test_a_late_reply_is_not_read_as_another_session(redis):
+    maya, noor = time_out_a_reply(redis)
     assert name_in(noor) == "noor"
     assert name_in(maya) == "maya"
 
 
-def test_over_a_connection_that_was_kept_it_would_be(redis, monkeypatch):
-    """The twin."""
-    begun("anybody")
+def test_without_reconnecting_a_late_reply_would_be_misread(redis, monkeypatch):
+    start_session("anybody")
     connection = SessionStore()._cache._connection
     with monkeypatch.context() as patch:
         patch.setattr(connection, "disconnect", lambda *args, **kwargs: None)
-        _, noor, _ = late(redis)
+        _, noor = time_out_a_reply(redis)
         assert name_in(noor) == "maya"
     connection.disconnect()
 
@@ -217,22 +217,24 @@ def test_over_a_connection_that_was_kept_it_would_be(redis, monkeypatch):
 @pytest.mark.parametrize(
     "fault", [Fault(reset=True), Fault(lose=True), Fault(hang=True)], ids=str
 )
-def test_whatever_happens_to_a_reply_nobody_gets_anothers(redis, fault, monkeypatch):
+def test_a_lost_reply_never_returns_another_session(redis, fault, monkeypatch):
     address = f"unix://{redis.address}"
-    monkeypatch.setitem(cache_backends._breakers, address, Breaker(failures=10**9))
-    keys = {name: begun(name) for name in ("maya", "noor", "sam")}
+    monkeypatch.setitem(
+        cache_backends._breakers, address, CircuitBreaker(failures=10**9)
+    )
+    keys = {name: start_session(name) for name in ("maya", "noor", "sam")}
     for n in range(30):
         redis.proxy.fault = fault if n % 5 == 0 else Fault()
         for name, key in keys.items():
             try:
                 assert name_in(key) == name
-            except RedisAway:
+            except RedisUnavailable:
                 redis.proxy.fault = Fault()
     assert redis.proxy.happened >= 5
 
 
-def test_a_garbled_session_is_none(redis):
-    key = begun("maya")
+def test_a_garbled_session_is_empty(redis):
+    key = start_session("maya")
     backend = SessionStore()._cache
     backend._ask("SET", backend.make_key(f"{SessionStore.cache_key_prefix}{key}"), "{x")
     assert name_in(key) is None

@@ -22,7 +22,7 @@ from django.test.testcases import DatabaseOperationForbidden
 from pymemcache.exceptions import MemcacheError
 
 from settings.celery import app as celery
-from settings.infrastructure.cache_backends import breaker_of
+from settings.infrastructure.cache_backends import breaker_for
 from settings.tests.helpers import TROUBLES, Helper, running
 from survey.taking import page_save, resume_cookie, session, unavailable, views
 from survey.taking.published import SurveyNotFound, forget_published
@@ -59,11 +59,11 @@ def stack(settings, redis, memcached):
     settings.SESSION_CACHE_ALIAS = "sessions"
     settings.CACHES = {
         "default": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": [f"unix:{memcached.address}"],
         },
         "sessions": {
-            "BACKEND": "settings.infrastructure.cache_backends.KeptRedisCache",
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
             "LOCATION": f"unix://{redis.address}",
         },
     }
@@ -192,7 +192,7 @@ def test_redis_and_pages_resuming_and_finishing(browser, maya, redis, trouble):
 
     redis.suffer(trouble)
     assert save_pages(browser, maya, base + PAGES) < usual + EXTRA
-    assert breaker_of(f"unix://{redis.address}").is_open
+    assert breaker_for(f"unix://{redis.address}").is_open
     assert browser.shell()["answers"]["age"] == "12"
     finish(browser, maya, base + 3 * PAGES)
 

@@ -20,7 +20,7 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from settings.infrastructure.content_types import plain_bodies_only
+from settings.infrastructure.content_types import refuse_unusual_content_types
 from settings.tests.test_stack import SECRETS, python
 from survey.models import Administration, Respondent, Response
 from survey.taking import fast_path, resume_cookie, security_headers, session
@@ -478,7 +478,7 @@ def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
         raise AssertionError("it was passed on")
 
     environ = {"PATH_INFO": path, "CONTENT_TYPE": kind}
-    status, found, body = reply_of(plain_bodies_only(application), environ)
+    status, found, body = reply_of(refuse_unusual_content_types(application), environ)
     assert status == "400 Bad Request"
     assert found["content-type"].startswith("text/plain")
     assert len(body) < 100
@@ -491,7 +491,7 @@ def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
     for way in ways.values():
         with pytest.raises((LookupError, ValueError)):
             reply_of(way, environ)
-    assert reply_of(plain_bodies_only(way), environ)[0] == "400 Bad Request"
+    assert reply_of(refuse_unusual_content_types(way), environ)[0] == "400 Bad Request"
 
 
 @pytest.mark.parametrize(
@@ -511,14 +511,14 @@ def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
 def test_what_browsers_and_programs_send_is_passed_on(kind):
     passed = []
     environ = {} if kind is None else {"CONTENT_TYPE": kind}
-    plain_bodies_only(lambda *given: passed.append(given))(environ, None)
+    refuse_unusual_content_types(lambda *given: passed.append(given))(environ, None)
     assert passed == [(environ, None)]
 
 
 def test_both_pools_begin_with_it():
     for module in ("settings.wsgi", "survey.taking.wsgi"):
         entry = import_module(module).application
-        assert entry.__qualname__ == plain_bodies_only(None).__qualname__
+        assert entry.__qualname__ == refuse_unusual_content_types(None).__qualname__
 
 
 def test_a_worker_can_load_it_before_anything_else():
