@@ -141,7 +141,7 @@ def _event(record: logging.LogRecord) -> str:
 
 
 class Hidden:
-    """Stands in for a value that must not be logged."""
+    """Replace a value that must not be logged."""
 
     def __str__(self) -> str:
         return "…"

@@ -1,7 +1,7 @@
-"""Every route × method × role: nobody reaches another district's anything.
+"""Every route, method and role: no user reaches another district's objects.
 
-The routes are the resolver's, so a new one is tried as soon as it is there.
-One with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
+The routes are read from the URL resolver, so new ones are tested automatically.
+A route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 """
 
 from __future__ import annotations
@@ -10,132 +10,145 @@ import logging
 
 import pytest
 
-from settings.tests.matrix import state
-from settings.tests.matrix.fixtures import forms_about
-from settings.tests.matrix.judging import (
-    World,
-    encoded,
-    examine,
-    examine_all,
-    is_shown,
+from settings.tests.matrix import snapshot
+from settings.tests.matrix.checker import (
+    check_all_routes,
+    check_route,
+    encode_form,
+    shows_own_objects,
 )
-from settings.tests.matrix.routes import routes
+from settings.tests.matrix.fixtures import forms_for
+from settings.tests.matrix.routes import Route, routes
+from settings.tests.matrix.scenario import Scenario
 
-# What is asked are permissions, the same on every database.
+# Permissions do not depend on the database.
 pytestmark = [pytest.mark.once, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)
-def silence():
-    """What is refused is not news."""
+def disable_logging():
+    """Do not log the many refused requests."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
 
 
 @pytest.fixture
-def world(settings) -> World:
-    # In the database, so that each session is as it was when all is undone.
+def scenario(settings) -> Scenario:
+    # Sessions in the database are restored when a request is rolled back.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.db"
-    return World()
+    return Scenario()
 
 
-def test_every_route_shows_and_does_what_its_rule_allows(world):
-    wrong = examine_all(world)
-
-    assert not wrong, "\n".join(wrong)
-    # Everything was undone, so that each was asked in the same world.
-    assert state.changed(world.before, state.digests()) == []
+def route_named(name: str) -> Route:
+    [route] = [route for route in routes() if route.name == name]
+    return route
 
 
-def test_there_was_something_to_leak_on_every_page(world):
-    """Whose it is sees it there."""
-    assert [route.name for route in routes() if not is_shown(route, world)] == []
+def test_every_route_shows_and_changes_only_what_its_rule_allows(scenario):
+    defects = check_all_routes(scenario)
+
+    assert not defects, "\n".join(defects)
+    # Everything was rolled back, so all requests met the same objects.
+    assert snapshot.changed(scenario.digests, snapshot.table_digests()) == []
+
+
+def test_every_page_shows_its_objects_to_their_own_users(scenario):
+    # Otherwise there would be nothing that could leak.
+    silent = [
+        route.name for route in routes() if not shows_own_objects(route, scenario)
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize(
     "name", ["export_new", "staff_invite", "survey_upload", "roster_upload"]
 )
-def test_a_form_that_another_place_is_refused_goes_through_at_home(world, name):
-    [route] = [one for one in routes() if one.name == name]
-    [address] = [one for one in world.addresses(route) if one.whose is world.mine] or (
-        world.addresses(route)
-    )
-    [asker] = [
-        one
-        for one in world.askers
-        if one.user == world.mine.administrator and one.second_factor
+def test_a_form_refused_for_another_place_is_accepted_for_the_own(scenario, name):
+    route = route_named(name)
+    addresses = scenario.addresses(route)
+    own = [address for address in addresses if address.place is scenario.own]
+    [address] = own or addresses
+    [requester] = [
+        requester
+        for requester in scenario.requesters
+        if requester.user == scenario.own.administrator and requester.second_factor
     ]
-    for typed in forms_about(route, world.mine)[1:]:
-        with state.undone(), state.written() as written:
-            reply = asker.ask("POST", address.path, encoded(typed))
-        assert (reply.status, bool(written)) == (302, True), (typed, reply.text)
+    for form in forms_for(route, scenario.own)[1:]:
+        with snapshot.rolled_back(), snapshot.recorded_writes() as writes:
+            reply = requester.send("POST", address.path, encode_form(form))
+        assert (reply.status, bool(writes)) == (302, True), (form, reply.text)
 
 
-def test_the_packages_routes_are_among_them():
+def test_routes_of_packages_are_included():
     names = {route.name for route in routes()}
     assert {"console_home", "survey_login", "mfa_authenticate"} <= names
     assert {"account_login", "admin:index", "admin:survey_wave_change"} <= names
 
 
-# The twin: each defect is found, and named
+# Routes with planted defects
 
 
 @pytest.fixture
-def leaky(settings, world) -> World:
+def leaky_scenario(settings, scenario) -> Scenario:
     settings.ROOT_URLCONF = "settings.tests.matrix.leaky_urls"
-    return world
+    return scenario
 
 
-def found_in(world: World, name: str) -> str:
-    [route] = [one for one in routes() if one.name == name]
-    return "\n".join(examine(route, world))
+def defects_of(scenario: Scenario, name: str) -> str:
+    return "\n".join(check_route(route_named(name), scenario))
 
 
 DEFECTS = {
-    "leaks": "GET of markoftheirs by the coordinator of markofmine leaks markoftheirs",
-    "leaks_next_door": "by the coordinator of markofmine leaks marknextdoor",
-    "leaks_when_searched": "by the coordinator of markofmine leaks marknextdoor",
-    "believes_one_of_its_query": "when asked school=",
-    "spoils_files": "something there touches exports/",
-    "leaks_packed": "by the analyst of markofmine leaks markoftheirs",
-    "leaks_by_its_header": "leaks markoftheirs of markoftheirs (200)",
-    "tells_that_it_is_there": "by the analyst of markofmine is 403, not 404",
-    "lists_everything": "GET by the administrator of markofmine leaks markoftheirs",
-    "believes_its_query": "GET ?… with numbers of markoftheirs by the coordinator",
-    "believes_its_form": "POST with numbers of markoftheirs by the coordinator",
-    "writes_by_form": "POST with numbers of markoftheirs by the coordinator of"
+    "shows_any_school": "GET of markoftheirs by the coordinator of markofmine"
+    " leaks markoftheirs",
+    "shows_district_schools": "by the coordinator of markofmine leaks marknextdoor",
+    "finds_any_school": "by the coordinator of markofmine leaks marknextdoor",
+    "trusts_school_in_query": "for ?school=",
+    "deletes_files": "a reading request changes exports/",
+    "shows_any_school_compressed": "by the analyst of markofmine leaks markoftheirs",
+    "shows_any_school_in_header": "leaks markoftheirs of markoftheirs (200)",
+    "answers_403": "by the analyst of markofmine is 403, not 404",
+    "lists_all_schools": "GET by the administrator of markofmine leaks markoftheirs",
+    "trusts_query": "GET ?… with ids of markoftheirs by the coordinator",
+    "trusts_form": "POST with ids of markoftheirs by the coordinator",
+    "writes_school_of_form": "POST with ids of markoftheirs by the coordinator of"
     " markofmine changes ['accounts_school'] there",
-    "adds_by_form": "POST with numbers of markoftheirs by the analyst of markofmine"
+    "appoints_by_form": "POST with ids of markoftheirs by the analyst of markofmine"
     " changes ['accounts_membership'] there",
-    "signs_out": "a look ends the session of the coordinator of markoftheirs",
-    "writes_when_looked_at": "who only looks, changes ['accounts_school']",
-    "deletes_when_looked_at": "who only looks, changes ['accounts_letter']",
-    "writes_before_it_asks": "POST of markoftheirs by the analyst of markofmine,"
+    "logs_out_on_get": "a reading request ends the session of the coordinator of"
+    " markoftheirs",
+    "writes_on_get": "who only reads, changes ['accounts_school']",
+    "deletes_on_get": "who only reads, changes ['accounts_letter']",
+    "writes_before_checking": "POST of markoftheirs by the analyst of markofmine,"
     " who may not, changes ['accounts_school']",
     "crashes": "is a server error 500: AttributeError",
     "has_no_rule": "declares no rule: put one of accounts.access on its view",
-    "is_for_more_than_it_should": "by the coordinator of markofmine is 200, not 404",
-    "gadget": 'Add a line Thing("gadget gadget_id", lambda place, route:',
-    "is_shadowed": "another route answers /console/lists/",
+    "has_too_wide_a_rule": "by the coordinator of markofmine is 200, not 404",
+    "gadget": 'RouteParameter("gadget gadget_id", lambda place, route:',
+    "is_unreachable": "another route answers /console/lists/",
 }
 
 
-def test_each_planted_defect_is_found_and_a_sound_route_has_none(leaky):
-    missed = {name for name in DEFECTS if DEFECTS[name] not in found_in(leaky, name)}
+def test_each_planted_defect_is_reported_and_a_correct_route_has_none(leaky_scenario):
+    missed = {
+        name
+        for name in DEFECTS
+        if DEFECTS[name] not in defects_of(leaky_scenario, name)
+    }
 
     assert missed == set()
-    assert found_in(leaky, "sound") == ""
+    assert defects_of(leaky_scenario, "shows_own_school") == ""
 
 
-def test_the_sound_route_leaks_to_nobody_and_shows_it_to_its_own(leaky):
-    """The sound route does show it, to those whose it is."""
-    [route] = [one for one in routes() if one.name == "sound"]
+def test_a_correct_route_shows_a_school_only_to_its_own_users(leaky_scenario):
+    route = route_named("shows_own_school")
     seen = set()
-    for asker in leaky.askers:
-        for address in leaky.addresses(route):
-            if asker.ask("GET", address.path).holds([address.whose.mark]):
-                seen.add((str(asker), address.whose.mark))
+    for requester in leaky_scenario.requesters:
+        for address in leaky_scenario.addresses(route):
+            mark = address.place.mark
+            if requester.send("GET", address.path).find_marks([mark]):
+                seen.add((str(requester), mark))
     assert seen == {
         ("a state administrator", "markofmine"),
         ("a state administrator", "markoftheirs"),
@@ -144,18 +157,18 @@ def test_the_sound_route_leaks_to_nobody_and_shows_it_to_its_own(leaky):
             for role in ("administrator", "coordinator", "analyst")
             for mark in ("markofmine", "markoftheirs")
         ),
-        # All but the coordinator.
+        # The second school of the district: all but the first school's coordinator.
         ("a state administrator", "marknextdoor"),
         ("the administrator of markofmine", "marknextdoor"),
         ("the analyst of markofmine", "marknextdoor"),
     }
 
 
-def test_without_the_middleware_every_refusal_would_be_missed(leaky, settings):
+def test_missing_access_middleware_is_reported(leaky_scenario, settings):
     settings.MIDDLEWARE = [
         name for name in settings.MIDDLEWARE if "AccessMiddleware" not in name
     ]
-    # A browser keeps the middleware that it began with.
-    for asker in leaky.askers:
-        asker.client.handler._middleware_chain = None
-    assert "not the login" in found_in(leaky, "lists_everything")
+    # Test clients keep the middleware that they were created with.
+    for requester in leaky_scenario.requesters:
+        requester.client.handler._middleware_chain = None
+    assert "not the login" in defects_of(leaky_scenario, "lists_all_schools")

@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
     @transaction.atomic
     def handle(self, *args: Any, **options: Any) -> None:
-        district, school = _place(options["district"], options["school"])
+        district, school = find_place(options["district"], options["school"])
         try:
             validate_email(options["email"])
             membership = invite(
@@ -52,9 +52,10 @@ class Command(BaseCommand):
         )
 
 
-def _place(
+def find_place(
     district_code: str | None, school_code: str | None
 ) -> tuple[District | None, School | None]:
+    """Return the district and school with these codes. Raises CommandError."""
     if district_code is None:
         if school_code is not None:
             raise CommandError(

@@ -1,1 +1,1 @@
-"""Every route, every method, every role: what the access matrix is made of."""
+"""Request every route with every method as every role (the access matrix)."""

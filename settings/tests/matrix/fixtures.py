@@ -1,7 +1,8 @@
-"""What there is to find in each place, and which of it a route is about.
+"""Create objects in each district, and map routes' parameters to them.
 
-Whoever adds a route with a parameter adds a line to `THINGS`; whoever adds a
-model that is somebody's makes one in `furnish`, with the mark in all its texts.
+A new route with a parameter needs a line in `ROUTE_PARAMETERS`. A new model that
+belongs to a district or school needs an object in `create_place`, with the mark
+in all its texts.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ if TYPE_CHECKING:
     from settings.tests.matrix.routes import Route
 
 Role = Membership.Role
+FormData = dict[str, Any]
 
 
 @dataclass
-class Place:
-    """A district, or a school of it, with all that is in it, under its mark.
+class PlaceObjects:
+    """The objects of a district or school; their texts contain its mark.
 
-    The state's holds what is everybody's: each text there has both marks.
+    The state's objects are shared by both districts, and contain both marks.
     """
 
     mark: str
@@ -65,13 +67,13 @@ class Place:
     coordinator: User
     analyst: User
     administration: Administration
-    things: dict[str, Any] = field(default_factory=dict)
-    # What else gives it away: access codes.
+    objects: dict[str, Any] = field(default_factory=dict)
+    # Access codes, which must not leak either.
     secrets: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self.__dict__["things"][name]
+            return self.__dict__["objects"][name]
         except KeyError:
             raise AttributeError(name) from None
 
@@ -81,151 +83,219 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Thing:
-    """`about` is "ROUTE PARAMETER", either with a `*`; the first that fits counts.
+class RouteParameter:
+    """The value of a parameter of some routes.
 
-    `shared`: the state has one as well, which is everybody's or holds
-    everybody's. `beside_shared` is a place's own within that one. What is one
-    person's says whose: the others of the same place must not find it either.
-    What is not `owned` belongs to nobody, and whoever may ask for one may ask
-    for each.
+    `pattern` is matched with "ROUTE PARAMETER" and may contain `*`; the first
+    match is used.
     """
 
-    about: str
-    of: Callable[[Place, Route], object]
+    pattern: str
+    value: Callable[[PlaceObjects, Route], object]
+    # False: the value belongs to no place.
     owned: bool = True
+    # The state has such an object too, which both districts may see.
     shared: bool = False
-    beside_shared: Callable[[Place, Route], object] | None = None
-    whose: str = ""
+    # The place's object within the state's shared object.
+    value_within_shared: Callable[[PlaceObjects, Route], object] | None = None
+    # The attribute of the place with the only user who may see the object.
+    only_user: str = ""
 
 
-def the(name: str) -> Callable[[Place, Route], object]:
+def pk_of(name: str) -> Callable[[PlaceObjects, Route], object]:
     return lambda place, route: getattr(place, name).pk
 
 
-# The line of a new route. A route's name is what it is reversed by.
-THINGS = (
-    # Respondents have codes; what they see of a survey is the same for all.
-    Thing("survey_change_page n", lambda place, route: 1, owned=False),
-    Thing(
+# New routes go here, by the name with which they are reversed.
+ROUTE_PARAMETERS = (
+    # Pages of respondents: the content of a survey is the same for all.
+    RouteParameter("survey_change_page n", lambda place, route: 1, owned=False),
+    RouteParameter(
         "survey_content digest",
         lambda place, route: place.published.digest,
         owned=False,
     ),
-    Thing("survey_content renderer", lambda place, route: "x", owned=False),
-    Thing("survey_content language", lambda place, route: "en", owned=False),
-    Thing("survey_content n", lambda place, route: 1, owned=False),
-    # The console's.
-    Thing("job_* pk", the("job"), shared=True, whose="administrator"),
-    Thing("session_end pk", the("seat"), shared=True, whose="administrator"),
-    Thing(
+    RouteParameter("survey_content renderer", lambda place, route: "x", owned=False),
+    RouteParameter("survey_content language", lambda place, route: "en", owned=False),
+    RouteParameter("survey_content n", lambda place, route: 1, owned=False),
+    # The console.
+    RouteParameter("job_* pk", pk_of("job"), shared=True, only_user="administrator"),
+    RouteParameter(
+        "session_end pk", pk_of("seat"), shared=True, only_user="administrator"
+    ),
+    RouteParameter(
         "* respondent",
-        the("respondent"),
-        beside_shared=the("respondent_of_shared"),
+        pk_of("respondent"),
+        value_within_shared=pk_of("respondent_of_shared"),
     ),
-    Thing(
+    RouteParameter(
         "* card_set",
-        the("card_set"),
+        pk_of("card_set"),
         shared=True,
-        beside_shared=the("card_set_of_shared"),
+        value_within_shared=pk_of("card_set_of_shared"),
     ),
-    Thing("administration_* pk", the("administration"), shared=True),
-    Thing("people_* pk", the("administration"), shared=True),
-    Thing("cards_* pk", the("administration"), shared=True),
-    Thing("roster_upload pk", the("administration"), shared=True),
-    Thing("roster_template_* pk", the("administration"), shared=True),
-    Thing("roster_* pk", the("roster"), shared=True),
-    Thing("rates_school* pk", the("school")),
-    Thing("rates_district* pk", the("district")),
-    Thing("export_detail pk", the("export"), shared=True),
-    # Administrators of the state see the record of it, never the file.
-    Thing("export_* pk", the("export"), shared=True, whose="analyst"),
-    Thing("* school_id", the("school")),
-    Thing("membership_resend pk", the("invited")),
-    Thing("membership_withdraw pk", the("invited")),
-    Thing("membership_* pk", the("membership")),
-    Thing("wave_* pk", the("wave"), shared=True),
-    # A district's own, and the state's, which everybody may offer.
-    Thing("survey_uploaded pk", the("survey_upload"), shared=True),
-    Thing("survey_upload_problems pk", the("survey_upload"), shared=True),
-    Thing("survey_publish pk", the("draft"), shared=True),
-    Thing("survey_delete pk", the("draft"), shared=True),
-    Thing("survey_bring_back pk", the("retired"), shared=True),
-    Thing("survey_correction pk", the("correction"), shared=True),
-    Thing("survey_* pk", the("survey"), shared=True),
-    Thing("survey_preview_* seed", lambda place, route: 7, owned=False),
-    Thing("survey_preview_* language", lambda place, route: "en", owned=False),
-    Thing("survey_preview_* n", lambda place, route: 1, owned=False),
-    # allauth's.
-    Thing("account_* key", lambda place, route: "nobodys-key", owned=False),
-    # The engineers', who see all.
-    Thing("admin:view_on_site object_id", lambda place, route: 1, owned=False),
-    Thing("admin:* id", lambda place, route: any_row(route), owned=False),
-    Thing("admin:* object_id", lambda place, route: any_row(route), owned=False),
-    Thing("admin:* app_label", lambda place, route: "survey", owned=False),
-    Thing("admin:* content_type_id", lambda place, route: 1, owned=False),
-    Thing("admin:* url", lambda place, route: "no/such/page", owned=False),
+    RouteParameter("administration_* pk", pk_of("administration"), shared=True),
+    RouteParameter("people_* pk", pk_of("administration"), shared=True),
+    RouteParameter("cards_* pk", pk_of("administration"), shared=True),
+    RouteParameter("roster_upload pk", pk_of("administration"), shared=True),
+    RouteParameter("roster_template_* pk", pk_of("administration"), shared=True),
+    RouteParameter("roster_* pk", pk_of("roster"), shared=True),
+    RouteParameter("rates_school* pk", pk_of("school")),
+    RouteParameter("rates_district* pk", pk_of("district")),
+    RouteParameter("export_detail pk", pk_of("export"), shared=True),
+    # State administrators see the export's page, but never the file.
+    RouteParameter("export_* pk", pk_of("export"), shared=True, only_user="analyst"),
+    RouteParameter("* school_id", pk_of("school")),
+    RouteParameter("membership_resend pk", pk_of("invited")),
+    RouteParameter("membership_withdraw pk", pk_of("invited")),
+    RouteParameter("membership_* pk", pk_of("membership")),
+    RouteParameter("wave_* pk", pk_of("wave"), shared=True),
+    # Surveys of a district, and those of the state, which all may use.
+    RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
+    RouteParameter("survey_correction pk", pk_of("correction"), shared=True),
+    RouteParameter("survey_* pk", pk_of("survey"), shared=True),
+    RouteParameter("survey_preview_* seed", lambda place, route: 7, owned=False),
+    RouteParameter("survey_preview_* language", lambda place, route: "en", owned=False),
+    RouteParameter("survey_preview_* n", lambda place, route: 1, owned=False),
+    # django-allauth.
+    RouteParameter("account_* key", lambda place, route: "nobodys-key", owned=False),
+    # Django's admin, where engineers see everything.
+    RouteParameter("admin:view_on_site object_id", lambda place, route: 1, owned=False),
+    RouteParameter("admin:* id", lambda place, route: first_row(route), owned=False),
+    RouteParameter(
+        "admin:* object_id", lambda place, route: first_row(route), owned=False
+    ),
+    RouteParameter("admin:* app_label", lambda place, route: "survey", owned=False),
+    RouteParameter("admin:* content_type_id", lambda place, route: 1, owned=False),
+    RouteParameter("admin:* url", lambda place, route: "no/such/page", owned=False),
 )
 
 
-class Unknown(Exception):
-    """No line says what a parameter is; says which one to add."""
+class UnknownParameter(Exception):
+    """A parameter is not listed; the message says which line to add."""
 
 
-def thing_for(route: Route, parameter: str) -> Thing:
-    about = f"{route.name} {parameter}"
-    for thing in THINGS:
-        if fnmatch(about, thing.about):
-            return thing
-    raise Unknown(
-        f"nobody knows what <{parameter}> of the route “{route.name}” is. Add a line"
-        f' Thing("{about}", lambda place, route: place.…) to THINGS in'
-        " settings/tests/matrix/fixtures.py, and to furnish() there what a place has"
-        " of it, with the mark in its texts."
+def parameter_for(route: Route, parameter: str) -> RouteParameter:
+    name = f"{route.name} {parameter}"
+    for candidate in ROUTE_PARAMETERS:
+        if fnmatch(name, candidate.pattern):
+            return candidate
+    raise UnknownParameter(
+        f"the parameter <{parameter}> of the route “{route.name}” is unknown. Add"
+        f' RouteParameter("{name}", lambda place, route: place.…) to ROUTE_PARAMETERS'
+        " in settings/tests/matrix/fixtures.py, and create its object in"
+        " create_place() there, with the mark in its texts."
     )
 
 
-def any_row(route: Route) -> object:
-    """Of the model of one of the admin's pages, by its address."""
+def first_row(route: Route) -> object:
+    """Return the key of a row of the model that a page of Django's admin shows."""
     app, model = route.template.split("/")[1:3]
     row = apps.get_model(app, model).objects.first()
     return row.pk if row else 1
 
 
-def furnish(
+def create_place(
     name: str,
     mark: str,
     published: PublishedSurvey,
     shared: Administration,
     district: District | None = None,
-) -> Place:
-    """One of each, with the mark in its texts; people in the shared one too.
+) -> PlaceObjects:
+    """Create a district with a school and objects of each kind.
 
-    With a district: a further school of it.
+    With `district`, add a second school to it instead.
     """
-    whole = {"district": district} if district else {}
+    is_second_school = district is not None
     if district is None:
         district = District.objects.create(code=f"{mark}-d", name=f"{name} {mark}")
         shared.districts.add(district)
-    school = School.objects.create(
-        district=district, code=f"{mark}-s", name=f"School of {mark}"
-    )
-    schools = [school] if whole else []
+    school = district.schools.create(code=f"{mark}-s", name=f"School of {mark}")
+    schools = [school] if is_second_school else []
     wave = Wave.objects.create(name=f"Spring 2027 {mark}", district=district)
-    administrator = member(f"admin@{mark}.example", Role.DISTRICT, district=district)
-    coordinator = member(f"chief@{mark}.example", Role.COORDINATOR, school=school)
-    analyst = member(f"reads@{mark}.example", Role.ANALYST, district=district)
-    administration = opened(
+    staff = create_staff(mark, district, school)
+    administrator, coordinator, _ = staff
+    administration = create_administration(
         f"{mark}-students", published, wave=wave, district=district, schools=schools
     )
-    # The state's, and none of anybody else's business.
-    opened(
+    # Owned by the state, but offered only in this place.
+    create_administration(
         f"{mark}-from-the-state",
         published,
         role="teacher",
-        **({"schools": schools} if whole else {"districts": [district]}),
+        **({"schools": schools} if is_second_school else {"districts": [district]}),
     )
-    people = [person(one, school, published, mark) for one in (administration, shared)]
+    respondent = create_respondent(administration, school, published, mark)
+    respondent_of_shared = create_respondent(shared, school, published, mark)
+    surveys = create_surveys(mark, administrator, district)
+    create_administration(
+        f"{mark}-own-survey",
+        surveys["published_own"],
+        role="parent",
+        district=district,
+        schools=schools,
+    )
+    return PlaceObjects(
+        mark,
+        district,
+        school,
+        *staff,
+        administration,
+        secrets=[*codes_of(respondent), *codes_of(respondent_of_shared)],
+        objects={
+            "published": published,
+            "shared": shared,
+            "wave": wave,
+            "respondent": respondent,
+            "respondent_of_shared": respondent_of_shared,
+            "membership": coordinator.memberships.get(),
+            "invited": create_invited_member(mark, school),
+            **create_files(mark, administration, shared, staff),
+            **surveys,
+            **create_personal_objects(mark, administrator),
+        },
+    )
+
+
+def create_files(
+    mark: str,
+    administration: Administration,
+    shared: Administration,
+    staff: tuple[User, User, User],
+) -> dict[str, Model]:
+    """Create login cards, a roster upload and an export, each with its file."""
+    administrator, coordinator, analyst = staff
+    school = coordinator.memberships.get().school
+    district = school.district
+    return {
+        "card_set": create_card_set(mark, administration, administrator, school=school),
+        "card_set_of_shared": create_card_set(
+            mark, shared, administrator, district=district, format="csv"
+        ),
+        "roster": create_roster_upload(
+            mark, administration, coordinator, school=school
+        ),
+        "export": create_export(
+            mark, administration, analyst, {"districts": [district.pk]}
+        ),
+    }
+
+
+def create_staff(
+    mark: str, district: District, school: School
+) -> tuple[User, User, User]:
+    """Create an administrator, a coordinator and an analyst, and an audit entry."""
+    administrator = create_member(
+        f"admin@{mark}.example", Role.DISTRICT, district=district
+    )
+    coordinator = create_member(
+        f"chief@{mark}.example", Role.COORDINATOR, school=school
+    )
+    analyst = create_member(f"reads@{mark}.example", Role.ANALYST, district=district)
     Authenticator.objects.create(
         user=administrator, type=Authenticator.Type.TOTP, data={"secret": mark}
     )
@@ -237,51 +307,14 @@ def furnish(
         before={"file": f"{mark}.csv"},
         after={"file": f"{mark}.xlsx"},
     )
-    codes = [code_for(one.pk, one.issue, one.code_key_version) for one in people]
-    surveys = surveys_of(mark, administrator, district)
-    opened(
-        f"{mark}-own-survey",
-        surveys["published_own"],
-        role="parent",
-        district=district,
-        schools=schools,
-    )
-    return Place(
-        mark=mark,
-        district=district,
-        school=school,
-        administrator=administrator,
-        coordinator=coordinator,
-        analyst=analyst,
-        administration=administration,
-        things={
-            "published": published,
-            "shared": shared,
-            "wave": wave,
-            "respondent": people[0],
-            "respondent_of_shared": people[1],
-            "membership": coordinator.memberships.get(),
-            "invited": invited(mark, school),
-            "card_set": cards(mark, administration, administrator, school=school),
-            "card_set_of_shared": cards(
-                mark, shared, administrator, district=district, format="csv"
-            ),
-            "roster": roster(mark, administration, coordinator, school=school),
-            "export": export(
-                mark, administration, analyst, {"districts": [district.pk]}
-            ),
-            **surveys,
-            **personal(mark, administrator),
-        },
-        secrets=[*codes, *map(format_code, codes)],
-    )
+    return administrator, coordinator, analyst
 
 
-def of_the_state(marks: str, published: PublishedSurvey, head: User) -> Place:
-    """What both districts share, or are in together."""
-    administration = opened("statewide-students", published)
+def create_state(marks: str, published: PublishedSurvey, head: User) -> PlaceObjects:
+    """Create the state's objects, which both districts share."""
+    administration = create_administration("statewide-students", published)
     everything = {"state": True}
-    return Place(
+    return PlaceObjects(
         mark="both",
         district=None,
         school=None,
@@ -289,55 +322,55 @@ def of_the_state(marks: str, published: PublishedSurvey, head: User) -> Place:
         coordinator=head,
         analyst=head,
         administration=administration,
-        things={
-            # Made by the state; its texts are for all districts.
+        objects={
+            # Texts of the state's wave and surveys are visible to all districts.
             "wave": Wave.objects.create(name="Statewide"),
-            **surveys_of("statewide", head, None),
-            "survey_upload": survey_upload(marks, head, None),
-            "card_set": cards(marks, administration, head, format="csv"),
-            "roster": roster(marks, administration, head),
-            "export": export(marks, administration, head, everything),
-            **personal(marks, head),
+            **create_surveys("statewide", head, None),
+            "survey_upload": create_survey_upload(marks, head, None),
+            "card_set": create_card_set(marks, administration, head, format="csv"),
+            "roster": create_roster_upload(marks, administration, head),
+            "export": create_export(marks, administration, head, everything),
+            **create_personal_objects(marks, head),
         },
     )
 
 
-def kept(folder: str, ending: str, text: str) -> str:
-    """A private file's name."""
+def write_file(folder: str, ending: str, text: str) -> str:
+    """Write a private file and return its name."""
     name = new_name(folder, ending)
     path_of(name).write_text(text)
     return name
 
 
-def cards(
+def create_card_set(
     mark: str, administration: Administration, by: User, **fields: Any
 ) -> CardSet:
     return CardSet.objects.create(
         administration=administration,
-        file=kept("cards", ".pdf", f"cards of {mark}"),
+        file=write_file("cards", ".pdf", f"cards of {mark}"),
         made_at=timezone.now(),
         people=1,
         by=by,
-        job=finished_job("cards.make", mark, by),
+        job=create_finished_job("cards.make", mark, by),
         **fields,
     )
 
 
-def roster(
+def create_roster_upload(
     mark: str, administration: Administration, by: User, **fields: Any
 ) -> RosterUpload:
-    """Checked, with a row that was refused, and waiting for a word."""
+    """Create a checked upload with one rejected row, ready to be applied."""
     upload = RosterUpload.objects.create(
         administration=administration,
         by=by,
-        file=kept("rosters", ".roster", f"roster of {mark}"),
+        file=write_file("rosters", ".roster", f"roster of {mark}"),
         name=f"{mark}.csv",
         size=30,
         state="checked",
         report={"rows": 2, "columns": {"external_id": f"ID of {mark}"}},
         message=f"About {mark}",
         rejected=1,
-        rejected_file=kept("rosters", ".csv", f"rejected {mark}"),
+        rejected_file=write_file("rosters", ".csv", f"rejected {mark}"),
         **fields,
     )
     upload.rejections.create(row=2, column="grade", reason="is no grade", text=mark)
@@ -347,32 +380,32 @@ def roster(
     return upload
 
 
-def export(
+def create_export(
     mark: str, administration: Administration, by: User, places: dict[str, Any]
 ) -> Export:
     now = timezone.now()
-    one = Export.objects.create(
+    export = Export.objects.create(
         by=by,
-        job=finished_job("export.make", mark, by),
+        job=create_finished_job("export.make", mark, by),
         format="wide",
         language="en",
         places=places,
         made_at=now,
         expires_at=now + timedelta(days=7),
-        file_name=kept("exports", ".csv", f"answers of {mark}"),
-        codebook_name=kept("exports", ".html", f"codebook of {mark}"),
+        file_name=write_file("exports", ".csv", f"answers of {mark}"),
+        codebook_name=write_file("exports", ".html", f"codebook of {mark}"),
         size=20,
         rows=1,
         respondents=1,
         responses=1,
         sha256="0" * 64,
     )
-    one.administrations.add(administration)
-    return one
+    export.administrations.add(administration)
+    return export
 
 
-def personal(mark: str, user: User) -> dict[str, Any]:
-    """Nobody's but theirs."""
+def create_personal_objects(mark: str, user: User) -> dict[str, Any]:
+    """Create objects that only their user may see."""
     return {
         "job": Job.objects.create(
             kind="test.nothing",
@@ -391,23 +424,25 @@ def personal(mark: str, user: User) -> dict[str, Any]:
     }
 
 
-def finished_job(kind: str, mark: str, by: User) -> Job:
+def create_finished_job(kind: str, mark: str, by: User) -> Job:
     return Job.objects.create(
         kind=kind, by=by, state="done", message=mark, ended_at=timezone.now()
     )
 
 
-def invited(mark: str, school: School) -> Membership:
-    """Who has not come yet, and the letter to them."""
-    user = member(f"new@{mark}.example", Role.COORDINATOR, school=school)
+def create_invited_member(mark: str, school: School) -> Membership:
+    """Create an invited coordinator and the invitation's letter."""
+    user = create_member(f"new@{mark}.example", Role.COORDINATOR, school=school)
     User.objects.filter(pk=user.pk).update(first_name="New", last_name=mark)
     Invitation.objects.create(user=user)
     Letter.objects.create(kind="invitation", to=user.email, facts={"place": mark})
     return user.memberships.get()
 
 
-def survey_upload(mark: str, by: User, district: District | None) -> SurveyUpload:
-    """A workbook that could not be read."""
+def create_survey_upload(
+    mark: str, by: User, district: District | None
+) -> SurveyUpload:
+    """Create the upload of a workbook that could not be read."""
     problem = {
         "sheet": "survey",
         "row": 2,
@@ -425,11 +460,11 @@ def survey_upload(mark: str, by: User, district: District | None) -> SurveyUploa
     )
 
 
-def surveys_of(mark: str, by: User, district: District | None) -> dict[str, Any]:
-    """A draft, a published one, its correction, a corrected and a retired one."""
+def create_surveys(mark: str, by: User, district: District | None) -> dict[str, Any]:
+    """Create a draft, a published survey, its corrections and a retired survey."""
 
     def imported(name: str, version: str, label: str, **more: Any) -> Survey:
-        source = workbook_of(f"{mark}-{name}", version, f"{label} {mark}")
+        source = create_workbook(f"{mark}-{name}", version, f"{label} {mark}")
         reading = read_xlsform(source, name=f"{mark}-{name}")
         return import_survey(
             draft=reading.draft,
@@ -441,8 +476,8 @@ def surveys_of(mark: str, by: User, district: District | None) -> dict[str, Any]
         )
 
     published = publish_survey(survey=imported("own", "1", "Fist"))
-    mended = imported("own", "2", "First", corrects=published)
-    publish_correction(survey=mended, corrects=published, by=by)
+    corrected = imported("own", "2", "First", corrects=published)
+    publish_correction(survey=corrected, corrects=published, by=by)
     retired = publish_survey(survey=imported("old", "1", "Old")).survey
     Retirement.objects.create(survey=retired, by=by)
     return {
@@ -450,13 +485,13 @@ def surveys_of(mark: str, by: User, district: District | None) -> dict[str, Any]
         "survey": published.survey,
         "draft": imported("draft", "1", "Draft"),
         "correction": imported("own", "3", "The first", corrects=published),
-        "corrected": mended,
+        "corrected": corrected,
         "retired": retired,
-        "survey_upload": survey_upload(mark, by, district),
+        "survey_upload": create_survey_upload(mark, by, district),
     }
 
 
-def workbook_of(name: str, version: str, label: str) -> bytes:
+def create_workbook(name: str, version: str, label: str) -> bytes:
     return form(
         [
             ["type", "name", "label"],
@@ -470,13 +505,13 @@ def workbook_of(name: str, version: str, label: str) -> bytes:
     )
 
 
-def member(email: str, role: str, **place: object) -> User:
+def create_member(email: str, role: str, **place: object) -> User:
     user = User.objects.create_user(email)
     Membership.objects.create(user=user, role=role, **place)
     return user
 
 
-def opened(
+def create_administration(
     name: str, published: PublishedSurvey, role: str = "student", **more: Any
 ) -> Administration:
     now = timezone.now()
@@ -490,13 +525,13 @@ def opened(
     )
 
 
-def person(
+def create_respondent(
     administration: Administration,
     school: School,
     published: PublishedSurvey,
     mark: str,
 ) -> Respondent:
-    """Who has begun, and has answered."""
+    """Create a respondent with one saved answer."""
     now = timezone.now()
     respondent = Respondent.objects.create(
         administration=administration,
@@ -534,7 +569,13 @@ def person(
     return respondent
 
 
-def publish() -> PublishedSurvey:
+def codes_of(respondent: Respondent) -> list[str]:
+    """Return the access code without and with hyphens."""
+    code = code_for(respondent.pk, respondent.issue, respondent.code_key_version)
+    return [code, format_code(code)]
+
+
+def create_published_survey() -> PublishedSurvey:
     source = form(
         [
             ["type", "name", "label"],
@@ -549,8 +590,10 @@ def publish() -> PublishedSurvey:
     return publish_survey(survey=survey)
 
 
-def rows_of(place: Place, *, with_district: bool = True) -> dict[type[Model], int]:
-    """What of a place other rows point at; a school next door has no district."""
+def rows_of(
+    place: PlaceObjects, *, with_district: bool = True
+) -> dict[type[Model], int]:
+    """Return the rows of a place to which other rows refer."""
     owned: list[Model] = [
         place.school,
         place.administration,
@@ -566,11 +609,11 @@ def rows_of(place: Place, *, with_district: bool = True) -> dict[type[Model], in
     ]
     if with_district:
         owned.append(place.district)
-    return {type(one): one.pk for one in owned}
+    return {type(row): row.pk for row in owned}
 
 
-def numbers_of(place: Place) -> dict[str, Any]:
-    """Every id of a place under every name that a filter or a form might have."""
+def form_values_of(place: PlaceObjects) -> dict[str, Any]:
+    """Return a place's ids under all names that a filter or form may have."""
     ids = {
         "district": place.district.pk,
         "school": place.school.pk,
@@ -601,48 +644,35 @@ def numbers_of(place: Place) -> dict[str, Any]:
     return {**ids, **plural, **with_id, **more}
 
 
-def forms_about(route: Route, place: Place) -> list[dict[str, Any]]:
-    """What to send: all its numbers, and where a form needs more, that.
+def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
+    """Return forms to submit: all ids of a place, and valid forms of some routes.
 
-    A form that is right but for the place gets as far as asking whose it is.
+    Only a form that is otherwise valid reaches the check of the place.
     """
     now = timezone.now()
-    workbook = workbook_of("new", "1", "New")
+    school, district = place.school.pk, place.district.pk
+    export = {"administrations": place.objects["shared"].pk, "format": "wide"}
+    invitation = {"email": "somebody@new.example", "district": district}
+    workbook = create_workbook("new", "1", "New")
     people = f"district,school,id\n{place.district.code},{place.school.code},1\n"
-    complete: dict[str, list[dict[str, Any]]] = {
+    valid_forms: dict[str, list[FormData]] = {
         "export_new": [
-            {
-                "administrations": place.things["shared"].pk,
-                "format": "wide",
-                **places,
-            }
-            for places in (
-                {"school": place.school.pk},
-                {"district": place.district.pk},
-            )
+            {**export, "school": school},
+            {**export, "district": district},
         ],
         "staff_invite": [
-            {
-                "email": "somebody@new.example",
-                "role": "coordinator",
-                "district": place.district.pk,
-                "school": place.school.pk,
-            },
-            {
-                "email": "somebody@new.example",
-                "role": "analyst",
-                "district": place.district.pk,
-            },
+            {**invitation, "role": "coordinator", "school": school},
+            {**invitation, "role": "analyst"},
         ],
         "survey_upload": [
             {
-                "owner": place.district.pk,
+                "owner": district,
                 "file": SimpleUploadedFile("new.xlsx", workbook),
             }
         ],
         "roster_upload": [
             {
-                "place": f"school-{place.school.pk}",
+                "place": f"school-{school}",
                 "complete_for": "schools",
                 "file": SimpleUploadedFile("new.csv", people.encode()),
             }
@@ -650,33 +680,34 @@ def forms_about(route: Route, place: Place) -> list[dict[str, Any]]:
         "administration_open": [
             {
                 "name": "new-one",
-                "owner": place.district.pk,
+                "owner": district,
                 "published": place.published_own.pk,
                 "role": "student",
                 "wave": place.wave.pk,
-                "districts": place.district.pk,
-                "schools": place.school.pk,
+                "districts": district,
+                "schools": school,
                 "opens_at": f"{now:%Y-%m-%dT%H:%M}",
                 "closes_at": f"{now + timedelta(days=9):%Y-%m-%dT%H:%M}",
             }
         ],
     }
-    return [numbers_of(place), *complete.get(route.name, ())]
+    return [form_values_of(place), *valid_forms.get(route.name, ())]
 
 
-def questions_about(place: Place) -> list[dict[str, Any]]:
-    """What to put after the "?" of a page, one after the other.
+def queries_for(place: PlaceObjects) -> list[FormData]:
+    """Return query strings with ids of a place.
 
-    Alone as well as together: a page that refuses one name may believe another.
+    The ids are sent one by one too, because a page may check one parameter and
+    trust another.
     """
-    ids = {name: it for name, it in numbers_of(place).items() if name != "email"}
+    ids = form_values_of(place)
+    del ids["email"]
     single = ("administration", "administrations", "district", "school")
     return [
         ids,
         *({name: ids[name]} for name in single),
-        {"administrations": place.things["shared"].pk, "district": ids["district"]},
-        # The beginning of every place's mark, and of what is searched from
-        # its beginning.
+        {"administrations": place.objects["shared"].pk, "district": ids["district"]},
+        # All marks begin like this, also where a search matches only beginnings.
         {"q": "mark", "whose": "all"},
         {"q": "Robinson"},
         {"q": "School of"},

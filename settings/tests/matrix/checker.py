@@ -1,0 +1,334 @@
+"""Request each route as each user with each place's objects; report defects."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.shortcuts import resolve_url
+from django.test.client import BOUNDARY, encode_multipart
+from django.urls import Resolver404, get_urlconf, resolve
+
+from accounts.access import Audience, Rule
+from accounts.permissions import CAPABILITIES
+from settings.tests.matrix import snapshot
+from settings.tests.matrix.fixtures import (
+    FormData,
+    PlaceObjects,
+    UnknownParameter,
+    forms_for,
+    queries_for,
+)
+from settings.tests.matrix.routes import Route, routes
+from settings.tests.matrix.scenario import Address, Reply, Requester, Scenario
+
+READING_METHODS = ("GET", "HEAD")
+METHODS = (*READING_METHODS, "POST", "PUT", "PATCH", "DELETE")
+
+
+class Attempt(NamedTuple):
+    """One request of the matrix."""
+
+    requester: Requester
+    method: str
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.method}{self.address.description} by {self.requester}"
+
+
+def check_all_routes(scenario: Scenario, urlconf: str | None = None) -> list[str]:
+    return [
+        defect for route in routes(urlconf) for defect in check_route(route, scenario)
+    ]
+
+
+def check_route(route: Route, scenario: Scenario) -> list[str]:
+    """Return a sentence for each defect of a route."""
+    if route.rule is None:
+        return [f"{route} declares no rule: put one of accounts.access on its view"]
+    try:
+        addresses = scenario.addresses(route)
+    except UnknownParameter as unknown:
+        return [f"{route}: {unknown}"]
+    for address in addresses:
+        try:
+            view = resolve(address.path, get_urlconf()).func
+        except Resolver404:
+            view = None
+        if view is not route.view:
+            return [f"{route}: another route answers {address.path}"]
+    return RouteChecker(route, scenario).check(addresses)
+
+
+class RouteChecker:
+    def __init__(self, route: Route, scenario: Scenario) -> None:
+        self.route = route
+        self.rule: Rule = route.rule
+        self.scenario = scenario
+
+    def check(self, addresses: list[Address]) -> list[str]:
+        attempts = [
+            Attempt(requester, method, address)
+            for requester in self.scenario.requesters_for(self.route)
+            for address in addresses
+            for method in self.methods_to_try(requester, address)
+        ]
+        reading, writing = [], []
+        for attempt in attempts:
+            (reading if self.must_change_nothing(attempt) else writing).append(attempt)
+        defects = self.check_reading(reading)
+        for attempt in writing:
+            defects += self.check_writing(attempt)
+        # Users may delete their own files.
+        self.scenario.restore_files()
+        return defects
+
+    def methods_to_try(self, requester: Requester, address: Address) -> tuple[str, ...]:
+        """Return all methods where the view has to refuse, else GET and POST.
+
+        The other district's users would repeat the results of the first
+        district's, and the neighboring school concerns only two users.
+        """
+        scenario = self.scenario
+        if scenario.neighbor.mark in address.description:
+            users = (scenario.own.coordinator, scenario.own.administrator)
+            is_concerned = requester.user in users and requester.second_factor
+            return ("GET", "POST") if is_concerned else ()
+        reaches_view = requester.place is not scenario.other and passes_rule(
+            self.rule, requester
+        )
+        if " and " in address.description and not (reaches_view and requester.place):
+            # Only the view can refuse objects that do not belong together.
+            return ()
+        return METHODS if reaches_view else ("GET", "POST")
+
+    def must_change_nothing(self, attempt: Attempt) -> bool:
+        """Return whether the request only reads, or has to be refused."""
+        requester, method, address = attempt
+        if method in READING_METHODS:
+            return True
+        if self.rule.audience is Audience.ANYONE:
+            return False
+        if requester.user is None or self.is_foreign(requester, address):
+            return True
+        needs_second_factor = self.rule.audience is not Audience.SIGNED_IN
+        return needs_second_factor and not requester.second_factor
+
+    def is_foreign(self, requester: Requester, address: Address) -> bool:
+        """Return whether the path names an object of another place or user."""
+        if requester.user is None:
+            return False
+        if address.user is not None and address.user != requester.user:
+            return True
+        if address.place is None:
+            return False
+        if requester.place is None:
+            is_console = self.rule.audience is not Audience.ENGINEER
+            return requester.user.is_superuser and is_console
+        return not self.scenario.is_in(requester, address.place)
+
+    def check_reading(self, attempts: list[Attempt]) -> list[str]:
+        """Check requests that must change nothing, with one comparison of rows."""
+        route, scenario = self.route, self.scenario
+        defects: list[str] = []
+        queried = set()
+        with snapshot.rolled_back():
+            for attempt in attempts:
+                requester, method, address = attempt
+                defects += self.check_reply(attempt)
+                # Query strings are checked once per user, on a page of theirs.
+                is_own_page = method == "GET" and not self.is_foreign(
+                    requester, address
+                )
+                if is_own_page and str(requester) not in queried:
+                    queried.add(str(requester))
+                    defects += self.check_queries(requester, address)
+            changed = snapshot.changed(scenario.digests, snapshot.table_digests())
+            defects += [
+                f"{route}: a reading request ends the session of {requester}"
+                for requester in scenario.requesters
+                if not requester.is_logged_in()
+            ]
+        defects += [
+            f"{route}: a reading request changes {name}"
+            for name in scenario.restore_files()
+        ]
+        if changed:
+            for attempt in attempts:
+                defects += self.find_change(attempt)
+            if not defects:
+                defects.append(f"{route}: the requests together change {changed}")
+        return defects
+
+    def find_change(self, attempt: Attempt) -> list[str]:
+        """Repeat a single request, and report the tables that it changes."""
+        requester, method, address = attempt
+        with snapshot.rolled_back():
+            requester.send(method, address.path)
+            changed = snapshot.changed(self.scenario.digests, snapshot.table_digests())
+        reason = "only reads" if method in READING_METHODS else "may not"
+        defect = f"{self.route}: {attempt}, who {reason}, changes {changed}"
+        return [defect] if changed else []
+
+    def check_writing(self, attempt: Attempt) -> list[str]:
+        """Check a request that may change something, and roll it back."""
+        requester, method, address = attempt
+        with snapshot.rolled_back():
+            defects = self.check_reply(attempt)
+        if method == "POST":
+            for place in self.scenario.foreign_places(requester, self.route):
+                for form in forms_for(self.route, place):
+                    defects += self.check_form(requester, address, place, form)
+        return defects
+
+    def check_form(
+        self,
+        requester: Requester,
+        address: Address,
+        place: PlaceObjects,
+        form: FormData,
+    ) -> list[str]:
+        """Submit a form with ids of another place."""
+        request = f"{self.route}: POST with ids of {place.mark} by {requester}"
+        with snapshot.rolled_back():
+            with snapshot.recorded_writes() as writes:
+                reply = requester.send("POST", address.path, encode_form(form))
+            defects = self.find_leaks(request, requester, reply, form)
+            if writes:
+                before = self.scenario.place_digests[place.mark]
+                after = snapshot.related_digests(self.scenario.rows_of(place))
+                if changed := snapshot.changed(before, after):
+                    defects.append(f"{request} changes {changed} there")
+        return defects
+
+    def check_queries(self, requester: Requester, address: Address) -> list[str]:
+        """Request a page with ids of another place in the query string."""
+        defects: list[str] = []
+        # Only pages for staff contain lists.
+        if self.rule.audience is not Audience.STAFF:
+            return []
+        if not passes_rule(self.rule, requester):
+            return []
+        for place in self.scenario.foreign_places(requester, self.route):
+            queries = queries_for(place)
+            if requester.place is self.scenario.other:
+                queries = queries[:1]
+            for number, query in enumerate(map(urlencode, queries)):
+                path = f"{address.path}?{query}"
+                reply = requester.send("GET", path, htmx=number > 0)
+                request = f"{self.route}: GET ?… with ids of {place.mark}"
+                found = self.find_leaks(
+                    f"{request} by {requester}", requester, reply, {}
+                )
+                defects += [f"{defect} for ?{query[:80]}" for defect in found]
+                if reply.status == 405 or not reply.is_text:
+                    # This page does not read its query string.
+                    return defects
+        return defects
+
+    def check_reply(self, attempt: Attempt) -> list[str]:
+        requester, method, address = attempt
+        reply = requester.send(method, address.path)
+        request = f"{self.route}: {attempt}"
+        return [
+            *self.find_leaks(request, requester, reply, {}),
+            *self.find_wrong_refusal(request, requester, address, reply),
+        ]
+
+    def find_leaks(
+        self, request: str, requester: Requester, reply: Reply, form: FormData
+    ) -> list[str]:
+        """Report a server error, or marks of places that the user must not see."""
+        if reply.status >= 500:
+            error = reply.error[1] if reply.error else ""
+            return [f"{request} is a server error {reply.status}: {error!r}"]
+        defects = []
+        for place in self.scenario.foreign_places(requester, self.route):
+            # A form may show what was typed in.
+            for text in map(str, form.values()):
+                if place.mark in text:
+                    encoded = urlencode({"": text.lower()})[1:]
+                    reply.text = reply.text.replace(text.lower(), "")
+                    reply.text = reply.text.replace(encoded, "")
+            if found := reply.find_marks(place.marks):
+                defects.append(
+                    f"{request} leaks {found[0]} of {place.mark} ({reply.status})"
+                )
+        return defects
+
+    def find_wrong_refusal(
+        self, request: str, requester: Requester, address: Address, reply: Reply
+    ) -> list[str]:
+        """Report a refusal that differs from the one that all routes use."""
+        if reply.status >= 500 or reply.status == 405:
+            return []
+        audience = self.rule.audience
+        if requester.user is None:
+            is_login = reply.status == 302 and reply.location.startswith(
+                resolve_url(settings.LOGIN_URL)
+            )
+            if audience is Audience.ANYONE or is_login:
+                return []
+            return [f"{request} is {reply.status}, not the login"]
+        if audience not in (Audience.SIGNED_IN, Audience.ANYONE):
+            if not has_role(self.rule, requester):
+                if reply.status == 404:
+                    return []
+                return [f"{request}, whose role has no such page, is {reply.status}"]
+            if not requester.second_factor:
+                set_up = resolve_url(settings.SECOND_FACTOR_URL)
+                if reply.status == 302 and reply.location.startswith(set_up):
+                    return []
+                return [f"{request} is {reply.status}, not the second factor"]
+        if self.is_foreign(requester, address) and reply.status != 404:
+            return [f"{request} is {reply.status}, not 404"]
+        return []
+
+
+def encode_form(form: FormData) -> bytes:
+    for value in form.values():
+        if hasattr(value, "seek"):
+            value.seek(0)
+    return encode_multipart(BOUNDARY, form)
+
+
+def passes_rule(rule: Rule, requester: Requester) -> bool:
+    """Return whether the rule lets the user reach the view of one of our pages."""
+    if rule.audience is Audience.ANYONE:
+        return True
+    # Engineers' pages are Django's own.
+    if requester.user is None or rule.audience is Audience.ENGINEER:
+        return False
+    if rule.audience is Audience.SIGNED_IN:
+        return True
+    return requester.second_factor and has_role(rule, requester)
+
+
+def has_role(rule: Rule, requester: Requester) -> bool:
+    if rule.audience is Audience.ENGINEER:
+        return requester.user.is_staff
+    if not rule.capabilities:
+        return bool(requester.roles)
+    return any(rule.capabilities & CAPABILITIES[role] for role in requester.roles)
+
+
+def shows_own_objects(route: Route, scenario: Scenario) -> bool:
+    """Return whether a user of a place sees its mark there, if the page has any."""
+    addresses = [
+        address
+        for address in scenario.addresses(route)
+        if address.place is scenario.own
+    ]
+    for requester, address in product(scenario.requesters, addresses):
+        if requester.user is None or not passes_rule(route.rule, requester):
+            continue
+        with snapshot.rolled_back():
+            reply = requester.send("GET", address.path)
+        if reply.status == 405:
+            return True
+        if reply.status < 400 and reply.find_marks([scenario.own.mark]):
+            return True
+    return not addresses

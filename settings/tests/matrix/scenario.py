@@ -1,0 +1,278 @@
+"""Create the districts, users and objects that the access matrix works with."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db.models import Model
+from django.http import HttpResponseBase
+from django.test import Client
+from django.test.client import MULTIPART_CONTENT
+
+from accounts.access import Audience
+from accounts.models import User
+from accounts.staff_cookies import PREFIX
+from accounts.tests.logging_in import log_in
+from reports.rollup import roll_up
+from settings.tests.matrix import snapshot
+from settings.tests.matrix.fixtures import (
+    PlaceObjects,
+    RouteParameter,
+    create_member,
+    create_place,
+    create_published_survey,
+    create_state,
+    parameter_for,
+    rows_of,
+)
+from settings.tests.matrix.routes import Route
+from survey.files import path_of, private_files
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass
+class Requester:
+    """A browser with a user, who works in `place` (None: in no single district)."""
+
+    name: str
+    user: User | None
+    place: PlaceObjects | None
+    second_factor: bool = True
+
+    def __post_init__(self) -> None:
+        self.client = Client(raise_request_exception=False)
+        if self.user:
+            log_in(self.client, self.user, second_factor=self.second_factor)
+        cookie = self.client.cookies.get(PREFIX + settings.SESSION_COOKIE_NAME)
+        self.session_key = cookie.value if cookie else None
+        memberships = self.user.memberships.all() if self.user else ()
+        self.roles = {membership.role for membership in memberships}
+
+    def is_logged_in(self) -> bool:
+        """Return whether the session still exists; always true without a user."""
+        sessions = Session.objects.filter(session_key=self.session_key)
+        return self.user is None or sessions.exists()
+
+    def send(
+        self, method: str, path: str, body: bytes = b"", *, htmx: bool = False
+    ) -> Reply:
+        """Send a request, and forget the cookies that the response sets."""
+        cookies = self.client.cookies.copy()
+        # Earlier requests must not use up a rate limit.
+        cache.clear()
+        try:
+            response = self.client.generic(
+                method,
+                path,
+                body,
+                content_type=MULTIPART_CONTENT if body else FORM,
+                headers={"HX-Request": "true"} if htmx else None,
+            )
+            return Reply(path, response)
+        finally:
+            self.client.cookies = cookies
+
+    def __str__(self) -> str:
+        return self.name + ("" if self.second_factor else " without a second factor")
+
+
+class Reply:
+    """A response's status, and its headers and content as lower-case text."""
+
+    def __init__(self, path: str, response: HttpResponseBase) -> None:
+        self.status = response.status_code
+        self.location = response.headers.get("Location", "")
+        self.is_text = response.headers.get("Content-Type", "").startswith("text/")
+        self.error = getattr(response, "exc_info", None)
+        content = (
+            b"".join(response.streaming_content)
+            if response.streaming
+            else response.content
+        )
+        headers = "\n".join(f"{name}: {value}" for name, value in response.items())
+        # The response may repeat the path of the request.
+        self.text = (headers + unpack(content)).replace(path, "").lower()
+
+    def find_marks(self, marks: list[str]) -> list[str]:
+        """Return those of the marks that the response contains."""
+        return [mark for mark in marks if mark.lower() in self.text]
+
+
+def unpack(content: bytes) -> str:
+    """Return the text of a response, gzip stream, workbook or ZIP archive."""
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    if content.startswith(b"PK"):
+        with (
+            suppress(zipfile.BadZipFile),
+            zipfile.ZipFile(io.BytesIO(content)) as archive,
+        ):
+            content = b"\n".join(archive.read(name) for name in archive.namelist())
+    return content.decode("utf-8", "replace")
+
+
+@dataclass
+class Address:
+    """A route's path, with the place and user to which the objects in it belong."""
+
+    path: str
+    # None: the objects belong to no place, or to all of them.
+    place: PlaceObjects | None
+    # For messages: " of MARK", or empty.
+    description: str
+    # The only user who may open it, if there is one.
+    user: User | None = None
+
+
+class Scenario:
+    """Two districts, a second school of the first, and users of all roles."""
+
+    def __init__(self) -> None:
+        published = create_published_survey()
+        head = create_member("head@state.example", "state")
+        self.shared = create_state("markofmine and markoftheirs", published, head)
+        common = published, self.shared.administration
+        self.own = create_place("Riverside", "markofmine", *common)
+        self.other = create_place("Lakeside", "markoftheirs", *common)
+        self.neighbor = create_place(
+            "Riverside", "marknextdoor", *common, district=self.own.district
+        )
+        self.places = (self.own, self.other, self.neighbor)
+        roll_up()
+        self.requesters = list(self._create_requesters(head))
+        self.digests = snapshot.table_digests()
+        self.place_digests = {
+            place.mark: snapshot.related_digests(self.rows_of(place))
+            for place in self.places
+        }
+        self.files = {}
+        for folder in ("cards", "rosters", "exports"):
+            for file_name in private_files().listdir(folder)[1]:
+                name = f"{folder}/{file_name}"
+                self.files[name] = path_of(name).read_bytes()
+
+    def _create_requesters(self, head: User) -> Iterator[Requester]:
+        yield Requester("nobody", None, None)
+        yield Requester("a state administrator", head, None)
+        yield Requester("a state administrator", head, None, second_factor=False)
+        for place in (self.own, self.other):
+            for role in ("administrator", "coordinator", "analyst"):
+                name = f"the {role} of {place.mark}"
+                yield Requester(name, getattr(place, role), place)
+        for role in ("administrator", "coordinator", "analyst"):
+            user = getattr(self.own, role)
+            yield Requester(f"the {role} of {self.own.mark}", user, self.own, False)
+        engineer = User.objects.create_superuser("engineer@state.example")
+        yield Requester("an engineer", engineer, None)
+
+    def rows_of(self, place: PlaceObjects) -> dict[type[Model], int]:
+        return rows_of(place, with_district=place is not self.neighbor)
+
+    def restore_files(self) -> list[str]:
+        """Restore private files that were changed or deleted; return their names."""
+        restored = []
+        for name, content in self.files.items():
+            path = path_of(name)
+            if not path.exists() or path.read_bytes() != content:
+                path.write_bytes(content)
+                restored.append(name)
+        return restored
+
+    def requesters_for(self, route: Route) -> list[Requester]:
+        """Return who requests a route; fewer for engineers' pages."""
+        if route.rule.audience is not Audience.ENGINEER:
+            return self.requesters
+        # Engineers' pages do not distinguish between places and roles.
+        return [
+            requester
+            for requester in self.requesters
+            if requester.place is None or requester.user == self.own.administrator
+        ]
+
+    def addresses(self, route: Route) -> list[Address]:
+        """Return the route's paths, with objects of all combinations of places.
+
+        Raises UnknownParameter.
+        """
+        parameters = {name: parameter_for(route, name) for name in route.parameters}
+        owned = [name for name, parameter in parameters.items() if parameter.owned]
+        if not owned:
+            values = {
+                name: parameter.value(self.own, route)
+                for name, parameter in parameters.items()
+            }
+            return [Address(route.address(values), None, "")]
+        addresses = []
+        for places in product((*self.places, self.shared), repeat=len(owned)):
+            place_of = dict(zip(owned, places, strict=True))
+            if any(
+                place_of[name] is self.shared and not parameters[name].shared
+                for name in owned
+            ):
+                continue
+            values = {
+                name: self._value(
+                    parameter, place_of.get(name, self.own), places, route
+                )
+                for name, parameter in parameters.items()
+            }
+            users = [
+                getattr(place_of[name], parameters[name].only_user)
+                for name in owned
+                if parameters[name].only_user
+            ]
+            # A path that combines objects of several places belongs to each.
+            owners = [place for place in self.places if place in places]
+            description = " and ".join(place.mark for place in places)
+            addresses += [
+                Address(
+                    route.address(values),
+                    owner,
+                    f" of {description}",
+                    users[0] if users else None,
+                )
+                for owner in owners or [None]
+            ]
+        return addresses
+
+    def _value(
+        self,
+        parameter: RouteParameter,
+        place: PlaceObjects,
+        places: tuple[PlaceObjects, ...],
+        route: Route,
+    ) -> object:
+        within_shared = parameter.value_within_shared
+        if within_shared and place is not self.shared and self.shared in places:
+            return within_shared(place, route)
+        return parameter.value(place, route)
+
+    def foreign_places(self, requester: Requester, route: Route) -> list[PlaceObjects]:
+        """Return the places whose marks the requester must never see."""
+        if requester.user and requester.place is None:
+            # State administrators see everything in the console, engineers
+            # everything on their own pages and nothing in the console.
+            is_engineer = requester.user.is_staff
+            own = Audience.ENGINEER if is_engineer else route.rule.audience
+            if route.rule.audience is own:
+                return []
+        return [place for place in self.places if not self.is_in(requester, place)]
+
+    def is_in(self, requester: Requester, place: PlaceObjects) -> bool:
+        """Return whether the requester works in a place or in its district."""
+        if requester.place is None:
+            return False
+        if place is requester.place:
+            return True
+        is_same_district = place.district == requester.place.district
+        return is_same_district and requester.user != requester.place.coordinator

@@ -1,0 +1,90 @@
+"""Compare the content of the database before and after a request."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.models import Model, Q
+
+# Tables that a reading request may write to, and why.
+WRITTEN_BY_READING: Mapping[str, str] = {
+    "django_session": "a session starts, remembers a form, or is extended",
+    "usersessions_usersession": "when and from where a session was last seen",
+    "account_emailaddress": "allauth's copy of the user's own e-mail address",
+    "accounts_auditentry": "reading identities is recorded",
+}
+
+# The first six characters of statements that change nothing.
+READING_STATEMENTS = ("SELECT", "SAVEPO", "RELEAS", "ROLLBA")
+
+
+def table_digests() -> dict[str, str]:
+    """Return the number of rows and a digest for each table."""
+    models = apps.get_models(include_auto_created=True)
+    tables = {model._meta.db_table for model in models if model._meta.managed}
+    digests = {}
+    for table in sorted(tables - set(WRITTEN_BY_READING)):
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            rows = sorted(repr(_comparable(row)) for row in cursor.fetchall())
+        digest = hashlib.sha256(repr(rows).encode()).hexdigest()
+        digests[table] = f"{len(rows)} {digest}"
+    return digests
+
+
+def related_digests(rows: Mapping[type[Model], int]) -> dict[str, str]:
+    """Return, for each table, the given row and all rows that refer to one."""
+    return {
+        model._meta.db_table: _related_rows(model, rows)
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.db_table not in WRITTEN_BY_READING
+    }
+
+
+def _related_rows(model: type[Model], rows: Mapping[type[Model], int]) -> str:
+    among = Q(pk=rows[model]) if model in rows else Q(pk__in=[])
+    for field in model._meta.concrete_fields:
+        if field.remote_field and field.related_model in rows:
+            among |= Q(**{field.attname: rows[field.related_model]})
+    names = [field.attname for field in model._meta.concrete_fields]
+    found = model.objects.filter(among).values_list(*names)
+    return repr(sorted(repr(_comparable(row)) for row in found))
+
+
+def _comparable(row: tuple) -> list:
+    # psycopg2 returns bytea as memoryview, whose repr is a memory address.
+    return [bytes(value) if isinstance(value, memoryview) else value for value in row]
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """List the tables whose digests differ."""
+    return [table for table in before if before[table] != after[table]]
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    """Roll back everything that the block writes."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@contextmanager
+def recorded_writes() -> Iterator[list[str]]:
+    """Collect writing statements, except to the tables in WRITTEN_BY_READING."""
+    writes: list[str] = []
+
+    def record(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        is_reading = str(sql).lstrip("( \n")[:6].upper() in READING_STATEMENTS
+        if not is_reading and not any(
+            f'"{name}"' in sql for name in WRITTEN_BY_READING
+        ):
+            writes.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(record):
+        yield writes
