@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
+
+
+class CacheSettings(TypedDict):
+    BACKEND: str
+    LOCATION: str | list[str]
+    KEY_PREFIX: NotRequired[str]
 
 
 def postgresql(
@@ -28,7 +35,7 @@ def postgresql(
     }
 
 
-def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, object]]:
+def caches(*, memcached: Sequence[str], redis: str) -> dict[str, CacheSettings]:
     return {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
