@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict
+from typing import Any
 
 SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
-
-
-class CacheSettings(TypedDict):
-    BACKEND: str
-    LOCATION: str | list[str]
-    KEY_PREFIX: NotRequired[str]
 
 
 def postgresql(
@@ -35,7 +29,7 @@ def postgresql(
     }
 
 
-def caches(*, memcached: Sequence[str], redis: str) -> dict[str, CacheSettings]:
+def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
     return {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",
