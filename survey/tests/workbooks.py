@@ -64,7 +64,7 @@ def draft_items(reading: Reading) -> dict[str, ItemDraft]:
     return {item.name: item for item in reading.draft.items()}
 
 
-def told(problems: list[Any]) -> list[tuple[str, int | None, str]]:
+def places(problems: list[Any]) -> list[tuple[str, int | None, str]]:
     return [(problem.sheet, problem.row, problem.column) for problem in problems]
 
 

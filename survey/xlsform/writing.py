@@ -1,45 +1,41 @@
-"""Compiled rules as an author writes them, for people to read."""
+"""Write compiled rules as their authors do, for people to read."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from survey.definitions.expressions import PRECEDENCE, Expr, text
 
 UNARY = 7
 
 
-def as_text(expr: Expr | Any) -> str:
-    """`${age} >= 4 and ${age} <= 19`. Compiling it gives the same again."""
-    return _written(expr, 0)
+def as_text(expr: Expr | object, weakest: int = 0) -> str:
+    """Write an expression, such as `${age} >= 4 and ${age} <= 19`.
 
-
-def _written(expr: Expr, weakest: int) -> str:
+    Compiling the text gives the same expression again. Operators that bind
+    less than `weakest` get parentheses.
+    """
     if isinstance(expr, bool):
         return "true()" if expr else "false()"
     if isinstance(expr, str):
         return f'"{expr}"' if "'" in expr else f"'{expr}'"
-    if not isinstance(expr, list):
+    if isinstance(expr, int | float):
         return text(float(expr))
+    if not isinstance(expr, list):
+        raise TypeError(expr)
     operation, *arguments = expr
     if operation == "$":
         return f"${{{arguments[0]}}}"
     if operation == "col":
         return str(arguments[0])
     if operation == "neg":
-        return f"-{_written(arguments[0], UNARY)}"
+        return f"-{as_text(arguments[0], UNARY)}"
     if operation == "jr:choice-name":
-        return f"jr:choice-name({_written(arguments[0], 0)}, '${{{arguments[1]}}}')"
-    if operation in PRECEDENCE:
-        return _joined(operation, arguments, weakest)
-    return f"{operation}({', '.join(_written(one, 0) for one in arguments)})"
-
-
-def _joined(operator: str, arguments: list[Expr], weakest: int) -> str:
-    strength = PRECEDENCE[operator]
+        return f"jr:choice-name({as_text(arguments[0])}, '${{{arguments[1]}}}')"
+    if operation not in PRECEDENCE:
+        return f"{operation}({', '.join(map(as_text, arguments))})"
+    strength = PRECEDENCE[operation]
     first, *rest = arguments
-    parts = [_written(first, strength)]
+    parts = [as_text(first, strength)]
     # The right side of an operator binds tighter, as the parser reads it.
-    parts += [_written(one, strength + 1) for one in rest]
-    joined = f" {operator} ".join(parts)
+    parts += [as_text(argument, strength + 1) for argument in rest]
+    joined = f" {operation} ".join(parts)
     return f"({joined})" if strength < weakest else joined
