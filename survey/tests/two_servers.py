@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
 
-from provisioning.installation.home import Supervisor
+from provisioning.installation.supervisor import Supervisor
 from survey.database.replica import health
 
 PRIMARY, REPLICA = 5432, 5433
@@ -51,9 +51,9 @@ class Replica:
     def start(self) -> None:
         with self._supervisor() as supervisor:
             supervisor.calls.startProcess("replica")
-        wait_until(self._answers)
+        wait_until(self.replica_answers)
 
-    def _answers(self) -> bool:
+    def replica_answers(self) -> bool:
         try:
             return bool(self.ask("SELECT 1"))
         except psycopg2.OperationalError:

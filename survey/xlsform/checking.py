@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
 
 from survey.definitions.expressions import labels_of, references
-from survey.definitions.rules import MOST_WORK, CycleError, Work, evaluation_order
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.definitions.rule_dependencies import CycleError, evaluation_order
+from survey.definitions.schema import RULES, Expr, OptionDefinition, RuledItem
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, Texts
 from survey.xlsform.names import has_open_reference, normalised, quoted_names
 from survey.xlsform.outline import Group, Outline
 from survey.xlsform.problems import Findings
-from survey.xlsform.rules import Expr
 
-RULES = (
-    "relevant",
-    "required",
-    "constraint",
-    "calculation",
-    "choice_filter",
-    "default_expression",
-)
 COLUMN_OF_RULE = {"default_expression": "default"}
 
 
@@ -135,7 +127,7 @@ class SurveyChecker:
     def check_cycles(self) -> None:
         # One cycle at a time is found; each is reported and taken out, so that
         # the next is found as well.
-        rules: dict[str, dict[str, Any]] = {
+        rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, **item.rules} for name, item in self.items.items()
         }
         while True:
@@ -159,32 +151,40 @@ class SurveyChecker:
                 rules[name] = {"kind": rules[name]["kind"]}
 
     def check_work(self) -> None:
-        rules = {
+        rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
             for name, item in self.items.items()
         }
-        sets = {
-            name: [vars(option) for option in options]
+        sets: dict[str, list[OptionDefinition]] = {
+            name: [
+                {
+                    "value": option.value,
+                    "label": option.label,
+                    "attributes": option.attributes,
+                }
+                for option in options
+            ]
             for name, options in self.draft.option_sets.items()
         }
-        work = Work(rules, sets)
+        rule_costs = RuleCosts(rules, sets)
         for page in self.draft.pages:
             costs = {
                 (item.name, rule): units
                 for item in page.items()
-                for rule, units in work.of_item(rules.get(item.name, {})).items()
+                if item.name in rules
+                for rule, units in rule_costs.of_item(rules[item.name]).items()
             }
             total = sum(costs.values())
-            if total <= MOST_WORK:
+            if total <= MAX_PAGE_COST:
                 continue
             # The page as a whole is too heavy; its heaviest rule is reported.
             name, rule = max(costs, key=lambda cost: costs[cost])
             row, column = self.items[name].row, COLUMN_OF_RULE.get(rule, rule)
             reason = (
                 f"the rules of the page {page.name!r} take too long: they count"
-                f" {total:,} of at most {MOST_WORK:,}, and {costs[name, rule]:,} of it"
-                f" is the {column} of ${{{name}}}; shorten it, filter fewer options,"
-                " or divide the page"
+                f" {total:,} of at most {MAX_PAGE_COST:,}, and {costs[name, rule]:,}"
+                f" of it is the {column} of ${{{name}}}; shorten it, filter fewer"
+                " options, or divide the page"
             )
             row.refuse(self.findings, column, reason, row.get(column))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 
 from babel import Locale, localedata
 from django.conf.locale import LANG_INFO
+
+from survey.definitions.schema import Direction, LanguageDefinition
 
 RIGHT_TO_LEFT = re.compile(
     "ar|arc|azb|bal|bgn|ckb|dv|fa|glk|he|iw|ks|lrc|mzn|nqo|pnb|prs|ps|sd|sdh|skr"
@@ -30,7 +32,7 @@ class Language:
     name: str
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Direction:
         """Decide by the script, if the code has one (`ur-Latn`), or the language."""
         primary, *rest = self.code.lower().split("-")
         scripts = [subtag for subtag in rest if len(subtag) == 4 and subtag.isalpha()]
@@ -40,8 +42,8 @@ class Language:
             right_to_left = RIGHT_TO_LEFT.fullmatch(primary)
         return "rtl" if right_to_left else "ltr"
 
-    def as_json(self) -> dict[str, str]:
-        return {**asdict(self), "direction": self.direction}
+    def as_json(self) -> LanguageDefinition:
+        return {"code": self.code, "name": self.name, "direction": self.direction}
 
 
 ENGLISH = Language("en", "English")

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from survey.definitions.schema import Expr
 from survey.spreadsheets.workbook_guard import SURVEY
 from survey.xlsform.checking import check_survey
 from survey.xlsform.choices import read_choices
@@ -30,7 +31,6 @@ from survey.xlsform.problems import (
     quoted,
 )
 from survey.xlsform.pyxform_check import check_with_pyxform
-from survey.xlsform.rules import Expr
 from survey.xlsform.workbook import SurveySheet, read_workbook
 
 MAX_LANGUAGES = 50
@@ -272,7 +272,7 @@ def used_sets(
     return sets
 
 
-def columns_read(expression: Expr) -> set[str]:
+def columns_read(expression: Expr | None) -> set[str]:
     if not isinstance(expression, list):
         return set()
     if expression[0] == "col":

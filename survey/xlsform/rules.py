@@ -6,17 +6,16 @@ import re
 from collections.abc import Callable, Collection
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 from pyxform.errors import PyXFormError
 from pyxform.parsing.parameters import parse as parse_parameters
 
 from survey.definitions.expressions import ExpressionError, compile_expression
+from survey.definitions.schema import Expr, RangeScale
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, OptionDraft
 from survey.xlsform.problems import Findings
 
-Expr = Any
 LONGEST_EXPRESSION = 4_000
 LONGEST_DEFAULT = 5_000
 STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
@@ -139,7 +138,7 @@ def as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
     if kind == "decimal":
         return text if DECIMAL.fullmatch(text) else None
     if kind == "range":
-        scale: dict[str, str] | None = item.rules.get("range")
+        scale = item.rules.get("range")
         if not DECIMAL.fullmatch(text) or scale is None:
             return text if DECIMAL.fullmatch(text) else None
         number, start = Decimal(text), Decimal(scale["start"])
@@ -214,12 +213,13 @@ def read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> No
 
 
 def read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
-    scale = {
+    scale: RangeScale = {
         "start": given.pop("start", "1"),
         "end": given.pop("end", "10"),
         "step": given.pop("step", "1"),
     }
-    if not all(DECIMAL.fullmatch(number) for number in scale.values()):
+    numbers = scale["start"], scale["end"], scale["step"]
+    if not all(map(DECIMAL.fullmatch, numbers)):
         reason = "start, end and step are numbers of at most ten decimals"
     elif Decimal(scale["start"]) >= Decimal(scale["end"]):
         reason = "start must be less than end"
@@ -235,6 +235,6 @@ def read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> No
     item.row.refuse(findings, "parameters", reason)
 
 
-def count_steps(scale: dict[str, str]) -> Decimal:
+def count_steps(scale: RangeScale) -> Decimal:
     width = Decimal(scale["end"]) - Decimal(scale["start"])
     return width / Decimal(scale["step"])

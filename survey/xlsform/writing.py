@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from survey.definitions.expressions import PRECEDENCE, Expr, text
+from survey.definitions.expressions import to_text
+from survey.definitions.expressions.parser import PRECEDENCE
+from survey.definitions.schema import Expr
 
 UNARY = 7
 
 
-def as_text(expr: Expr | object, weakest: int = 0) -> str:
+def as_text(expr: Expr, weakest: int = 0) -> str:
     """Write an expression, such as `${age} >= 4 and ${age} <= 19`.
 
     Compiling the text gives the same expression again. Operators that bind
@@ -17,10 +19,8 @@ def as_text(expr: Expr | object, weakest: int = 0) -> str:
         return "true()" if expr else "false()"
     if isinstance(expr, str):
         return f'"{expr}"' if "'" in expr else f"'{expr}'"
-    if isinstance(expr, int | float):
-        return text(float(expr))
     if not isinstance(expr, list):
-        raise TypeError(expr)
+        return to_text(float(expr))
     operation, *arguments = expr
     if operation == "$":
         return f"${{{arguments[0]}}}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from survey.definitions.rules import MOST_WORK, Work
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.simulation import demo
 from survey.tests.workbooks import (
     AGREE,
@@ -431,7 +431,7 @@ def test_too_much_work_on_a_page_is_reported_at_its_heaviest_rule():
     assert places(reading.problems) == [("survey", 4, "choice_filter")]
     reason = reading.problems[0].reason
     assert "take too long" in reason
-    assert f"{MOST_WORK:,}" in reason
+    assert f"{MAX_PAGE_COST:,}" in reason
     assert "${q}" in reason
 
 
@@ -473,5 +473,7 @@ def test_demo_surveys_need_a_tenth_of_the_work_allowed(name):
         key: [vars(option) for option in options]
         for key, options in draft.option_sets.items()
     }
-    units = [sum(Work(items, sets).of_item(item).values()) for item in items.values()]
-    assert 0 < sum(units) < MOST_WORK / 100
+    units = [
+        sum(RuleCosts(items, sets).of_item(item).values()) for item in items.values()
+    ]
+    assert 0 < sum(units) < MAX_PAGE_COST / 100

@@ -1,0 +1,199 @@
+"""The capacity sheet, by examples that were worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from provisioning.benchmarks import capacity_model
+from provisioning.benchmarks.capacity_model import (
+    Machines,
+    RequestCost,
+    SurveyDay,
+    capacity_sheet,
+    inventory_of,
+)
+from provisioning.commands import ROOT
+from provisioning.tests.conftest import run
+
+pytestmark = pytest.mark.once
+
+ILLINOIS = SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20)
+# Round numbers, in µs.
+COST = RequestCost(
+    gunicorn=400,
+    nginx=80,
+    pgbouncer=20,
+    postgresql=200,
+    redis=20,
+    memcached=0,
+    wal_bytes_per_save=1000,
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    result = {
+        "machine": {"cpu": "A processor", "cores": 2, "revision": "abc1234"},
+        "cpu_us_per_request": {
+            "gunicorn taking": 400.0,
+            "nginx": 80.0,
+            "pgbouncer": 20.0,
+            "PostgreSQL": 200.0,
+            "Redis": 20.0,
+            "load engine": 60.0,
+        },
+        "saves": {"wal_bytes_per_save": 1000.0},
+    }
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(result))
+    return path
+
+
+def test_illinois_is_1250_requests_a_second():
+    # 50,000 / 3600 = 13.9 people start in a second; 90 requests each.
+    rates = capacity_model.requests_per_s(ILLINOIS)
+    assert sum(rates.values()) == pytest.approx(1250)
+    assert rates["survey_change_page"] == pytest.approx(625)
+    assert rates["survey_login"] == pytest.approx(27.8, abs=0.1)
+    assert rates["survey_content"] == pytest.approx(541.7, abs=0.1)
+
+
+def test_short_surveys_read_no_content():
+    assert sum(capacity_model.requests_of_a_person(45).values()) == 90
+    assert capacity_model.requests_of_a_person(3)["survey_content"] == 0
+
+
+def test_people_at_once():
+    # 13.9 a second, each there for 45 * 20 = 900 s.
+    assert capacity_model.people_at_once(ILLINOIS) == pytest.approx(12_500)
+
+
+def test_processors():
+    # 1250 requests of 500 µs each: 0.625 s in each second.
+    assert capacity_model.cores_used(1250, 500) == pytest.approx(0.625)
+    # Half of eight cores stay free: 4 are to be had of each server.
+    assert capacity_model.servers_for(0.625, 8) == 1
+    assert capacity_model.servers_for(4.0, 8) == 1
+    assert capacity_model.servers_for(4.1, 8) == 2
+
+
+def test_workers_and_pools():
+    # 400 + 20 + 200 + 20 µs, and 1 ms for the flush.
+    assert capacity_model.service_seconds(COST) == pytest.approx(0.00164)
+    assert capacity_model.statement_seconds(COST) == pytest.approx(0.0012)
+    # 10,000 a second keep 16.4 workers busy, half of 33 of them.
+    assert capacity_model.workers_for(10_000, COST, cores=8) == 33
+    assert capacity_model.workers_for(100, COST, cores=8) == 16
+    # 12 statements at any moment; 24 connections, on two servers.
+    assert capacity_model.pool_for(10_000, COST, 2, 8) == 12
+    assert capacity_model.pool_for(10_000, COST, 8, 8) == 8
+
+
+def test_memory_and_disk():
+    # 50,000 an hour for four hours, 1,100 bytes each.
+    assert capacity_model.sessions_mb(ILLINOIS) == pytest.approx(220)
+    # 46 documents of 8 KiB, nine times.
+    assert capacity_model.content_mb(45) == pytest.approx(3.39, abs=0.01)
+    # 350,000 people a day, 225 rows each.
+    assert capacity_model.rows_per_day(ILLINOIS) == pytest.approx(78_750_000)
+    assert capacity_model.rows_gb_per_day(ILLINOIS) == pytest.approx(10.24, abs=0.01)
+    # 15.75 million saves, 1,000 bytes each.
+    assert capacity_model.wal_gb_per_day(ILLINOIS, COST) == pytest.approx(15.75)
+
+
+def test_load_servers():
+    assert capacity_model.load_servers_for(1250, 2) == 2
+    assert capacity_model.load_servers_for(1200, 2) == 1
+
+
+def test_what_runs_out_first():
+    found = capacity_sheet(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
+    # 0.625 cores of the web, and a server of two gives one.
+    assert found.value("web servers") == 1
+    assert found.multiples["web processors"] == pytest.approx(2 / 0.625)
+    # 1250 * 200 µs = 0.25 of two cores.
+    assert found.multiples["primary processors"] == pytest.approx(8)
+    # 1250 * 20 µs = 0.025 of its one thread.
+    assert found.multiples["Redis (one thread)"] == pytest.approx(40)
+    name, multiple = found.first_to_run_out
+    assert multiple == min(found.multiples.values()) == found.multiples[name]
+
+
+def test_the_load_may_be_anything():
+    for takers in (1, 10_000_000):
+        found = capacity_sheet(SurveyDay(takers, 1, 0.5), Machines(), COST)
+        assert all(multiple > 1 for multiple in found.multiples.values()) or takers > 1
+
+
+def test_the_inventory_names_variables_that_there_are():
+    known = "".join(
+        path.read_text()
+        for path in (ROOT / "provisioning" / "ansible").rglob("defaults/main.yml")
+    )
+    variables = inventory_of(capacity_sheet(ILLINOIS, Machines(), COST))
+    for name in variables:
+        assert re.search(rf"^{name}:", known, re.MULTILINE), name
+    for name in variables["pool_sizes"]:
+        assert re.search(rf"^  {name}:", known, re.MULTILINE), name
+
+
+def test_examples_are_worked_out(bench):
+    done = run(ROOT, "capacity", f"--bench={bench}")
+    assert done.returncode == 0, done.stderr
+    assert "Chicago: 8,000 takers an hour" in done.stdout
+    assert "Illinois: 50,000 takers an hour" in done.stdout
+    assert done.stdout.splitlines()[-1].strip().startswith("Runs out first: ")
+
+
+def test_the_kept_measurement_is_enough():
+    kept = ROOT / "provisioning" / "measured" / "bench.json"
+    done = run(ROOT, "capacity", f"--bench={kept}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_target_as_csv(bench, tmp_path):
+    table = tmp_path / "sheet.csv"
+    target = ["--takers-per-hour=20,000", "--pages=30", "--think=12"]
+    done = run(ROOT, "capacity", f"--bench={bench}", *target, f"--csv={table}")
+    assert done.returncode == 0, done.stderr
+    rows = {
+        row["what"]: row["value"]
+        for row in csv.DictReader(table.read_text().splitlines())
+    }
+    assert float(rows["people at once"]) == 2000
+    assert float(rows["survey_change_page requests"]) == pytest.approx(166.667)
+
+
+def test_variables_for_an_inventory(bench):
+    done = run(
+        ROOT, "capacity", f"--bench={bench}", "--takers-per-hour=50000", "--inventory"
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^taking_workers: \d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  taking: \d+$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu_us_per_request": {}}'])
+def test_what_is_no_benchmark_is_refused(tmp_path, content):
+    path = tmp_path / "bench.json"
+    path.write_text(content)
+    done = run(ROOT, "capacity", f"--bench={path}")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "no complete result" in done.stderr
+
+
+def test_without_a_benchmark(tmp_path):
+    done = run(ROOT, "capacity", f"--bench={tmp_path / 'none'}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "provisioning/bench" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", ["--takers-per-hour=0", "--pages=x", "--inventory"])
+def test_a_target_is_a_number(wrong):
+    assert run(ROOT, "capacity", wrong).returncode == 2

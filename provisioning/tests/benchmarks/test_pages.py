@@ -1,0 +1,80 @@
+"""`provisioning/pages`: what it finds; how long that takes is for the command."""
+
+from __future__ import annotations
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import include, path
+
+from accounts.access import anyone
+from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.logging_in import log_in
+from provisioning.benchmarks import page_walk, pages
+
+pytestmark = pytest.mark.django_db
+
+
+@anyone
+def breaks(request):
+    raise RuntimeError("this page is broken")
+
+
+@anyone
+def leads_there(request):
+    return HttpResponse('<a href="broken/#here">there</a><a href="/elsewhere">out</a>')
+
+
+urlpatterns = [
+    path("console/", leads_there, name="console_home"),
+    path("console/broken/", breaks, name="broken"),
+    path("", include("settings.urls")),
+]
+
+
+def test_the_rooms_of_the_console_are_found(staff):  # noqa: F811
+    found = list(page_walk.followed(log_in(Client(), staff.state)))
+
+    routes = {route for route, *_ in found}
+    assert {
+        "console_home",
+        "rates_board",
+        "administration_open",
+        "roster_list",
+        "survey_upload",
+        "export_new",
+        "membership_detail",
+    } <= routes
+    assert "account_logout" not in routes
+    assert {status for _, _, status, _ in found} <= {200, 302}
+
+
+def test_no_route_is_asked_more_than_three_times(staff):  # noqa: F811
+    routes = [route for route, *_ in page_walk.followed(log_in(Client(), staff.state))]
+
+    assert max(map(routes.count, routes)) == 3
+
+
+@pytest.mark.urls("provisioning.tests.benchmarks.test_pages")
+def test_a_page_that_is_broken_is_bad_however_quick(capsys):
+    client = Client(raise_request_exception=False)
+    found = list(page_walk.timed_pages(client, "nobody", 1))
+
+    assert [(page["route"], page["status"]) for page in found] == [
+        ("console_home", 200),
+        ("broken", 500),
+    ]
+    home, broken = found
+    assert pages.is_bad(broken, bound=10_000) and not pages.is_bad(home, bound=10_000)
+    pages.print_pages(found, bound=10_000)
+    assert "500 at /console/broken/" in capsys.readouterr().out
+
+
+def test_what_is_slower_than_the_bound_is_bad(capsys):
+    page = {"route": "slow", "role": "analyst", "path": "/", "status": 200}
+    page |= {"median": 100.1, "statements": 4, "bytes": 9000}
+
+    assert pages.is_bad(page, bound=100)
+    pages.print_pages([page], bound=100)
+    assert capsys.readouterr().out.splitlines()[1].startswith("! slow")
+    assert not pages.is_bad(page | {"median": 99.9}, bound=100)

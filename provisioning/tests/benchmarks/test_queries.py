@@ -1,0 +1,130 @@
+"""`provisioning/queries`: the parts that need no whole stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from provisioning.benchmarks import queries
+from provisioning.benchmarks.queries import (
+    SETTING,
+    Server,
+    essentials_of,
+    everything_logged,
+    running_servers,
+    shortened,
+)
+from provisioning.commands import Refusal, Stopped
+from provisioning.load.real_people import refuse_real_people
+from survey.models import Administration
+from survey.simulation import load_survey
+
+needs_postgresql = pytest.mark.skipif(
+    not settings.SERVERS, reason="asks a PostgreSQL server"
+)
+REPORT = """
+- Overall statistics ---------------------------------------------------
+
+Number of unique normalized queries: 5
+Number of queries: 80
+Total query duration: 49ms
+Query peak: 80 queries/s at 2026-11-21 12:41:10
+
+- Queries by type ------------------------------------------------------
+
+Type     Count     Percentage
+SELECT: 30 37.50%
+DELETE: 0 0.00%
+COPY FROM: 50 62.50%
+
+- Most frequent queries (N) --------------------------------------------
+
+Rank     Times executed     Total duration     Min/Max/Avg duration (s)     Query
+1) 50 - 37ms - 0ms/1ms/0ms - copy answers
+--
+	Example 1: 1ms - COPY answers
+2) 30 - 5ms - 0ms/0ms/0ms - select ?
+
+- Slowest queries (N) --------------------------------------------------
+1) 9ms - not shown
+"""
+
+
+def test_the_essentials_of_a_report_are_a_few_lines():
+    assert essentials_of(REPORT).splitlines() == [
+        "  Number of unique normalized queries: 5",
+        "  Number of queries: 80",
+        "  Total query duration: 49ms",
+        "  30 SELECT, 50 COPY FROM",
+        "  Most frequent queries",
+        "    1) 50 - 37ms - 0ms/1ms/0ms - copy answers",
+        "    2) 30 - 5ms - 0ms/0ms/0ms - select ?",
+        "  Queries that took up the most time",
+    ]
+
+
+def test_a_report_on_an_empty_log_is_no_problem():
+    assert "Most frequent queries" in essentials_of("")
+
+
+def test_a_statement_is_shown_on_one_line():
+    assert shortened(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
+    assert len(shortened("x" * 1000)) == queries.WIDTH
+
+
+def test_without_a_primary_the_way_to_one_is_named(tmp_path):
+    with pytest.raises(Refusal, match="provisioning/stack up"):
+        running_servers(tmp_path)
+
+
+@pytest.fixture
+def primary(monkeypatch) -> Server:
+    monkeypatch.setattr(queries, "DATABASE", "postgres")
+    server = Server("primary", Path(settings.SERVERS), 5432)
+    monkeypatch.setattr(queries.ServerLog, "of", lambda server: None)
+    return server
+
+
+def shown(server: Server) -> str:
+    return server.ask(f"SELECT to_json(current_setting('{SETTING}'))")
+
+
+@needs_postgresql
+@pytest.mark.parametrize("by_hand", [None, "750"])
+@pytest.mark.parametrize("ending", [None, Stopped(2), Refusal("no more room")])
+def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
+    untouched = shown(primary)
+    primary.set(by_hand)
+    before = shown(primary)
+    assert before == (untouched if by_hand is None else "750ms")
+    try:
+        with everything_logged([primary]):
+            assert shown(primary) == "0"
+            if ending:
+                raise ending
+    except (Stopped, Refusal):
+        pass
+    assert shown(primary) == before
+    primary.set(None)
+    assert shown(primary) == untouched
+
+
+@needs_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
+    monkeypatch.setattr(queries, "DATABASE", connection.settings_dict["NAME"])
+    administration = load_survey.open_rehearsal(
+        name="spring", respondents=1, pages=1, items=1
+    ).administration
+    refuse_real_people(primary.ask, consequence="no")
+    Administration.objects.update(wave=None)
+    with pytest.raises(Refusal, match=f"answer now \\({administration.name}\\)"):
+        refuse_real_people(primary.ask, consequence="no")
+
+
+def test_a_server_that_is_away_is_a_refusal(tmp_path):
+    with pytest.raises(Refusal, match="The primary refuses"):
+        Server("primary", tmp_path, 5432).ask("SELECT 1")

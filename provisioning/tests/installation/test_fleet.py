@@ -1,0 +1,283 @@
+"""The fleet's inventory fills in the same templates."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provisioning.installation.packages import path_of_program
+from provisioning.installation.playbook import (
+    ANSIBLE,
+    THIS_MACHINE,
+    ansible_environment,
+    playbook_command,
+)
+
+pytestmark = pytest.mark.once
+
+INVENTORY = f"--inventory={ANSIBLE / 'inventories' / 'fleet.example'}"
+
+
+def played(folder: Path, *options: str, **variables: Any) -> str:
+    done = subprocess.run(
+        playbook_command(INVENTORY, *options, variables=variables),
+        env=ansible_environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Path]:
+    """Every host's files, in a folder by its name."""
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    played(
+        folder,
+        "--tags=files",
+        "--forks=9",
+        files_only=True,
+        home=f"{folder}/{{{{ inventory_hostname }}}}",
+        files_folder=f"{folder}/shared",
+        secrets=str(folder / "secrets"),
+        server_user="",
+        ansible_connection="local",
+        ansible_become=False,
+        ansible_python_interpreter=sys.executable,
+    )
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_the_playbook_is_understood(tmp_path):
+    played(tmp_path, "--syntax-check")
+
+
+def test_every_host_has_its_programs_and_nobody_elses(fleet):
+    programs = {
+        host.name: {ini.parent.name for ini in host.glob("etc/*/supervisor.ini")}
+        for host in fleet.iterdir()
+        if (host / "etc").is_dir()
+    }
+    assert all("logs" in names for names in programs.values())
+    web = {"nginx", "taking", "console", "pgbouncer"}
+    assert {host: names - {"logs"} for host, names in programs.items()} == {
+        "db1": {"primary"},
+        "db2": {"replica"},
+        "db3": {"replica"},
+        "cache1": {"memcached", "redis"},
+        "queue1": {"rabbitmq"},
+        "web1": web,
+        "web2": web,
+        "worker1": {"worker", "pgbouncer"},
+        "load1": set(),
+    }
+
+
+def test_no_template_is_left_half_filled(fleet):
+    written = [path for path in fleet.glob("*/etc/**/*") if path.is_file()]
+    assert len(written) > 100
+    for path in written:
+        text = path.read_text()
+        assert "{{" not in text, path
+        assert "{%" not in text, path
+        assert path.stat().st_mode & 0o077 == 0, path
+    for path in fleet.glob("*/etc/*/supervisor.ini"):
+        configparser.RawConfigParser().read(path)
+
+
+def test_hosts_find_one_another_by_address_and_password(fleet):
+    def etc(path: str) -> str:
+        host, _, name = path.partition("/")
+        return (fleet / host / "etc" / name).read_text()
+
+    password = (fleet / "secrets" / "postgresql_taking").read_text().strip()
+    assert f"ALTER ROLE taking  PASSWORD '{password}'" in etc("db1/primary/roles.sql")
+    assert f'"taking" "{password}"' in etc("web1/pgbouncer/users.txt")
+    assert "taking = host=10.0.0.11 port=5432" in etc("web2/pgbouncer/pgbouncer.ini")
+    assert "ARRAY['db2', 'db3']" in etc("db1/primary/roles.sql")
+    assert "primary_slot_name = 'db3'" in etc("db3/replica/postgresql.conf")
+    assert "hostssl all groundswell,taking" in etc("db1/primary/pg_hba.conf")
+    redis = (fleet / "secrets" / "redis_password").read_text().strip()
+    assert f"requirepass {redis}" in etc("cache1/redis/redis.conf")
+    assert f"redis://:{redis}@10.0.0.21:6379/0" in etc("web1/app/taking.env")
+    queue = (fleet / "secrets" / "queue_password").read_text().strip()
+    assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
+    assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")
+    # Nobody is trusted by address, nor is the whole world listened to.
+    assert "trust" not in etc("db1/primary/pg_hba.conf").replace(
+        "local all all trust", ""
+    ).replace("local replication all trust", "")
+
+
+DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
+WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "callers"),
+    [
+        ("db1", "5432", DATABASES | WEB_AND_WORKER),
+        ("db3", "5432", DATABASES | WEB_AND_WORKER),
+        ("cache1", "11211", WEB_AND_WORKER),
+        ("cache1", "6379", WEB_AND_WORKER),
+        ("queue1", "5672", WEB_AND_WORKER),
+        ("queue1", "25672", {"10.0.0.31"}),
+    ],
+)
+def test_a_server_is_reached_by_its_callers_and_nobody_else(fleet, host, port, callers):
+    accepted, dropped = rules_of(fleet, host, port)
+    assert set(accepted) == callers
+    assert dropped
+
+
+def rules_of(fleet: Path, host: str, port: str) -> tuple[list[str], bool]:
+    """Who is let in at a port, before everybody else is not."""
+    accepted: list[str] = []
+    for line in (fleet / host / "etc/firewall/rules.nft").read_text().splitlines():
+        rule = re.fullmatch(
+            r" *(?:ip saddr {(.+)} )?tcp dport {(.+)} (accept|drop)", line
+        )
+        if rule is None or port not in rule[2].replace(" ", "").split(","):
+            continue
+        if rule[3] == "drop":
+            return accepted, True
+        accepted += rule[1].replace(" ", "").split(",")
+    return accepted, False
+
+
+def test_web_hosts_are_open_to_everybody(fleet):
+    assert "dport" not in (fleet / "web1/etc/firewall/rules.nft").read_text()
+
+
+@pytest.mark.skipif(not path_of_program("nft"), reason="nftables is not installed here")
+def test_the_rules_can_be_loaded(fleet):
+    for rules in fleet.glob("*/etc/firewall/rules.nft"):
+        # In a network of its own: not this machine's.
+        check = [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--net",
+            path_of_program("nft"),
+        ]
+        done = subprocess.run(
+            [*check, "--check", "--file", rules], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_private_files_are_in_one_folder_that_all_of_them_share(fleet):
+    shared = str(fleet / "shared")
+    for host in ("web1", "web2", "worker1"):
+        for name in ("console", "worker"):
+            written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
+            assert f"GROUNDSWELL_FILES='{shared}'" in written
+            assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
+    nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
+    assert f"alias {shared}/;" in nginx
+    for folder in (fleet / "shared", fleet / "shared/incoming"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    # On a real one it is mounted, and its files are one user's everywhere.
+    inventory = (ANSIBLE / "inventories/fleet.example/group_vars/fleet.yml").read_text()
+    assert "files_shared: true" in inventory
+    assert re.search("^server_uid: [0-9]+$", inventory, re.MULTILINE)
+
+
+def test_where_nginx_is_another_user_the_application_sends_its_files_itself(tmp_path):
+    home = tmp_path / "home"
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    done = subprocess.run(
+        playbook_command(
+            THIS_MACHINE,
+            "--tags=files",
+            variables={
+                "home": str(home),
+                "files_only": True,
+                "server_user": "",
+                "app_user": user,
+            },
+        ),
+        env=ansible_environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FILES_ADDRESS=''" in (home / "etc/app/console.env").read_text()
+    assert "/private-files/" not in (home / "etc/nginx/nginx.conf").read_text()
+
+
+def test_workers_read_reports_by_a_role_that_only_reads(fleet):
+    worker = (fleet / "worker1/etc/app/worker.env").read_text()
+    password = (fleet / "secrets" / "postgresql_reports").read_text().strip()
+    assert "GROUNDSWELL_REPORTS_NAME=reports_replica" in worker
+    assert f"GROUNDSWELL_REPORTS_PASSWORD='{password}'" in worker
+    assert "GROUNDSWELL_DATABASE_USER=worker" in worker
+    # Whoever waits for a page has no statements of minutes.
+    assert "REPORTS" not in (fleet / "web1/etc/app/console.env").read_text()
+    pools = (fleet / "worker1/etc/pgbouncer/pgbouncer.ini").read_text()
+    assert "reports_replica = host=10.0.0.12" in pools
+    assert "worker = host=10.0.0.11" in pools
+
+
+def test_each_queue_has_workers_of_its_own(fleet):
+    written = configparser.RawConfigParser()
+    written.read(fleet / "worker1/etc/worker/supervisor.ini")
+    for name, queue in (("worker", "quick"), ("long_worker", "long")):
+        command = written[f"program:{name}"]["command"]
+        assert f"--queues {queue} --hostname {queue}@%%h" in command
+
+
+def test_a_message_is_taken_back_later_than_the_longest_job_ends(fleet):
+    queue = (fleet / "queue1/etc/rabbitmq/rabbitmq.conf").read_text()
+    [patience] = re.findall("^consumer_timeout = ([0-9]+)$", queue, re.MULTILINE)
+    roles = (fleet / "db1/etc/primary/roles.sql").read_text()
+    longest = max(
+        int(minutes)
+        for minutes in re.findall(
+            "ALTER ROLE (?:worker|reports) SET [a-z_]+ = '([0-9]+)min'", roles
+        )
+    )
+    assert longest == 30
+    assert int(patience) / 60_000 >= 2 * longest
+
+
+def test_the_page_for_too_large_a_file_names_the_bound(fleet):
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    [megabytes] = re.findall("client_max_body_size ([0-9]+)m;", nginx)
+    page = (fleet / "web1/etc/nginx/errors/413.html").read_text()
+    assert f"up to {megabytes} MB" in page
+    assert f"hasta {megabytes} MB" in page
+
+
+def test_one_host_migrates_and_one_keeps_time(fleet):
+    def has(host: str, path: str, text: str) -> bool:
+        return text in (fleet / host / "etc" / path).read_text()
+
+    hosts = ("web1", "web2", "worker1")
+    assert [has(host, "app/release", "migrate") for host in hosts] == [1, 0, 0]
+    assert has("worker1", "worker/supervisor.ini", "[program:beat]")
+
+
+def test_sizes_come_from_the_machine(fleet):
+    (line,) = [
+        line
+        for line in (fleet / "db1/etc/primary/server.conf").read_text().splitlines()
+        if line.startswith("shared_buffers")
+    ]
+    memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024
+    assert abs(int(line.removeprefix("shared_buffers = ")[:-2]) - memory / 4) < 16

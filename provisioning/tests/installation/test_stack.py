@@ -1,0 +1,958 @@
+"""The whole stack, once: what it promises to browsers, engineers and itself."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import json
+import os
+import re
+import resource
+import secrets
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+import psycopg2
+import pytest
+
+from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
+from provisioning.benchmarks.stack import running_stack
+from provisioning.fault_injection.stack import Home
+from provisioning.installation.supervisor import Supervisor, workers_of
+from provisioning.load.respondent import SAVE
+from provisioning.processes import wait_until_gone
+from provisioning.tests.conftest import copied, equipped, run
+from survey.taking.prepared_statements import prepared_text
+from survey.taking.storage import postgresql_insert
+from survey.tests.workbooks import form
+
+pytestmark = pytest.mark.once
+
+
+class Stack:
+    """A running stack of its own, its ports and its people."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout = equipped(copied(folder / "checkout"))
+        self.home = folder / "home"
+        self.port = free_ports(5)
+        self.supervisor = Supervisor(self.home)
+        self.codes: Iterator[str] = iter(())
+
+    def command(self, *words: str) -> str:
+        done = run(self.checkout, "stack", *words, GROUNDSWELL_STACK=str(self.home))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def up(self, *options: str) -> str:
+        return self.command("up", f"--port={self.port}", *options)
+
+    def invite(self) -> None:
+        codes = self.home / "codes.txt"
+        shape = "--respondents 20 --pages 3 --items 2 --name term"
+        self.command("manage", "open_rehearsal", *shape.split(), f"--codes={codes}")
+        self.codes = iter(codes.read_text().split())
+
+    def pids(self) -> dict[str, int]:
+        return {
+            f"{one['group']}:{one['name']}": one["pid"]
+            for one in self.supervisor.programs()
+        }
+
+    def ask(
+        self, method: str, path: str, body: str = "", *, port: int = 0, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """`headers` with underscores; a connection of its own."""
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", port or self.port, timeout=30
+        )
+        with closing(connection):
+            connection.request(method, path, body.encode(), named)
+            reply = connection.getresponse()
+            return reply.status, reply.headers, reply.read()
+
+    def watch(self, path: str) -> tuple[int, bytes]:
+        status, _, body = self.ask("GET", path, port=self.port + 1)
+        return status, body
+
+
+def free_ports(count: int) -> int:
+    """The first of so many that follow one another."""
+    for first in range(20000 + os.getpid() % 5000, 32000, 7):
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return first
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    # Short, and open to the user that the servers run as.
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    folder.chmod(0o755)
+    stack = Stack(folder)
+    try:
+        output = stack.up()
+        assert f"http://127.0.0.1:{stack.port}/" in output
+        assert "provisioning/stack down" in output
+        stack.invite()
+        yield stack
+    finally:
+        if stack.supervisor.is_running():
+            stack.command("down")
+        stack.supervisor.close()
+        shutil.rmtree(folder)
+
+
+# Of a rehearsal.
+STATEMENTS = {"p1_q1": "1", "p1_q2": "2"}
+
+
+class Person:
+    """A browser whose person typed a code."""
+
+    def __init__(self, stack: Stack, code: str = "") -> None:
+        self.stack = stack
+        self.origin = f"http://127.0.0.1:{stack.port}"
+        self.cookies: dict[str, str] = {}
+        token = self.json("GET", "/")["csrf"]
+        code = code or next(stack.codes)
+        form = urlencode({"code": code, "csrfmiddlewaretoken": token})
+        self.json("POST", "/", form, kind="application/x-www-form-urlencoded")
+        self.take = self.json("GET", "/take/")
+        self.revision = self.take["revision"]
+        self.content = self.take["urls"]["content"].replace("{language}", "en")
+
+    def ask(
+        self, method: str, path: str, body: str = "", kind: str = "application/json"
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        status, headers, content = self.stack.ask(
+            method,
+            path,
+            body,
+            Accept="application/json",
+            Content_Type=kind,
+            Origin=self.origin,
+            X_Groundswell_Respondent=getattr(self, "take", {}).get("tag", ""),
+            Cookie="; ".join(f"{name}={it}" for name, it in self.cookies.items()),
+        )
+        for cookie in headers.get_all("Set-Cookie", []):
+            name, value = cookie.split(";")[0].split("=", 1)
+            self.cookies[name] = value
+        return status, headers, content
+
+    def json(self, method: str, path: str, body: str = "", **more: str) -> Any:
+        status, _, content = self.ask(method, path, body, **more)
+        assert status == 200, content
+        return json.loads(content)
+
+    def save(self, answers: Mapping[str, str] = STATEMENTS) -> int:
+        self.revision += 1
+        body = json.dumps({"revision": self.revision, "answers": answers})
+        status, _, content = self.ask("POST", "/take/pages/1/", body)
+        if status == 200:
+            assert json.loads(content)["revision"] == self.revision
+        return status
+
+
+@pytest.fixture
+def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
+    """Stops the pool of the respondents when called, and brings it back."""
+    yield lambda: stack.supervisor.calls.stopProcessGroup("taking")
+    stack.supervisor.calls.startProcessGroup("taking")
+    until(lambda: stack.ask("GET", "/")[0] == 200)
+
+
+class Queue:
+    """A pool stands still, and whoever asks waits for it."""
+
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.stack = stack
+        self.waiting: list[socket.socket] = []
+        pids = stack.pids().items()
+        masters = [pid for program, pid in pids if program.startswith(f"{name}:")]
+        self.pool = [psutil.Process(pid) for pid in masters]
+        self.pool += [one for master in self.pool for one in master.children()]
+        for process in self.pool:
+            process.suspend()
+
+    def move(self) -> None:
+        for process in self.pool:
+            process.resume()
+
+    def join(
+        self, count: int, method: str, path: str, accept: str = "text/html"
+    ) -> list[bytes]:
+        """So many more ask; the replies of those who need not wait."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
+        asked = []
+        for _ in range(count):
+            one = socket.create_connection(("127.0.0.1", self.stack.port))
+            one.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
+            asked.append(one)
+        self.waiting += asked
+        return self.replies(asked, seconds=0.4)
+
+    def replies(self, asked: list[socket.socket], seconds: float) -> list[bytes]:
+        with selectors.DefaultSelector() as selector:
+            for one in asked:
+                selector.register(one, selectors.EVENT_READ)
+            found = []
+            while selector.get_map() and (ready := selector.select(seconds)):
+                for key, _ in ready:
+                    selector.unregister(key.fileobj)
+                    found.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
+            return found
+
+    def disperse(self) -> None:
+        self.move()
+        for one in self.waiting:
+            one.close()
+
+
+@pytest.fixture
+def queue(stack: Stack) -> Iterator[Queue]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    queue = Queue(stack, "taking")
+    yield queue
+    queue.disperse()
+    until(lambda: stack.ask("GET", "/")[0] == 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.fixture
+def boundless(stack: Stack) -> Iterator[None]:
+    """No class has a bound, only the queue."""
+    path = stack.home / "etc" / "nginx" / "nginx.conf"
+    bounded = path.read_text()
+    use(stack, re.sub("max_conns=[0-9]+", "max_conns=0", bounded))
+    yield
+    use(stack, bounded)
+
+
+def use(stack: Stack, configuration: str) -> None:
+    (stack.home / "etc" / "nginx" / "nginx.conf").write_text(configuration)
+    nginx = psutil.Process(stack.pids()["nginx:nginx"])
+    before = set(nginx.children())
+    nginx.send_signal(signal.SIGHUP)
+    until(lambda: not before & set(nginx.children()))
+
+
+def until(happens: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        # Nobody listens yet, or no more.
+        with suppress(OSError, http.client.HTTPException):
+            if happens():
+                return
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_page_is_saved_and_every_program_runs(stack):
+    maya = Person(stack)
+    assert maya.save() == 200
+    shown = stack.command("status")
+    for program in (
+        "primary",
+        "replica",
+        "rabbitmq",
+        "taking_1",
+        "beat",
+        "long_worker",
+        "nginx",
+    ):
+        assert re.search(rf"^{program} +running", shown, re.MULTILINE), program
+    assert "all running" in shown
+
+
+def test_content_comes_from_the_cache_for_everyone(stack, without_taking):
+    maya = Person(stack)
+    page, other = (maya.content.replace("{n}", n) for n in "12")
+    _, headers, first = stack.ask("GET", page)
+    assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert headers["Vary"] == "Accept-Encoding"
+    assert headers["Set-Cookie"] is None
+
+    without_taking()
+    for path, cookie in ((page, ""), (f"{page}?child=2", "sessionid=mine")):
+        status, headers, again = stack.ask("GET", path, Cookie=cookie)
+        assert (status, again) == (200, first)
+        assert headers["Set-Cookie"] is None
+    assert stack.ask("HEAD", page)[0] == 200
+    packed = stack.ask("GET", page, Accept_Encoding="gzip")
+    assert packed[1]["Content-Encoding"] == "gzip"
+    assert len(packed[2]) < len(first) / 2
+    # The twin: what nobody has asked for yet is not there.
+    assert stack.ask("GET", other)[0] == 503
+
+
+def test_a_persons_pages_are_never_cached(stack, without_taking):
+    maya = Person(stack)
+    before, after = maya.json("GET", "/take/"), maya.json("GET", "/take/")
+    assert before["revision"] < after["revision"]
+    without_taking()
+    assert maya.ask("GET", "/take/")[0] == 503
+
+
+def test_whoever_cant_be_served_is_told_to_come_again(stack, without_taking):
+    maya = Person(stack)
+    without_taking()
+    status, headers, body = maya.ask("POST", "/take/pages/1/", "{}")
+    assert (status, json.loads(body)) == (503, {"error": "overloaded"})
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    assert headers["Cache-Control"] == "no-store"
+    status, headers, body = stack.ask("GET", "/")
+    assert status == 503
+    assert b"You are in line" in body
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    # The other pool has its own workers.
+    assert stack.ask("GET", "/healthz")[0] == 200
+
+
+def test_a_crowd_is_shed_from_the_door_inwards(stack, queue):
+    """Each class fills up to its bound; whoever finishes finds room at the end."""
+    written = (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
+    bounds = {
+        name: int(bound)
+        for name, bound in re.findall(r"zone (\w+) 64k;[^}]+max_conns=(\d+)", written)
+    }
+    assert bounds["starts"] < bounds["resumes"] < bounds["saves"]
+
+    at_the_door = queue.join(bounds["starts"] + 3, "GET", "/")
+    assert len(at_the_door) == 3
+    for reply in at_the_door:
+        assert reply.startswith(b"HTTP/1.1 503")
+        assert b"You are in line" in reply
+        assert re.search(rb"\r\nRefresh: (\d+)\r\n", reply)
+    with_a_code = queue.join(1, "POST", "/")
+    assert b"Your code was not read yet" in with_a_code[0]
+    assert b"\r\nRefresh:" not in with_a_code[0]
+
+    # A tab that is open asks for the code again: its person is inside.
+    assert queue.join(1, "GET", "/", "application/json") == []
+    inside = queue.join(bounds["resumes"] + 2, "GET", "/take/?language=es")
+    assert len(inside) == 3
+    for reply in inside:
+        assert b"Your answers are safe" in reply
+        assert b"in line" not in reply
+        assert re.search(rb"\r\nRetry-After: (\d+)\r\nRefresh: \1\r\n", reply)
+
+    saves = queue.join(
+        bounds["saves"] + 3, "POST", "/take/pages/1/", "application/json"
+    )
+    assert len(saves) == 3
+    for reply in saves:
+        assert reply.endswith(b'\r\n\r\n{"error":"overloaded"}')
+        assert b"\r\nRetry-After: " in reply
+    assert queue.join(50, "GET", "/take/complete/") == []
+    queue.move()
+    finishes = queue.replies(queue.waiting[-50:], seconds=10)
+    assert {reply[:12] for reply in finishes} == {b"HTTP/1.1 302"}
+
+    log = (stack.home / "log" / "nginx-error.log").read_text()
+    assert "no live upstreams" not in log
+    access = stack.home / "log" / "nginx-access.log"
+    until(lambda: access.read_text().count('"full":"saves"') == 3)
+
+
+def test_without_bounds_a_finish_would_wait_behind_starts(stack, boundless, queue):
+    pool = (stack.home / "etc" / "taking" / "gunicorn.py").read_text()
+    backlog = int(re.findall("^backlog = ([0-9]+)", pool, re.MULTILINE)[0])
+    assert queue.join(backlog + 20, "GET", "/")
+    (reply,) = queue.join(1, "GET", "/take/complete/")
+    assert reply.startswith(b"HTTP/1.1 503")
+    assert b"Your answers are safe" in reply
+
+
+def test_the_consoles_queue_is_bounded_too(stack):
+    queue = Queue(stack, "console")
+    try:
+        (refused,) = queue.join(65, "GET", "/engineers/")
+    finally:
+        queue.disperse()
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert b"\r\nRetry-After: " in refused
+    assert b"in line" not in refused
+
+
+def test_one_session_is_held_back_and_nobody_else(stack):
+    maya, jamal = Person(stack), Person(stack)
+    replies = [maya.ask("GET", "/take/") for _ in range(130)]
+    refused = [reply for reply in replies if reply[0] == 429]
+    assert {reply[0] for reply in replies} == {200, 429}
+    _, headers, body = refused[0]
+    assert json.loads(body) == {"error": "too_many"}
+    assert 1 <= int(headers["Retry-After"]) <= 5
+    assert jamal.save() == 200
+    # A whole school comes from one address, and has no session yet.
+    assert {stack.ask("GET", "/")[0] for _ in range(130)} == {200}
+
+
+def test_a_save_that_is_too_large_is_refused_in_json(stack):
+    status, _, body = Person(stack).ask("POST", "/take/pages/1/", "x" * 1_200_000)
+    assert (status, json.loads(body)) == (413, {"error": "too_large"})
+
+
+def test_a_file_that_is_too_large_is_refused_in_words(stack):
+    def sent(megabytes: int, accept: str = "text/html") -> tuple[int, bytes]:
+        status, _, body = stack.ask(
+            "POST",
+            "/console/account/login/",
+            "x" * (megabytes * 1_000_000),
+            Content_Type="multipart/form-data; boundary=x",
+            Accept=accept,
+        )
+        return status, body
+
+    # Two million people are 250 MB: they get as far as the application.
+    assert sent(250)[0] == 403
+    status, body = sent(320)
+    assert status == 413
+    assert b"A file may have up to 300 MB" in body
+    assert sent(320, "application/json") == (413, b'{"error":"too_large"}')
+    assert stack.ask("POST", "/engineers/login/", "x" * 2_000_000)[0] == 413
+
+
+@pytest.fixture
+def telling(stack: Stack) -> Iterator[dict[str, str]]:
+    """An application behind nginx that answers with these headers."""
+    headers: dict[str, str] = {}
+
+    class Teller(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, text in headers.items():
+                self.send_header(name, text)
+            self.end_headers()
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Teller)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = stack.home / "etc" / "nginx" / "nginx.conf"
+    written = path.read_text()
+    tell = f"proxy_pass http://127.0.0.1:{server.server_port};"
+    place = "        location /console/ {"
+    assert place in written
+    use(stack, written.replace(place, f"location = /tell/ {{ {tell} }}\n{place}"))
+    yield headers
+    use(stack, written)
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, telling):
+    files = stack.home / "files"
+    owner = files.stat()
+    assert owner.st_mode & 0o777 == 0o700
+    folder = files / "exports"
+    folder.mkdir(mode=0o700)
+    path = folder / "unguessable.csv"
+    path.write_text("student,answer\n1,3\n")
+    # As the workers write it.
+    path.chmod(0o600)
+    for one in (folder, path):
+        os.chown(one, owner.st_uid, owner.st_gid)
+    telling |= {
+        "X-Accel-Redirect": "/private-files/exports/unguessable.csv",
+        "Content-Type": "text/csv; charset=utf-8",
+        "Content-Disposition": 'attachment; filename="answers.csv"',
+        "Cache-Control": "private, no-store",
+    }
+
+    status, headers, body = stack.ask("GET", "/tell/")
+    assert (status, body) == (200, path.read_bytes())
+    for name in ("Content-Type", "Content-Disposition", "Cache-Control"):
+        assert headers[name] == telling[name]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in headers["Content-Security-Policy"]
+    part = stack.ask("GET", "/tell/", Range="bytes=0-6")
+    assert (part[0], part[2]) == (206, b"student")
+
+    # By its own address it is not there, whoever asks.
+    for address in ("exports/unguessable.csv", "", "../secrets/secret_key"):
+        assert stack.ask("GET", f"/private-files/{address}")[0] == 404
+    telling["X-Accel-Redirect"] = "/private-files/../secrets/secret_key"
+    assert stack.ask("GET", "/tell/")[0] in (404, 500, 503)
+    # Deleted, it is gone at once.
+    telling["X-Accel-Redirect"] = "/private-files/exports/unguessable.csv"
+    path.unlink()
+    assert stack.ask("GET", "/tell/")[0] == 404
+
+
+def test_a_long_job_keeps_no_quick_one_waiting(stack):
+    """The time table, which is quick, goes on while the long worker stands still."""
+    home = Home(stack.home)
+    old = "INSERT INTO survey_job (kind, state, done, message, created_at, attempts)"
+    long_worker = psutil.Process(stack.pids()["long_worker:long_worker"])
+    at_work = [long_worker, *long_worker.children(recursive=True)]
+    for process in at_work:
+        process.suspend()
+    try:
+        job = home.ask(
+            f"{old} VALUES ('test.gone', 'waiting', 0, '', now() - interval '2 hours',"
+            " 0) RETURNING id"
+        )
+        state = f"SELECT state FROM survey_job WHERE id = {job}"
+        until(lambda: home.ask(state) == "failed", seconds=40)
+    finally:
+        for process in at_work:
+            process.resume()
+        home.close()
+    metrics = stack.watch("/metrics")[1]
+    for queue in (b"quick", b"long"):
+        assert re.search(
+            rb'^groundswell_queue_consumers{queue="%b"} 1' % queue,
+            metrics,
+            re.MULTILINE,
+        )
+
+
+def test_metrics_are_for_the_inside(stack):
+    assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
+    assert stack.watch("/readyz")[0] == 200
+    assert stack.watch("/")[0] == 404
+    key = (stack.home / "secrets" / "monitoring_key").read_text().strip()
+    for path in ("/metrics", "/readyz", "/nginx_status"):
+        status, *_ = stack.ask("GET", path, X_Groundswell_Monitoring=key)
+        assert status == 404, path
+
+
+def test_what_a_client_claims_to_be_is_not_believed(stack):
+    status, headers, _ = stack.ask(
+        "GET", "/", X_Request_ID="mine", X_Forwarded_Proto="https"
+    )
+    assert status == 200
+    assert re.fullmatch("[0-9a-f]{32}", headers["X-Request-ID"])
+    # The twin: the id is in the log, and nothing that follows a "?".
+    stack.ask("GET", "/?code=SECRET-CODE", Cookie="sessionid=SECRET-SESSION")
+    log = stack.home / "log" / "nginx-access.log"
+    until(lambda: headers["X-Request-ID"] in log.read_text())
+    time.sleep(1.5)
+    assert "SECRET" not in log.read_text()
+
+
+def test_static_files_are_compressed_beforehand_and_kept(stack):
+    _, _, page = stack.ask("GET", "/")
+    (sheet,) = set(re.findall(rb'href="(/static/CACHE/css/[^"]+)"', page)) or {b""}
+    path = sheet.decode()
+    for encoding in ("br", "gzip"):
+        status, headers, _ = stack.ask("GET", path, Accept_Encoding=encoding)
+        assert (status, headers["Content-Encoding"]) == (200, encoding)
+        assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    _, headers, _ = stack.ask("GET", "/static/css/error.css")
+    assert headers["Cache-Control"] == "public, max-age=300"
+
+
+def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
+    def tried(role: str, statement: str) -> str:
+        place = {"host": str(stack.home / "run"), "port": 6432}
+        with closing(psycopg2.connect(dbname=role, user=role, **place)) as connection:
+            connection.autocommit = True
+            try:
+                connection.cursor().execute(statement)
+            except psycopg2.Error as error:
+                return type(error).__name__
+        return "done"
+
+    for statement in (
+        "DELETE FROM survey_response WHERE respondent_id = -1",
+        "DELETE FROM survey_respondent WHERE id = -1",
+        "UPDATE survey_respondent SET issue = issue WHERE id = -1",
+        "SELECT * FROM survey_identity WHERE respondent_id = -1",
+    ):
+        assert tried("taking", statement) == "InsufficientPrivilege", statement
+        assert tried("console", statement) == "done", statement
+    for statement in (
+        "UPDATE accounts_auditentry SET action = ''",
+        "DELETE FROM accounts_auditentry",
+    ):
+        for role in ("console", "worker"):
+            assert tried(role, statement) == "InsufficientPrivilege", statement
+    assert tried("worker", "DELETE FROM survey_response WHERE item_id = -1") == "done"
+    for secret in ("mfa_authenticator", "account_emailaddress", "accounts_user"):
+        statement = f"SELECT * FROM {secret}"
+        assert tried("reports", statement) == "InsufficientPrivilege", statement
+    assert tried("reports", "SELECT * FROM survey_response LIMIT 1") == "done"
+    assert tried("reports", "SELECT * FROM survey_identity") == "InsufficientPrivilege"
+    delete = "DELETE FROM survey_response WHERE respondent_id = -1"
+    assert tried("reports", delete) in (
+        "InsufficientPrivilege",
+        "ReadOnlySqlTransaction",
+    )
+
+
+def plan_of_a_save(stack, *settings: str) -> str:
+    """The plan that a connection keeps for everybody."""
+    prepare, execute = prepared_text(*postgresql_insert(5))
+    values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
+    place = {"host": str(stack.home / "run"), "port": 6432}
+    with (
+        closing(psycopg2.connect(dbname="taking", user="taking", **place)) as taking,
+        taking.cursor() as cursor,
+    ):
+        for setting in ("plan_cache_mode = force_generic_plan", *settings):
+            cursor.execute(f"SET LOCAL {setting}")
+        name = prepare.split()[1]
+        cursor.execute(prepare.replace(name, "planned"))
+        cursor.execute("EXPLAIN " + execute.replace(name, "planned") % tuple(values))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE planned")
+        return plan
+
+
+def test_a_plan_made_while_tables_are_small_reads_no_table_whole(stack):
+    place = {"host": str(stack.home / "run"), "port": 5432}
+    with closing(
+        psycopg2.connect(dbname="groundswell", user="postgres", **place)
+    ) as owner:
+        owner.autocommit = True
+        owner.cursor().execute("ANALYZE survey_respondent, survey_administration")
+    assert "Seq Scan" not in plan_of_a_save(stack)
+    # The twin.
+    assert "Seq Scan" in plan_of_a_save(stack, "enable_seqscan = on")
+
+
+# Answers and logs ---------------------------------------------------------
+
+WORDS = {f"words{n}": "" for n in range(5)}
+OF_WORDS = """administration_id =
+    (SELECT id FROM survey_administration WHERE name = 'words')"""
+RESPONDENT = f"SELECT 1 FROM survey_respondent WHERE {OF_WORDS}"
+ANSWER = f"""SELECT 1 FROM survey_response WHERE {OF_WORDS} AND item_id =
+    (SELECT item_id FROM survey_response WHERE {OF_WORDS}
+     ORDER BY item_id LIMIT 1 OFFSET %d)"""
+WAITING = """SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE NOT granted AND usename = 'taking'"""
+
+
+@pytest.fixture(scope="module")
+def writer(stack: Stack) -> Person:
+    """Somebody who was asked for words, not for numbers."""
+    folder = stack.home.parent
+    book, roster, codes = folder / "words.xlsx", folder / "pupil.csv", folder / "codes"
+    questions = [["text", name, name] for name in WORDS]
+    book.write_bytes(
+        form(
+            [["type", "name", "label"], ["begin group", "all", "All", "field-list"]]
+            + [*questions, ["end group"]],
+            settings=[["form_id", "version"], ["words", "1"]],
+        )
+    )
+    roster.write_text("district,school,student id\nriverside,lincoln,1\n")
+    closes = f"{date.today().year + 1}-12-31T00:00"
+    window = ["--opens=2020-01-01T00:00", f"--closes={closes}"]
+    for words in (
+        ["import_survey", str(book)],
+        ["publish_survey", "words"],
+        ["open_administration", "words", "--survey=words", "--role=student", *window],
+        ["import_roster", str(roster), "--administration=words"],
+        ["access_codes", "--administration=words", f"--output={codes}"],
+    ):
+        stack.command("manage", *words)
+    [card] = csv.DictReader(codes.read_text().splitlines())
+    writer = Person(stack, card["code"])
+    assert writer.save(WORDS) == 200
+    return writer
+
+
+class Words:
+    """The writer's rows in the database, and what waits for them."""
+
+    def __init__(self, stack: Stack, writer: Person) -> None:
+        self.home = Home(stack.home)
+        self.writer = writer
+
+    @contextmanager
+    def locked(self, *statements: str) -> Iterator[list[Any]]:
+        """A connection for each, so that they can let go one by one."""
+        with ExitStack() as opened:
+            connections = [
+                opened.enter_context(closing(self.home.connect())) for _ in statements
+            ]
+            for connection, statement in zip(connections, statements, strict=True):
+                connection.autocommit = False
+                connection.cursor().execute(
+                    f"SET LOCAL lock_timeout = '5s'; {statement} FOR UPDATE"
+                )
+            yield connections
+
+    @contextmanager
+    def waiting(self, marker: str) -> Iterator[int]:
+        """The process of PostgreSQL that saves the marker, and can't."""
+        with self.locked(RESPONDENT):
+            saving = threading.Thread(target=self.save, args=[marker])
+            saving.start()
+            until(lambda: self.home.ask(WAITING), seconds=0.9)
+            pid = self.home.ask(WAITING)
+            yield pid
+            assert wait_until_gone([pid])
+        saving.join()
+
+    def save(self, marker: str) -> int:
+        return self.writer.save({name: f"{marker} {name}" for name in WORDS})
+
+
+def wait_for_a_lock(words: Words, marker: str) -> None:
+    with words.locked(RESPONDENT):
+        assert words.save(marker) == 503
+
+
+def wait_for_many_locks(words: Words, marker: str) -> None:
+    """Never long for one of them, and so until the statement has to end."""
+    answers = [ANSWER % n for n in range(len(WORDS))]
+    with words.locked(RESPONDENT, *answers) as locks:
+        timers = [
+            threading.Timer(0.7 * n, one.rollback) for n, one in enumerate(locks, 1)
+        ]
+        for timer in timers:
+            timer.start()
+        assert words.save(marker) == 503
+        for timer in timers:
+            timer.join()
+
+
+def be_terminated(words: Words, marker: str) -> None:
+    with words.waiting(marker) as pid:
+        words.home.ask(f"SELECT pg_terminate_backend({pid})")
+
+
+def be_killed(words: Words, marker: str) -> None:
+    """PostgreSQL ends every other one too, and says what this one was at."""
+    with words.waiting(marker) as pid:
+        words.home.signal([pid], signal.SIGKILL)
+
+
+# What goes wrong while a page is saved -> what PostgreSQL says of it.
+MISHAPS: dict[Callable[[Words, str], None], bytes] = {
+    wait_for_a_lock: b"canceling statement due to lock timeout",
+    wait_for_many_locks: b"canceling statement due to statement timeout",
+    be_terminated: b"terminating connection due to administrator command",
+    be_killed: b"was terminated by signal 9",
+}
+
+
+def logged(stack: Stack) -> bytes:
+    """Every server's, the application's, and all of PostgreSQL's."""
+    files = [path for path in (stack.home / "log").rglob("*") if path.is_file()]
+    assert {"nginx-access.log", "taking_0.log", "primary.log"} <= {
+        path.name for path in files
+    }
+    return b"\n".join(path.read_bytes() for path in files)
+
+
+def marker_of(stack: Stack, words: Words, mishap: Callable, said: bytes) -> str:
+    """In the writer's answers, and in the save that the mishap befell."""
+    before = logged(stack).count(said)
+    marker = f"marker-{secrets.token_hex(8)}"
+    mishap(words, marker)
+    until(lambda: words.save(marker) == 200)
+    # There was something to leak, and it happened.
+    until(lambda: logged(stack).count(said) > before)
+    stored = f"SELECT count(*) FROM survey_response WHERE value LIKE '{marker}%'"
+    assert words.home.ask(stored) == len(WORDS)
+    return marker
+
+
+def leaking_mishaps(stack: Stack, writer: Person) -> set[str]:
+    """Which of them brought an answer into a log."""
+    words = Words(stack, writer)
+    markers = {
+        mishap.__name__: marker_of(stack, words, mishap, said)
+        for mishap, said in MISHAPS.items()
+    }
+    words.home.close()
+    # nginx writes every second.
+    time.sleep(1.5)
+    written = logged(stack)
+    return {name for name, marker in markers.items() if marker.encode() in written}
+
+
+@pytest.fixture
+def talkative(stack: Stack) -> Iterator[None]:
+    """The role's sessions without what keeps answers out of PostgreSQL's logs."""
+    home = Home(stack.home)
+    anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+    for setting in ("log_min_error_statement", "track_activities"):
+        home.ask(f"ALTER ROLE taking RESET {setting}")
+    home.ask(f"{anew}'taking'")
+    yield
+    psql = ["psql", f"--host={home.run}", "--username=postgres", "--dbname=postgres"]
+    roles = home.etc / "primary" / "roles.sql"
+    subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
+    home.ask(f"{anew}'taking'")
+    home.close()
+
+
+def test_answers_reach_no_log_whatever_happens_to_a_save(stack, writer):
+    assert leaking_mishaps(stack, writer) == set()
+
+
+def test_answers_would_reach_a_log_without_the_roles_settings(stack, writer, talkative):
+    """The twin."""
+    assert leaking_mishaps(stack, writer) == {mishap.__name__ for mishap in MISHAPS}
+
+
+def test_timeouts_are_nested(stack):
+    """Whoever waits, waits longer than whoever he waits for."""
+
+    def written(path: str, pattern: str) -> float:
+        text = (stack.home / "etc" / path).read_text()
+        return float(re.findall(pattern, text, re.MULTILINE)[0])
+
+    taking = "^ALTER ROLE taking SET {} = '([0-9]+)s'"
+    sending = stack.checkout / "static" / "js" / "send_save.js"
+    timeouts = {
+        "lock": written("primary/roles.sql", taking.format("lock_timeout")),
+        "statement": written("primary/roles.sql", taking.format("statement_timeout")),
+        "pgbouncer": written("pgbouncer/pgbouncer.ini", "^query_wait_timeout = (.+)"),
+        "gunicorn": written("taking/gunicorn.py", "^timeout = (.+)"),
+        "nginx": written("nginx/nginx.conf", "proxy_read_timeout (.+)s;"),
+        "browser": int(re.findall("SEND_TIMEOUT = ([0-9]+)", sending.read_text())[0])
+        / 1000,
+    }
+
+    def are_nested(seconds: dict[str, float]) -> bool:
+        values = list(seconds.values())
+        return values == sorted(set(values))
+
+    assert are_nested(timeouts), timeouts
+    assert not are_nested({**timeouts, "nginx": timeouts["gunicorn"]})
+    # What a worker is allowed to finish, nobody cuts off when it has to go.
+    graceful = written("taking/gunicorn.py", "^graceful_timeout = (.+)")
+    stops = written("taking/supervisor.ini", "^stopwaitsecs = (.+)")
+    assert timeouts["statement"] + timeouts["pgbouncer"] < graceful < stops
+
+
+# What is measured ---------------------------------------------------------
+
+
+def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
+    done = run(stack.checkout, "bench", "--quick", f"--home={stack.home}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result) == {
+        *("machine", "size", "limits", "saves", "mix", "views", "failed", "non_2xx"),
+        *("saves_per_s", "mix_per_s", "cpu_us_per_save", "cpu_us_per_request"),
+        *("statements_per_save", "commits_per_fsync"),
+    }
+    assert (result["failed"], result["non_2xx"]) == (0, {})
+    # One that looks after the stack may fall into the same second.
+    assert result["statements_per_save"] == pytest.approx(1.0, abs=0.005)
+    assert result["saves"]["inserted_share"] == 1.0
+    limits = result["limits"]
+    assert set(limits) == {
+        *("statement_direct_per_s", "statement_by_pgbouncer_per_s"),
+        *("empty_view_per_s", "nginx_cache_per_s"),
+    }
+    assert min(limits.values()) > 0
+    assert result["views"][SAVE]["count"] > 0
+
+
+def test_a_worker_is_small_and_starts_at_once(stack):
+    assert re.search("taking: 8 workers of ", stack.command("status"))
+    measured = running_stack(folder=stack.home)
+    before = workers_of(stack.supervisor.programs(), "taking")
+    assert max(before.values()) < WORKER_MB
+    assert 0 < start_of_a_worker(measured) < LONGEST_START
+    after = workers_of(stack.supervisor.programs(), "taking")
+    assert len(set(before) - set(after)) == len(set(after) - set(before)) == 1
+
+
+def test_up_again_changes_nothing(stack):
+    before = stack.pids()
+    stack.up()
+    assert stack.pids() == before
+    recap = (stack.home / "provisioning.log").read_text().rpartition("PLAY RECAP")[2]
+    assert "changed=0" in recap
+
+
+def test_up_restarts_what_changed_and_nothing_else(stack):
+    before = stack.pids()
+    stack.up("--set=memcached_megabytes=65", "--set=session_rate=11r/s")
+    after = stack.pids()
+    assert {name for name in after if after[name] != before[name]} == {
+        "memcached:memcached"
+    }
+    assert "rate=11r/s" in (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
+
+
+def test_a_rolling_restart_fails_no_save(stack):
+    before = stack.pids()
+    people = [Person(stack) for _ in range(4)]
+    outcomes: Counter[int] = Counter()
+    over = threading.Event()
+
+    def go_on(person: Person) -> None:
+        while not over.wait(0.12):
+            outcomes[person.save()] += 1
+
+    threads = [threading.Thread(target=go_on, args=(one,)) for one in people]
+    for thread in threads:
+        thread.start()
+    stack.command("reload")
+    over.set()
+    for thread in threads:
+        thread.join()
+
+    after = stack.pids()
+    masters = {f"{pool}:{pool}_{n}" for pool in ("taking", "console") for n in "01"}
+    assert {name for name in after if after[name] != before[name]} == masters
+    assert outcomes[200] > 50
+    assert set(outcomes) == {200}
+
+
+def test_every_program_comes_back_after_being_killed(stack):
+    before = stack.pids()
+    for pid in before.values():
+        os.kill(pid, signal.SIGKILL)
+
+    def all_back() -> bool:
+        programs = stack.supervisor.programs()
+        return (
+            all(one["statename"] == "RUNNING" for one in programs)
+            and not set(before.values()) & set(stack.pids().values())
+            and b'"degraded": []' in stack.watch("/readyz")[1]
+        )
+
+    until(all_back, seconds=40)
+    assert Person(stack).save() == 200
+
+
+def test_down_leaves_no_process_and_keeps_the_data(stack):
+    stack.command("down")
+
+    def at_work() -> list[str]:
+        return [
+            " ".join(process.info["cmdline"])
+            for process in psutil.process_iter(["cmdline"])
+            if any(str(stack.home) in part for part in process.info["cmdline"] or ())
+        ]
+
+    # Workers of a master that was killed look around every few seconds.
+    until(lambda: not at_work(), seconds=10)
+    assert (stack.home / "data" / "primary" / "PG_VERSION").exists()
+    assert "Nothing is running" in stack.command("down")
