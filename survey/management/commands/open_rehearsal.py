@@ -8,23 +8,22 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from survey.access_codes import CodeKeyMissing
+from survey.models import Administration
 from survey.simulation.load_survey import (
     MOST_ITEMS,
     MOST_PAGES,
     NotARehearsal,
-    Rehearsal,
     open_rehearsal,
     write_codes,
 )
 from survey.taking import rendering
-from survey.taking.published import Published, build_published
+from survey.taking.published import build_published
 
 
 class Command(BaseCommand):
     help = (
-        "Make a survey of made-up statements and made-up people who may take it now,"
-        " to measure with. The same name again adds the people that are missing; a"
-        " real administration is never touched."
+        "Create a survey and people for load tests. The same name again adds missing"
+        " people; a real administration is never changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,20 +32,29 @@ class Command(BaseCommand):
         parser.add_argument("--pages", type=int, default=10)
         parser.add_argument("--items", type=int, default=5, help="on each page")
         parser.add_argument(
-            "--codes", type=Path, help="write the access codes there, one a line"
+            "--codes",
+            type=Path,
+            help="write the access codes to this file, one per line",
         )
         parser.add_argument(
             "--unstarted",
             action="store_true",
-            help="so many people who never started; only their codes are written",
+            help="count only people who have not started, and write only their codes",
         )
         parser.add_argument(
-            "--empty", action="store_true", help="take every answer back first"
+            "--empty", action="store_true", help="delete every answer first"
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _check_sizes(options)
+        for name, most in (
+            ("respondents", 5_000_000),
+            ("pages", MOST_PAGES),
+            ("items", MOST_ITEMS),
+        ):
+            if not 1 <= options[name] <= most:
+                raise CommandError(f"--{name} is a number from 1 to {most:,}.")
+        path: Path | None = options["codes"]
         try:
             rehearsal = open_rehearsal(
                 name=options["name"],
@@ -56,70 +64,55 @@ class Command(BaseCommand):
                 unstarted=options["unstarted"],
                 empty=options["empty"],
             )
-            self._write_codes(rehearsal, options)
+            if path:
+                write_codes(
+                    rehearsal.administration,
+                    path,
+                    most=options["respondents"],
+                    unstarted=options["unstarted"],
+                )
         except (NotARehearsal, CodeKeyMissing) as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}.") from error
         if options["json"]:
-            self.stdout.write(json.dumps(_described(rehearsal, options)))
+            described = describe(rehearsal.administration)
+            described["respondents"] = options["respondents"]
+            described["codes"] = str(path) if path else None
+            self.stdout.write(json.dumps(described))
         else:
             self.stdout.write(
                 f"{options['name']}: {options['pages']} pages of {options['items']}"
                 f" items, {rehearsal.people:,} people"
             )
 
-    def _write_codes(self, rehearsal: Rehearsal, options: dict[str, Any]) -> None:
-        path: Path | None = options["codes"]
-        if path is None:
-            return
-        try:
-            write_codes(
-                rehearsal.administration,
-                path,
-                most=options["respondents"],
-                unstarted=options["unstarted"],
-            )
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}.") from error
 
-
-def _check_sizes(options: dict[str, Any]) -> None:
-    for name, most in (
-        ("respondents", 5_000_000),
-        ("pages", MOST_PAGES),
-        ("items", MOST_ITEMS),
-    ):
-        if not 1 <= options[name] <= most:
-            raise CommandError(f"--{name} is a number from 1 to {most:,}.")
-
-
-def _described(rehearsal: Rehearsal, options: dict[str, Any]) -> dict[str, Any]:
-    row = rehearsal.administration.published
+def describe(administration: Administration) -> dict[str, object]:
+    """Describe the pages and items as programs that send answers need them."""
+    row = administration.published
     published = build_published(row.digest, json.loads(row.definition))
+    option_sets = published.definition["option_sets"]
+    pages = []
+    for n, items in enumerate(published.answerable, start=1):
+        described = [
+            {
+                "name": name,
+                "id": item["id"],
+                "kind": item["kind"],
+                "values": [
+                    option["value"] for option in option_sets[item["option_set"]]
+                ],
+            }
+            for name, item in items.items()
+        ]
+        pages.append({"n": n, "items": described})
     return {
-        "administration": rehearsal.administration.name,
-        "administration_id": rehearsal.administration.pk,
+        "administration": administration.name,
+        "administration_id": administration.pk,
         "digest": row.digest,
         "renderer": rendering.RENDERER,
         "language": published.languages[0],
-        "pages": [
-            {"n": n, "items": _items(published, n)}
-            for n in range(1, len(published.answerable) + 1)
-        ],
-        "respondents": options["respondents"],
-        "codes": str(options["codes"]) if options["codes"] else None,
+        "pages": pages,
     }
-
-
-def _items(published: Published, n: int) -> list[dict[str, Any]]:
-    offered = published.definition["option_sets"]
-    return [
-        {
-            "name": name,
-            "id": item["id"],
-            "kind": item["kind"],
-            "values": [option["value"] for option in offered[item["option_set"]]],
-        }
-        for name, item in published.answerable[n - 1].items()
-    ]
