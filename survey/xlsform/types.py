@@ -37,6 +37,7 @@ NO_FILES = "respondents cannot send files or pictures"
 NO_PLACES = "a survey on the web does not ask where people are"
 NO_CODES = "a browser does not scan codes"
 NO_LISTS = "options come from the choices sheet, not from another file"
+NO_CASCADES = "write a select_one for each level, with a choice_filter"
 REFUSED = {
     word: reason
     for reason, words in (
@@ -46,6 +47,7 @@ REFUSED = {
         (NO_PLACES, "start-geopoint background-geopoint"),
         (NO_CODES, "barcode"),
         (NO_LISTS, "csv-external xml-external"),
+        (NO_CASCADES, "cascading cascading_select"),
     )
     for word in words.split()
 }

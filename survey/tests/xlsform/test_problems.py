@@ -84,6 +84,8 @@ REFUSED_ROWS = {
     "geoshape": "where people are",
     "start-geopoint": "where people are",
     "barcode": "scan codes",
+    "cascading_select places": "choice_filter",
+    "cascading select places": "choice_filter",
     "image": "send files",
     "photo": "send files",
     "audio": "send files",
