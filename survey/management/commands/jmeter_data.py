@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
@@ -68,46 +68,57 @@ class Command(BaseCommand):
             " surveys, so that they can't take them any more",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["limit"] < 1 or options["takes"] < 1:
+    def handle(
+        self,
+        *,
+        administration: str,
+        codes: Path,
+        pages: Path,
+        limit: int,
+        takes: int,
+        seed: str,
+        force: bool,
+        real_people: bool,
+        **options: object,
+    ) -> None:
+        if limit < 1 or takes < 1:
             raise CommandError("--limit and --takes are at least 1.")
         try:
-            administration = get_administration(options["administration"])
+            found = get_administration(administration)
         except AdministrationNotFound as error:
             raise CommandError(str(error)) from None
-        if not options["real_people"] and not is_rehearsal(administration):
+        if not real_people and not is_rehearsal(found):
             raise CommandError(
-                f"{administration} is not a rehearsal: JMeter would answer and finish"
-                " the surveys of real people. To allow that, add --real-people."
+                f"{found} is not a rehearsal: JMeter would answer and finish the"
+                " surveys of real people. To allow that, add --real-people."
             )
-        published = published_survey(administration.published_id)
+        published = published_survey(found.published_id)
         now = timezone.localtime()
-        takes = []
+        simulated = []
         try:
-            for number in range(options["takes"]):
-                seed = f"{options['seed']}/{number}"
-                draw = random.Random(seed)  # noqa: S311
-                takes.append(simulate_take(published, draw=draw, now=now))
+            for number in range(takes):
+                draw = random.Random(f"{seed}/{number}")  # noqa: S311
+                simulated.append(simulate_take(published, draw=draw, now=now))
         except NoAnswerFound as error:
             raise CommandError(
                 "The survey's rules refuse every answer that was tried for these"
                 f" items: {error}."
             ) from None
         people = list(
-            invited_people(administration)
+            invited_people(found)
             .filter(completed_at=None)
             .only("issue", "code_key_version")
-            .order_by(F("started_at").asc(nulls_first=True), "pk")[: options["limit"]]
+            .order_by(F("started_at").asc(nulls_first=True), "pk")[:limit]
         )
         if not people:
-            raise CommandError(f"Everyone has finished {administration}.")
-        write_file(options["codes"], options["force"], code_lines(people, len(takes)))
-        properties = jmeter_properties(administration, published, takes)
+            raise CommandError(f"No one is left to take {found}.")
+        write_file(codes, force, code_lines(people, takes))
+        properties = jmeter_properties(found, published, simulated)
         lines = ([f"{name}={escaped(value)}"] for name, value in properties)
-        write_file(options["pages"], options["force"], lines)
+        write_file(pages, force, lines)
         self.stdout.write(
-            f"{len(people):,} codes are in {options['codes']}, {len(takes)} takes of"
-            f" {len(published.answerable)} pages in {options['pages']}"
+            f"{len(people):,} codes are in {codes}, {takes} takes of"
+            f" {len(published.answerable)} pages in {pages}"
         )
 
 

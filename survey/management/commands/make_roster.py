@@ -4,7 +4,6 @@ import csv
 import random
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -47,13 +46,15 @@ class Command(BaseCommand):
             " homeroom, a quarter another school, a quarter have left and others come",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(
+        self, *, rows: int, seed: int, changed: float, **options: object
+    ) -> None:
         writer = csv.writer(self.stdout)
         writer.writerow(HEADER.split(","))
-        people = made_up_students(options["rows"], random.Random(options["seed"]))  # noqa: S311
-        if options["changed"]:
-            chance = random.Random(options["seed"] + 1)  # noqa: S311
-            people = one_year_later(people, options["changed"] / 100, chance)
+        people = made_up_students(rows, random.Random(seed))  # noqa: S311
+        if changed:
+            chance = random.Random(seed + 1)  # noqa: S311
+            people = one_year_later(people, changed / 100, chance)
         writer.writerows(people)
 
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import json
+from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -46,53 +45,63 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        for name, most in (
-            ("respondents", 5_000_000),
-            ("pages", MOST_PAGES),
-            ("items", MOST_ITEMS),
+    def handle(
+        self,
+        *,
+        name: str,
+        respondents: int,
+        pages: int,
+        items: int,
+        codes: Path | None,
+        unstarted: bool,
+        empty: bool,
+        json: bool,
+        **options: object,
+    ) -> None:
+        for option, number, most in (
+            ("respondents", respondents, 5_000_000),
+            ("pages", pages, MOST_PAGES),
+            ("items", items, MOST_ITEMS),
         ):
-            if not 1 <= options[name] <= most:
-                raise CommandError(f"--{name} is a number from 1 to {most:,}.")
-        path: Path | None = options["codes"]
+            if not 1 <= number <= most:
+                raise CommandError(f"--{option} is a number from 1 to {most:,}.")
         try:
             rehearsal = open_rehearsal(
-                name=options["name"],
-                respondents=options["respondents"],
-                pages=options["pages"],
-                items=options["items"],
-                unstarted=options["unstarted"],
-                empty=options["empty"],
+                name=name,
+                respondents=respondents,
+                pages=pages,
+                items=items,
+                unstarted=unstarted,
+                empty=empty,
             )
-            if path:
+            if codes is not None:
                 write_codes(
                     rehearsal.administration,
-                    path,
-                    most=options["respondents"],
-                    unstarted=options["unstarted"],
+                    codes,
+                    most=respondents,
+                    unstarted=unstarted,
                 )
         except (NotARehearsal, CodeKeyMissing) as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
         except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}.") from error
-        if options["json"]:
+            raise CommandError(f"{codes}: {error.strerror}.") from error
+        if json:
             described = describe(rehearsal.administration)
-            described["respondents"] = options["respondents"]
-            described["codes"] = str(path) if path else None
-            self.stdout.write(json.dumps(described))
+            described["respondents"] = respondents
+            described["codes"] = str(codes) if codes else None
+            self.stdout.write(dumps(described))
         else:
             self.stdout.write(
-                f"{options['name']}: {options['pages']} pages of {options['items']}"
-                f" items, {rehearsal.people:,} people"
+                f"{name}: {pages} pages of {items} items, {rehearsal.people:,} people"
             )
 
 
 def describe(administration: Administration) -> dict[str, object]:
     """Describe the pages and items as programs that send answers need them."""
     row = administration.published
-    published = build_published(row.digest, json.loads(row.definition))
+    published = build_published(row.digest, loads(row.definition))
     option_sets = published.definition["option_sets"]
     pages = []
     for n, items in enumerate(published.answerable, start=1):

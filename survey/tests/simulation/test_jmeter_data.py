@@ -166,8 +166,8 @@ def test_real_people_need_an_explicit_option(tmp_path, administration, maya):
     assert len(write(tmp_path, administration, real_people=False)[0]) == 1
 
 
-def test_command_fails_if_everyone_has_finished(tmp_path, administration):
-    with pytest.raises(CommandError, match="Everyone has finished"):
+def test_command_needs_people_who_have_not_finished(tmp_path, administration):
+    with pytest.raises(CommandError, match="No one is left"):
         write(tmp_path, administration)
 
 
