@@ -104,7 +104,7 @@ def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> 
 
 
 def leaning(person: DemoPerson, name: str) -> float:
-    """How far this person's answer to this item is from the usual one."""
+    """Return how far this person's answer is from the usual one."""
     return (
         seeded_random("school", person.school, person.role).gauss(0, 0.05)
         + seeded_random("person", person.key).gauss(0, 0.14)

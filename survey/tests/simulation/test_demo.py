@@ -1,4 +1,4 @@
-"""The demonstration: its two surveys, its people, and what they answered."""
+"""The demo: its two surveys, its people, and their answers."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def data(settings, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def nobody(monkeypatch):
-    """Leaves the surveys and people out, where only the staff login matters."""
+    """Skip surveys and people in tests of the staff logins."""
     monkeypatch.setattr("survey.simulation.demo.load.load_waves", lambda now: None)
 
 
 @pytest.fixture
 def surveys(db):
-    """The two surveys alone, without people."""
+    """Publish the two surveys, without people."""
     for name in FILES.values():
         publish_workbook(FOLDER / f"{name}.xlsx")
 
@@ -83,7 +83,7 @@ def answerable(definition: dict) -> list[str]:
 
 
 def responses(name: str) -> dict[int, dict[str, str | None]]:
-    """Respondent id -> item name -> value, for one administration."""
+    """Map respondent id to item name to value, for one administration."""
     administration = Administration.objects.get(name=name)
     names = published_survey(administration.published_id).names
     found: dict[int, dict[str, str | None]] = {}
@@ -93,7 +93,7 @@ def responses(name: str) -> dict[int, dict[str, str | None]]:
 
 
 def shares(prefix: str) -> tuple[int, int, int]:
-    """Of both administrations of a wave: people, who started, who finished."""
+    """Count people, started and finished, in both administrations of a wave."""
     names = [f"{prefix}{name}" for name in FILES.values()]
     people = Respondent.objects.filter(administration__name__in=names)
     return (
@@ -325,7 +325,7 @@ def test_made_up_answers_are_the_same_on_every_machine(data):
 
 
 class TestTheLoadedDemo(TestCase):
-    """Loaded once for all of these, which only look."""
+    """Tests that only read, and so share one loaded demo."""
 
     @classmethod
     def setUpTestData(cls) -> None:
@@ -379,7 +379,7 @@ class TestTheLoadedDemo(TestCase):
         assert written == {("en", "en"), ("es", "es")}
 
     def test_answers_of_one_person_are_correlated(self):
-        """Real scales correlate; drawn one by one they would not (see the twin)."""
+        """Items of real scales correlate; independent draws would not."""
         taken = responses("demo-students").values()
 
         def halves(said: dict) -> tuple[float, float] | None:

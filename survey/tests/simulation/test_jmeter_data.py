@@ -80,7 +80,7 @@ def take_it(line: dict, properties: dict) -> tuple[list, Client]:
 
 @pytest.fixture(params=["climate", "students", "teachers"])
 def survey_of_any_kind(request, publish):
-    """The tests' own, and both of the demonstration, with all their rules."""
+    """Open the survey of the fixtures and both of the demo, with all rules."""
     if request.param == "climate":
         return open_now(publish())
     return open_now(publish_workbook(FOLDER / f"{request.param}.xlsx"))
@@ -107,7 +107,7 @@ def test_every_page_is_saved_and_every_take_can_be_finished(
 
 
 def test_answers_to_another_page_are_refused(tmp_path, administration, maya):
-    """The twin: the view does look at what it is sent."""
+    """The twin: the view checks the answers that it receives."""
     lines, properties = write(tmp_path, administration, takes=1)
     first, second = pages_of(properties, "1")[:2]
     properties["take.1.1.answers"] = second["answers"]
@@ -160,7 +160,7 @@ def test_real_people_need_an_explicit_option(tmp_path, administration, maya):
     with pytest.raises(CommandError, match="is not a rehearsal.* add --real-people"):
         write(tmp_path, administration, real_people=False)
     assert list(tmp_path.iterdir()) == []
-    # The twin: there was somebody, and a rehearsal's people are free to use.
+    # The twin: there was a person to write, and a rehearsal needs no option.
     administration.wave = Wave.objects.create(name=WAVE)
     administration.save(update_fields=["wave"])
     assert len(write(tmp_path, administration, real_people=False)[0]) == 1

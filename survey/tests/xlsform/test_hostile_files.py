@@ -37,7 +37,7 @@ ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 
 
 def refusal(content: bytes) -> str:
-    """The one problem of a file that is refused as a whole."""
+    """Return the one problem of a file that is refused as a whole."""
     reading = read_xlsform(content)
     assert reading.draft is None
     assert places(reading.problems) == [("", None, "")]

@@ -1,4 +1,4 @@
-"""A survey file comes in: the whole story, then each thing a file can say."""
+"""Import a complete survey file, then each element of one."""
 
 from __future__ import annotations
 

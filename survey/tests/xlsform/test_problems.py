@@ -28,7 +28,7 @@ HEAD = ["type", "name", "label"]
 
 
 def with_column(header: str, *rows: list[Any]) -> list[list[Any]]:
-    """Rows of type, name, label and one further column."""
+    """Make rows of type, name, label and one further column."""
     return [[*HEAD, header], *rows]
 
 
@@ -438,7 +438,7 @@ def test_too_much_work_on_a_page_is_reported_at_its_heaviest_rule():
 
 
 def test_heavy_rule_for_few_options_and_light_rule_for_many_are_accepted():
-    """The twin: it is the options times the nodes that is counted."""
+    """The twin: options are multiplied by the size of the rule."""
     assert filtered(f"{COUNTED} > 0", 2).draft
     assert filtered("region = ${region}", 1_000).draft
 

@@ -67,7 +67,7 @@ SHEET = st.sampled_from(sorted(WHOLE))
 
 @st.composite
 def workbooks(draw: st.DrawFn) -> bytes:
-    """The survey with everything, with some of its cells and rows changed."""
+    """Change some cells and rows of the complete survey."""
     sheets = {title: [list(row) for row in rows] for title, rows in WHOLE.items()}
     for _ in range(draw(st.integers(1, 6))):
         rows = sheets[draw(SHEET)]
@@ -154,7 +154,6 @@ DAMAGED = as_excel_writes_it(climate())
 
 
 def test_pyxform_reads_the_same_items():
-    """The reference reader and this one agree on what is asked."""
     reading = read_xlsform(climate())
     tree = workbook_to_json(DefinitionData(**xlsx_to_dict(io.BytesIO(climate()))))
     names: set[str] = set()
