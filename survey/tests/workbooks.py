@@ -1,4 +1,4 @@
-"""Workbooks for tests, made as an author's spreadsheet program makes them."""
+"""Make workbooks for tests, as an author's spreadsheet program does."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def draft_items(reading: Reading) -> dict[str, ItemDraft]:
     return {item.name: item for item in reading.draft.items()}
 
 
-def told(problems: list[Any]) -> list[tuple[str, int | None, str]]:
+def places(problems: list[Any]) -> list[tuple[str, int | None, str]]:
     return [(problem.sheet, problem.row, problem.column) for problem in problems]
 
 
 def rezipped(content: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
-    """The same workbook with its parts changed."""
+    """Copy a workbook with its parts changed."""
     file = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as before,
@@ -84,8 +84,10 @@ INLINE = re.compile(r't="inlineStr"><is><t[^>]*>(.*?)</t></is>', re.DOTALL)
 
 
 def as_excel_writes_it(content: bytes) -> bytes:
-    """The texts of the cells in a table of their own, which openpyxl does not
-    write but every spreadsheet program does."""
+    """Move the texts of cells to a table of their own.
+
+    openpyxl does not write it, but every spreadsheet program does.
+    """
     texts: list[str] = []
 
     def to_shared(match: re.Match[str]) -> str:

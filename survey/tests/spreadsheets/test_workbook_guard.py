@@ -56,7 +56,7 @@ ROSTER_FILE = workbook(
 
 
 def survey_refusal(content: bytes) -> str:
-    """The one problem of a file that is refused as a whole; empty if it is read."""
+    """Return why a file is refused as a whole; empty if it is read."""
     reading = read_xlsform(content)
     assert (reading.draft is None) == bool(reading.problems)
     if reading.draft:
