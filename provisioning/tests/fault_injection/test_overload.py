@@ -294,6 +294,7 @@ def survey_server() -> Server:
     return server
 
 
+@pytest.mark.slow
 def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, capsys):
     for name, value in {
         "TIMES": (1, 4),
