@@ -10,6 +10,7 @@ from survey.taking.storage import ON_CONFLICT, POSTGRESQL
 pytestmark = pytest.mark.once
 
 
+@pytest.mark.slow
 def test_every_control_objects_and_every_twin_is_clean():
     found = list(run_controls(20261121, CONTROLS))
     assert [result.name for result in found] == [control.name for control in CONTROLS]

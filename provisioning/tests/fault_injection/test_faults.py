@@ -129,6 +129,7 @@ def ask(folder, port, question):
         connection.close()
 
 
+@pytest.mark.slow
 def test_the_replica_replaces_a_lost_primary():
     with private_servers() as folder:
         ask(folder, 5432, "CREATE TABLE kept AS SELECT 42 AS answer")
