@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 import time
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from provisioning.benchmarks.phases import Size
@@ -20,12 +16,8 @@ from provisioning.benchmarks.soak import (
     seconds_between,
     start_shortcomings,
 )
-from provisioning.installation.supervisor import workers_of
 from provisioning.load.driver import Driver
 from provisioning.processes import (
-    children_of,
-    memory_mb,
-    memory_mb_with_descendants,
     stat_of,
 )
 
@@ -99,54 +91,6 @@ def test_the_room_stays_for_the_next_part(monkeypatch):
     )
     assert driver.mix(together=1, warm=0, seconds=1) == "tally"
     assert driver.room == ["somebody"]
-
-
-# Processes ----------------------------------------------------------------
-
-# Holds 40 MB, which its child shares.
-PARENT = """
-import os, sys, time
-held = bytearray(os.urandom(40 * 2**20))
-if os.fork():
-    print("ready", flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.fixture
-def parent():
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True
-    ) as process:
-        assert process.stdout.readline() == b"ready\n"
-        yield process.pid
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def test_shared_pages_are_counted_once(parent):
-    [child] = children_of(parent)
-    assert 20 < memory_mb(child) < 40
-    assert 40 < memory_mb_with_descendants(parent) < 70
-    # The twin: each of them by itself holds all of it.
-    resident = [psutil.Process(one).memory_info().rss for one in (parent, child)]
-    assert sum(resident) > 80 * 2**20
-
-
-def test_workers_are_the_children_of_their_pools_masters(parent):
-    [child] = children_of(parent)
-    programs = [
-        {"group": "taking", "pid": parent},
-        {"group": "taking", "pid": 0},
-        {"group": "console", "pid": os.getpid()},
-    ]
-    assert set(workers_of(programs, "taking")) == {child}
-
-
-def test_a_process_that_has_gone_has_no_memory():
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    assert (memory_mb(gone.pid), children_of(gone.pid)) == (0.0, [])
-    assert memory_mb_with_descendants(0) == 0.0
 
 
 def test_the_start_is_counted_from_the_fork():
