@@ -1,15 +1,15 @@
-"""Which rule each route has, and the middleware that holds it.
+"""Declare an access rule on each view, and enforce the rules in middleware.
 
-A view that declares no rule answers nobody: forgetting one is an error that
-shows at once, not a leak. The rules themselves stand in `permissions`.
+A view without a rule raises an error for everyone, so that a forgotten rule
+shows at once and never leaks. `permissions` says what each role may do.
 
 ::
 
     @needs(Capability.SEE_RATES)
     def board(request): ...
 
-What a rule lets in sees its own places only: lists are filtered, and a single
-thing from elsewhere is a 404, by `request.permissions`.
+A rule admits users to a page. What they see there is limited to their places
+by `request.permissions`: lists are filtered, and objects elsewhere are 404.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import wraps
+from functools import partial, update_wrapper
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -34,27 +34,27 @@ from accounts.second_factor import has_second_factor
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
-class Who(Enum):
+class Audience(Enum):
     ANYONE = auto()
-    # Logged in; without a second factor as well, to be able to set it up.
+    # Logged in, even without the second factor, so that it can be set up.
     SIGNED_IN = auto()
-    # With a membership, and with the second factor where it asks for one.
+    # With a membership, and with the second factor if its role requires one.
     STAFF = auto()
-    # Django's admin.
+    # Users of Django's admin.
     ENGINEER = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    who: Who
-    # For staff: one of these, anywhere at all; none: whatever they are.
+    audience: Audience
+    # For staff: one of these in any place. Empty: no capability is needed.
     capabilities: frozenset[Capability] = frozenset()
 
 
-ANYONE = Rule(Who.ANYONE)
-SIGNED_IN = Rule(Who.SIGNED_IN)
-STAFF = Rule(Who.STAFF)
-ENGINEER = Rule(Who.ENGINEER)
+ANYONE = Rule(Audience.ANYONE)
+SIGNED_IN = Rule(Audience.SIGNED_IN)
+STAFF = Rule(Audience.STAFF)
+ENGINEER = Rule(Audience.ENGINEER)
 
 
 def rule_of(view: Callable[..., Any]) -> Rule | None:
@@ -62,7 +62,7 @@ def rule_of(view: Callable[..., Any]) -> Rule | None:
 
 
 def anyone(view: View) -> View:
-    """For whoever asks, logged in or not."""
+    """Admit everyone, logged in or not."""
     return _ruled(view, ANYONE)
 
 
@@ -75,8 +75,8 @@ def staff(view: View) -> View:
 
 
 def needs(*capabilities: Capability) -> Callable[[View], View]:
-    """Staff who have one of these somewhere; to others the page is not there."""
-    rule = Rule(Who.STAFF, frozenset(capabilities))
+    """Admit staff with one of these capabilities in any place; 404 for others."""
+    rule = Rule(Audience.STAFF, frozenset(capabilities))
     return lambda view: _ruled(view, rule)
 
 
@@ -88,28 +88,22 @@ def _ruled(view: View, rule: Rule) -> View:
 def under(
     rule: Rule, patterns: Sequence[URLPattern | URLResolver]
 ) -> Sequence[URLPattern | URLResolver]:
-    """The routes of a package that knows no rules, all under one."""
+    """Give one rule to all routes of a third-party package."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             under(rule, pattern.url_patterns)
         elif rule_of(pattern.callback) is None:
-            # Wrapped, for a bound method takes no attribute.
-            pattern.callback = _ruled(_wrapped(pattern.callback), rule)
+            # Wrapped, because a bound method takes no attribute.
+            wrapper = partial(pattern.callback)
+            update_wrapper(wrapper, pattern.callback)
+            pattern.callback = _ruled(wrapper, rule)
     return patterns
 
 
-def _wrapped(view: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(view)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return view(*args, **kwargs)
-
-    return wrapped
-
-
 class AccessMiddleware:
-    """Asks the rule of each view before it runs. 1 statement for staff.
+    """Enforce the rule of each view before it runs. 1 statement for staff.
 
-    `request.permissions` are the asking user's, read when first used.
+    Sets `request.permissions`, which are read from the database on first use.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -120,9 +114,9 @@ class AccessMiddleware:
             lambda: Permissions(request.user)  # type: ignore[arg-type]
         )
         response = self.get_response(request)
-        if getattr(request, "is_for_somebody", False):
-            # Names and figures stay in no browser's cache, where whoever sits
-            # at the computer next goes back to them.
+        if getattr(request, "is_personal", False):
+            # Keep names and figures out of the browser's cache, where the next
+            # user of a shared computer could go back to them.
             response.headers.setdefault("Cache-Control", "private, no-store")
         return response
 
@@ -136,36 +130,29 @@ class AccessMiddleware:
         rule = rule_of(view)
         if rule is None:
             raise ImproperlyConfigured(f"{view.__module__}.{view.__name__} has no rule")
-        if rule.who is Who.ANYONE:
+        if rule.audience is Audience.ANYONE:
             return None
-        request.is_for_somebody = True  # type: ignore[attr-defined]
+        request.is_personal = True  # type: ignore[attr-defined]
         if not request.user.is_authenticated:
             return redirect_to_login(
                 request.get_full_path(), resolve_url(settings.LOGIN_URL)
             )
-        if rule.who is Who.SIGNED_IN:
+        if rule.audience is Audience.SIGNED_IN:
             return None
-        _check_role(request, rule)
-        if _needs_second_factor(request, rule) and not has_second_factor(request):
+        permissions: Permissions = request.permissions  # type: ignore[attr-defined]
+        if rule.audience is Audience.ENGINEER:
+            allowed = request.user.is_active and request.user.is_staff
+            needs_second_factor = True
+        else:
+            allowed = bool(permissions.memberships) and (
+                not rule.capabilities or any(map(permissions.has, rule.capabilities))
+            )
+            needs_second_factor = permissions.needs_second_factor
+        if not allowed:
+            raise Http404
+        # A demonstration may switch it off.
+        if not settings.SECOND_FACTOR_REQUIRED and settings.EMBEDDED:
+            needs_second_factor = False
+        if needs_second_factor and not has_second_factor(request):
             return redirect(settings.SECOND_FACTOR_URL)
         return None
-
-
-def _check_role(request: HttpRequest, rule: Rule) -> None:
-    """Raises Http404 for who is not meant."""
-    if rule.who is Who.ENGINEER:
-        allowed = request.user.is_active and request.user.is_staff
-    else:
-        permissions: Permissions = request.permissions  # type: ignore[attr-defined]
-        allowed = bool(permissions.memberships) and (
-            not rule.capabilities or any(map(permissions.has, rule.capabilities))
-        )
-    if not allowed:
-        raise Http404
-
-
-def _needs_second_factor(request: HttpRequest, rule: Rule) -> bool:
-    if not settings.SECOND_FACTOR_REQUIRED and settings.EMBEDDED:
-        return False
-    permissions: Permissions = request.permissions  # type: ignore[attr-defined]
-    return rule.who is Who.ENGINEER or permissions.needs_second_factor

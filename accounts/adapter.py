@@ -1,4 +1,4 @@
-"""Where allauth asks the project: how staff log in, and with what words."""
+"""Adapt allauth: log staff in by password and second factor, with throttling."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        # Answers in JSON are one more way in, which nobody needs.
+        # JSON replies would be a second interface to secure, and nothing uses them.
         return False
 
     def get_client_ip(self, request: HttpRequest) -> str:
@@ -43,23 +43,23 @@ class AccountAdapter(DefaultAccountAdapter):
             return "0.0.0.0"  # noqa: S104
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User:
-        """Raises ValidationError with what to do, the same for every address.
+        """Return the user, or raise ValidationError with what to do next.
 
-        One password is hashed, also where there is no such user or none that
-        may log in.
+        The message and the work are the same for every address: one password
+        is hashed even where no such user exists.
         """
         email = credentials["email"]
-        tried = _take(email)
+        attempt = _start_attempt(email)
         user = authenticate(request, **credentials)
-        # Whose password was right, but who may not log in any more.
+        # allauth remembers deactivated users whose password was right.
         AuthenticationBackend.unstash_authenticated_user()
         if not isinstance(user, User):
-            _record_refusal(request, email, tried)
+            _record_failure(request, email, attempt)
             raise ValidationError(
-                "The e-mail address or the password is not right. Wait"
-                f" {login_throttle.in_words(tried.next_wait)} before you try again."
+                "The e-mail address or password is wrong. Wait"
+                f" {login_throttle.in_words(attempt.next_wait)}, then try again."
             )
-        login_throttle.succeeded(login_throttle.What.PASSWORD, email)
+        login_throttle.succeeded(login_throttle.Purpose.PASSWORD, email)
         return user
 
     def reauthenticate(self, user: Any, password: str) -> bool:
@@ -82,52 +82,54 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("my_account")
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
-        """By code, where there is an app: a password alone must not replace it."""
+        """Ask for a code where an app is set up: a password must not replace it."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
-        by_code = [one for one in methods if one["id"] == "mfa_reauthenticate"]
-        return by_code or methods
+        code_methods = [
+            method for method in methods if method["id"] == "mfa_reauthenticate"
+        ]
+        return code_methods or methods
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Not within a few minutes of logging in."""
+        """Ask again unless the last login was a few minutes ago."""
         request = context.request
         latest = time.time() - settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
-        needed = {"mfa"} if is_set_up(request.user) else {"mfa", "password"}
+        methods = {"mfa"} if is_set_up(request.user) else {"mfa", "password"}
         return not any(
-            one["method"] in needed and one["at"] > latest
-            for one in get_authentication_records(request, request.user)
+            record["method"] in methods and record["at"] > latest
+            for record in get_authentication_records(request, request.user)
         )
 
 
 def check_own_password(request: HttpRequest, user: User, password: str) -> None:
-    """Of somebody who is logged in; guesses at it wait as well."""
-    tried = _take(user.email)
+    """Check the password of a user who is logged in, with the same throttling."""
+    attempt = _start_attempt(user.email)
     if not user.check_password(password):
-        _record_refusal(request, user.email, tried)
+        _record_failure(request, user.email, attempt)
         raise ValidationError(
-            "This is not your password. Wait"
-            f" {login_throttle.in_words(tried.next_wait)} before you try again."
+            "This is not your current password. Wait"
+            f" {login_throttle.in_words(attempt.next_wait)}, then try again."
         )
-    login_throttle.succeeded(login_throttle.What.PASSWORD, user.email)
+    login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email)
 
 
-def _take(email: str) -> login_throttle.Try:
-    tried = login_throttle.take(login_throttle.What.PASSWORD, email)
-    if tried.wait:
+def _start_attempt(email: str) -> login_throttle.Attempt:
+    attempt = login_throttle.start_attempt(login_throttle.Purpose.PASSWORD, email)
+    if attempt.wait:
         raise ValidationError(
-            "Too soon after a wrong password, so this one was not looked at. Wait"
-            f" {login_throttle.in_words(tried.wait)}, then try again. A new password,"
-            " by “Forgot your password?”, lets you in at once."
+            "Too many wrong passwords, so this one was not checked. Wait"
+            f" {login_throttle.in_words(attempt.wait)}, then try again. To log in"
+            " at once, set a new password with “Forgot your password?”."
         )
-    return tried
+    return attempt
 
 
-def _record_refusal(
-    request: HttpRequest, email: str, tried: login_throttle.Try
+def _record_failure(
+    request: HttpRequest, email: str, attempt: login_throttle.Attempt
 ) -> None:
-    # Of known accounts only, for an entry stays for good and anybody may type
-    # addresses. It shows in no answer: a millisecond, once, before the next
-    # try may be made only seconds later.
-    if tried.failures < audit.FAILURES_RECORDED:
+    # Only for accounts that exist: audit entries are permanent, and attackers
+    # can type any address. The extra millisecond reveals nothing, because the
+    # next attempt is allowed only seconds later.
+    if attempt.failures < audit.FAILURES_RECORDED:
         return
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is not None:
@@ -136,13 +138,13 @@ def _record_refusal(
             by="nobody",
             request=request,
             subject=user,
-            after={"in a row": tried.failures},
+            after={"in a row": attempt.failures},
             **audit.place_of(user),
         )
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """What apps share with the server is encrypted in the database."""
+    """Encrypt the secrets of authenticator apps in the database."""
 
     error_messages: ClassVar[dict[str, Any]] = dict(DefaultMFAAdapter.error_messages)
 
@@ -152,15 +154,15 @@ class SecondFactorAdapter(DefaultMFAAdapter):
         )
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises InvalidToken where the key is gone."""
+        """Decrypt a secret. Raises InvalidToken if its key is no longer configured."""
         cipher = _cipher(tuple(settings.SECOND_FACTOR_KEYS))
         return cipher.decrypt(encrypted_text.encode()).decode()
 
 
 @cache
 def _cipher(keys: tuple[str, ...]) -> MultiFernet:
-    # Whatever is given becomes a key of the right length; the secret key stands
-    # in where none is.
+    # Any text becomes a key of the right length. Without configured keys, one
+    # is derived from SECRET_KEY.
     return MultiFernet(
         Fernet(
             base64.urlsafe_b64encode(

@@ -1,4 +1,4 @@
-"""For engineers. Administrators have pages of their own."""
+"""Django's admin, for engineers only. Staff use the console."""
 
 from __future__ import annotations
 
@@ -12,42 +12,39 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest
 from django.urls import URLPattern
+from django.views.generic import RedirectView
 
 from accounts import audit
 from accounts.models import AuditEntry, District, Membership, School, User
 
-
-def _console_login(request: HttpRequest, **context: object) -> HttpResponse:
-    # Whoever comes this far is logged in: the rule has seen to it.
-    return redirect("admin:index")
-
-
-def _console_password(request: HttpRequest, **context: object) -> HttpResponse:
-    return redirect("account_change_password")
-
-
-# Instead of the admin's own forms: one door, with its delay and second factor.
-admin.site.login = _console_login  # type: ignore[assignment]
-admin.site.password_change = _console_password  # type: ignore[assignment]
+# The console's forms replace those of the admin, so that every login passes the
+# throttling and the second factor. The access rule has already checked both.
+admin.site.login = RedirectView.as_view(  # type: ignore[assignment]
+    pattern_name="admin:index"
+)
+admin.site.password_change = RedirectView.as_view(  # type: ignore[assignment]
+    pattern_name="account_change_password"
+)
 admin.site.unregister(Group)
-# allauth's own: a second address would be a second way in, and secrets and
-# sessions are nobody's to look at.
-for _theirs in (EmailAddress, Authenticator, UserSession):
-    admin.site.unregister(_theirs)
+# A second e-mail address would be a second way to log in; secrets and sessions
+# are private.
+for _model in (EmailAddress, Authenticator, UserSession):
+    admin.site.unregister(_model)
 admin.site.site_header = admin.site.site_title = "Groundswell for engineers"
 
 
-class Audited(admin.ModelAdmin):
-    """What is changed here is written down as everywhere, by the same words."""
+class AuditedAdmin(admin.ModelAdmin):
+    """Record each change in the audit log."""
 
     def save_model(
         self, request: HttpRequest, obj: Model, form: Any, change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
-        changed = [one for one in form.changed_data if not one.startswith("password")]
+        changed = [
+            name for name in form.changed_data if not name.startswith("password")
+        ]
         self._record(
             "change" if change else "add",
             request,
@@ -61,10 +58,10 @@ class Audited(admin.ModelAdmin):
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        # A page of the admin is one transaction, but for this action.
+        # Unlike its other pages, the admin runs this action without a transaction.
         with transaction.atomic():
-            for one in queryset:
-                self._record("delete", request, one)
+            for obj in queryset:
+                self._record("delete", request, obj)
             super().delete_queryset(request, queryset)
 
     def _record(
@@ -80,7 +77,7 @@ class Audited(admin.ModelAdmin):
 
 
 @admin.register(User)
-class StaffAdmin(Audited, UserAdmin):
+class StaffAdmin(AuditedAdmin, UserAdmin):
     ordering = ("email",)
     list_display = ("email", "first_name", "last_name", "is_staff", "is_active")
     search_fields = ("email", "first_name", "last_name")
@@ -94,20 +91,22 @@ class StaffAdmin(Audited, UserAdmin):
     filter_horizontal = ()
 
     def get_urls(self) -> list[URLPattern]:
-        # Nobody sets another's password: there is a link by mail for that.
+        # Engineers do not set passwords of others: users get a link by e-mail.
         return [
-            one for one in super().get_urls() if one.name != "auth_user_password_change"
+            pattern
+            for pattern in super().get_urls()
+            if pattern.name != "auth_user_password_change"
         ]
 
 
 @admin.register(District)
-class DistrictAdmin(Audited):
+class DistrictAdmin(AuditedAdmin):
     list_display = ("name", "code")
     search_fields = ("name", "code")
 
 
 @admin.register(School)
-class SchoolAdmin(Audited):
+class SchoolAdmin(AuditedAdmin):
     list_display = ("name", "code", "district")
     list_filter = ("district",)
     list_select_related = ("district",)
@@ -116,13 +115,13 @@ class SchoolAdmin(Audited):
     def get_readonly_fields(
         self, request: HttpRequest, obj: School | None = None
     ) -> tuple[str, ...]:
-        # Its people are known by their district and ID: under another district
-        # they would be seen there, and be strangers to its next roster.
+        # People are identified by district and ID. In another district they would
+        # become visible there, and its next roster would not recognise them.
         return ("district",) if obj else ()
 
 
-class ReadOnly(admin.ModelAdmin):
-    """To look at: what changes it has rules of its own."""
+class ReadOnlyAdmin(admin.ModelAdmin):
+    """Show rows without changing them."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -139,7 +138,7 @@ class ReadOnly(admin.ModelAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(ReadOnly):
+class MembershipAdmin(ReadOnlyAdmin):
     list_display = ("user", "role", "district", "school", "began_at", "ended_at")
     list_filter = ("role",)
     list_select_related = ("user", "district", "school")
@@ -147,7 +146,7 @@ class MembershipAdmin(ReadOnly):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnly):
+class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "by", "action", "kind", "subject", "address")
     list_filter = ("action",)
     search_fields = ("by", "subject")

@@ -1,6 +1,7 @@
-"""What is written down of every change, and of every look at identities.
+"""Record every change, and every view of people's identities, in the audit log.
 
-In the transaction of what it is about: either both are there, or neither.
+An entry is part of the transaction that it describes: both are committed, or
+neither is.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from django.http import HttpRequest
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability, Permissions
 
-# Wrong passwords and codes in a row that are worth an entry: not the first
-# slip of a finger.
+# Consecutive wrong passwords or codes from which on an entry is written, so
+# that a single typing mistake leaves none.
 FAILURES_RECORDED = 3
 
 
@@ -35,11 +36,12 @@ def record(
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """`action` is a verb and what it is done to: "import roster".
+    """Write one audit entry. 1 statement.
 
-    `by` is a user, or the name of a command. `school` or `district` is whose
-    administrators may read it; with neither it is the state's. An answer or an
-    access code has no place in `before` and `after`, an identity neither.
+    `action` is a verb and its object: "import roster". `by` is a user, or the
+    name of a command. Administrators of `school` or `district` may read the
+    entry; without both, only those of the state. Never put an answer, an
+    access code or a name into `before` and `after`.
     """
     user = by if isinstance(by, User) else None
     place = school.district_id if school else district.pk if district else None
@@ -59,36 +61,37 @@ def record(
 
 
 def place_of(user: User) -> Place:
-    """Whose administrators may read what happens to somebody's account.
+    """Return the place whose administrators may read entries about this account.
 
-    The one district or school where they work; the state's, where they work in
-    several districts or in none.
+    It is the one district or school where the user works; for users of several
+    districts, or of none, it is the state.
     """
-    current = list(user.memberships.current().select_related("school", "district"))
-    schools = {one.school for one in current if one.school}
-    districts = {one.district for one in current if one.district}
-    everywhere = any(not one.school_id and not one.district_id for one in current)
-    over = {one.pk for one in districts} | {one.district_id for one in schools}
-    if everywhere or len(over) != 1:
+    memberships = user.memberships.current().select_related("school", "district")
+    current = list(memberships)
+    schools = {row.school for row in current if row.school}
+    districts = {row.district for row in current if row.district}
+    works_for_state = any(not row.school_id and not row.district_id for row in current)
+    district_ids = {row.pk for row in districts} | {row.district_id for row in schools}
+    if works_for_state or len(district_ids) != 1:
         return {"school": None, "district": None}
     if len(schools) == 1 and not districts:
         return {"school": schools.pop(), "district": None}
-    return {"school": None, "district": District.objects.get(pk=over.pop())}
+    return {"school": None, "district": District.objects.get(pk=district_ids.pop())}
 
 
 def address_of(request: HttpRequest) -> str:
-    """The browser's; behind nginx, as nginx saw it.
+    """Return the client's network address, as nginx saw it where nginx is used.
 
-    A worker on nginx's unix socket has no address to go by, and the header is
-    nginx's own. Whoever asks without nginx in between could write anything
-    there, and has an address.
+    On nginx's unix socket there is no peer address, and the header was set by
+    nginx. A client that connects directly could forge the header, but then
+    there is a peer address, which wins.
     """
-    own = request.META.get("REMOTE_ADDR", "")
-    return (own or request.headers.get("X-Forwarded-For", "")).strip()[:45]
+    peer = request.META.get("REMOTE_ADDR", "")
+    return (peer or request.headers.get("X-Forwarded-For", "")).strip()[:45]
 
 
 def entries_for(permissions: Permissions) -> QuerySet[AuditEntry]:
-    """Those of the districts that somebody administers, newest first."""
+    """Return the entries of the places where the user may see the audit log."""
     places = permissions.places(Capability.SEE_AUDIT)
     if places.state:
         return AuditEntry.objects.all()

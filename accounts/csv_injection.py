@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet must not run, whoever wrote them."""
+"""Escape cells that a spreadsheet program would run as formulas."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import re
 import unicodedata
 
 _FORMULA_SIGNS = frozenset("=+-@")
-# Where the list separator is a semicolon, as in most of Europe, Excel begins
-# a new cell after one, and takes none of the quotes around the old one.
+# Where the list separator is a semicolon, as in most of Europe, Excel starts a
+# new cell after each semicolon, even inside quotes.
 _NEW_CELL = re.compile(r'([;\t\r\n][ "]*)(?=(.))', re.DOTALL)
-_DEFUSED_CELL = re.compile(r'([;\t\r\n][ "]*)\'(?=(.))', re.DOTALL)
+_ESCAPED_CELL = re.compile(r'([;\t\r\n][ "]*)\'(?=(.))', re.DOTALL)
 
 
 def escape_formula(cell: str) -> str:
-    """The cell with an apostrophe wherever Excel would begin to run it.
+    """Put an apostrophe wherever Excel would start to run a formula.
 
-    Full-width signs count too: some versions of Excel read them as the plain
-    ones.
+    Full-width signs count too, because some versions of Excel accept them.
     """
     start = _plain(cell.lstrip(" ")[:1])
     runs = start in _FORMULA_SIGNS or (start and unicodedata.category(start) == "Cc")
@@ -26,18 +25,18 @@ def escape_formula(cell: str) -> str:
     return f"'{cell}" if runs else cell
 
 
-def undefused(cell: str) -> str:
-    """What `escape_formula` made this cell of; any other cell as it is."""
+def unescape_formula(cell: str) -> str:
+    """Undo `escape_formula`, and return any other cell unchanged."""
     if "'" not in cell:
         return cell
-    whole = cell[1:] if cell.startswith("'") else cell
-    whole = _DEFUSED_CELL.sub(
+    original = cell[1:] if cell.startswith("'") else cell
+    original = _ESCAPED_CELL.sub(
         lambda found: (
             found[1] if _plain(found[2]) in _FORMULA_SIGNS else f"{found[1]}'"
         ),
-        whole,
+        original,
     )
-    return whole if escape_formula(whole) == cell else cell
+    return original if escape_formula(original) == cell else cell
 
 
 def _plain(sign: str) -> str:

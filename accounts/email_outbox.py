@@ -1,14 +1,14 @@
-"""Mails: put down with what they are about, written and sent by a worker.
+"""Store e-mails in the transaction they report on; send them from a worker.
 
 ::
 
     post("role added", to=user.email, role="analyst", place="Lincoln")
 
-The row is part of the transaction that it tells of, and outlives a broker or
-a mail server that is away: the time table looks for letters that nobody sent.
-The text is `templates/accounts/letters/role_added.txt`, whose first line is
-the subject. A mail goes out at least once, and twice only where a worker died
-between sending it and saying so.
+A stored e-mail (`Letter`) survives an outage of the message broker or of the
+mail server: a periodic task sends what is overdue. Its text is the template
+`templates/accounts/letters/role_added.txt`, whose first line is the subject.
+Each e-mail is sent at least once, and twice only if a worker dies between
+sending it and deleting its row.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from datetime import timedelta
 from smtplib import SMTPException
 from typing import Any
 
+from celery import current_app, signature
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
@@ -33,12 +34,12 @@ from accounts.models import Letter
 
 log = logging.getLogger(__name__)
 
-# Whoever has begun to send one has so long before somebody else does.
+# While one worker sends a letter, others leave it alone for this long.
 IN_HAND = timedelta(minutes=2)
-# Each time twice as long: the last of these a day and a half after the first.
+# The delay doubles: the last attempt is a day and a half after the first.
 MOST_ATTEMPTS = 10
 
-# What a letter says besides what was put down; None: it is not sent.
+# Values for the template besides the stored ones. None cancels the letter.
 Facts = dict[str, Any]
 WRITERS: dict[str, Callable[[Letter], Facts | None]] = {}
 
@@ -46,7 +47,10 @@ WRITERS: dict[str, Callable[[Letter], Facts | None]] = {}
 def writes(
     kind: str,
 ) -> Callable[[Callable[[Letter], Facts | None]], Callable[[Letter], Facts | None]]:
-    """For letters with a proof in them, which is made only when they are sent."""
+    """Register a function that adds values when a letter of this kind is sent.
+
+    Links that prove something are made there, so that none is ever stored.
+    """
 
     def register(
         writer: Callable[[Letter], Facts | None],
@@ -58,48 +62,61 @@ def writes(
 
 
 def post(kind: str, *, to: str, **facts: object) -> None:
-    """1 statement, the same for every address. `facts` go into JSON."""
+    """Store an e-mail and wake a worker at the commit. 1 statement.
+
+    The work is the same for every address. `facts` must fit into JSON.
+    """
     letter = Letter.objects.create(kind=kind, to=to, facts=facts)
-    transaction.on_commit(lambda: _wake(letter.pk))
+    transaction.on_commit(lambda: _wake_worker(letter.pk))
 
 
 def link(route: str, **query: str) -> str:
-    """To a page of this installation, for a mail: never by a request's Host."""
+    """Return an absolute link to a page, never built from a request's Host."""
     address = f"{settings.PUBLIC_ADDRESS}{reverse(route)}"
     return f"{address}?{urlencode(query)}" if query else address
 
 
 def send(pk: int) -> None:
-    """Send a letter that is due, unless somebody else does. Never raises: the
-    next letter is no worse for it."""
+    """Send one letter if it is due and no other worker is sending it.
+
+    Never raises, so that one broken letter does not keep back the others.
+    """
     now = timezone.now()
-    mine = Letter.objects.filter(pk=pk)
-    if not mine.filter(due_at__lte=now).update(
+    letters = Letter.objects.filter(pk=pk)
+    if not letters.filter(due_at__lte=now).update(
         due_at=now + IN_HAND, attempts=F("attempts") + 1
     ):
         return
-    letter = mine.get()
+    letter = letters.get()
     try:
-        _send(letter)
+        facts: Facts | None = {**letter.facts, "site": settings.PUBLIC_ADDRESS}
+        if letter.kind in WRITERS:
+            added = WRITERS[letter.kind](letter)
+            facts = None if added is None else {**(facts or {}), **added}
+        if facts is not None:
+            name = letter.kind.replace(" ", "_")
+            text = render_to_string(f"accounts/letters/{name}.txt", facts)
+            subject, _, body = text.strip().partition("\n")
+            EmailMessage(subject.strip(), body.strip() + "\n", to=[letter.to]).send()
     except (OSError, SMTPException) as error:
-        # Without the traceback, which has the address in it.
-        log.warning("letter %s waits: %s", pk, type(error).__name__)
-        _later(letter)
+        # Without the traceback, which contains the address.
+        log.warning("letter %s is delayed: %s", pk, type(error).__name__)
+        _postpone(letter)
     except Exception:
-        log.exception("letter %s cannot be written", pk)
-        _later(letter)
+        log.exception("letter %s cannot be rendered", pk)
+        _postpone(letter)
     else:
-        mine.delete()
+        letters.delete()
 
 
 def send_waiting() -> None:
-    """For the time table."""
+    """Send all letters that are due, at most 500 at a time."""
     due = Letter.objects.filter(due_at__lte=timezone.now()).order_by("due_at", "pk")
     for pk in list(due.values_list("pk", flat=True)[:500]):
         send(pk)
 
 
-def _later(letter: Letter) -> None:
+def _postpone(letter: Letter) -> None:
     if letter.attempts >= MOST_ATTEMPTS:
         log.error("letter %s is given up", letter.pk)
         letter.delete()
@@ -108,25 +125,11 @@ def _later(letter: Letter) -> None:
     letter.save(update_fields=["due_at"])
 
 
-def _send(letter: Letter) -> None:
-    facts: Facts | None = {**letter.facts, "site": settings.PUBLIC_ADDRESS}
-    if letter.kind in WRITERS:
-        more = WRITERS[letter.kind](letter)
-        facts = None if more is None else {**(facts or {}), **more}
-    if facts is None:
-        return
-    name = letter.kind.replace(" ", "_")
-    text = render_to_string(f"accounts/letters/{name}.txt", facts)
-    subject, _, body = text.strip().partition("\n")
-    EmailMessage(subject.strip(), body.strip() + "\n", to=[letter.to]).send()
-
-
-def _wake(pk: int) -> None:
-    from accounts.tasks import send_letter
-
-    # In the embedded installation one process looks at the table instead.
+def _wake_worker(pk: int) -> None:
+    # Without a message broker, one background process polls the table.
     if settings.JOBS_BY_MESSAGE:
         try:
-            send_letter.delay(pk)
+            # By name, because the task's module imports this one.
+            signature("accounts.tasks.send_letter", (pk,), app=current_app).delay()
         except (OSError, OperationalError):
-            log.warning("letter %s waits: the message broker is away", pk)
+            log.warning("letter %s is delayed: no message broker", pk)

@@ -1,4 +1,4 @@
-"""What the views of all apps share: the staff request, and files as responses."""
+"""Request and response helpers that the views of all apps share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cell = str | int | float | None
 
 
 class StaffRequest(HttpRequest):
-    """A request whose view has an access rule, as the middleware completes it."""
+    """The type of a request to a view with an access rule, for annotations."""
 
     user: User
     # Read from the database when first used.

@@ -1,4 +1,4 @@
-"""Inviting staff: a user without a password, a role, and a link by mail."""
+"""Invite staff: create a user and a role, and e-mail a link to set a password."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def invite(
     by: User | str,
     request: HttpRequest | None = None,
 ) -> Membership:
-    """Give a role to an address. Who has no password yet gets a link to set one;
-    who has, is told. `by` is a user who may, or the name of a command.
+    """Give a role to the owner of an e-mail address, who is told by e-mail.
 
-    Raises PermissionDenied, and ValidationError as `appoint` does.
+    New users get a link to set a password. `by` is a user with the permission
+    to appoint, or the name of a command. Raises PermissionDenied, and
+    ValidationError as `appoint` does.
     """
     with transaction.atomic():
         user, _ = User.objects.get_or_create(
@@ -45,7 +46,7 @@ def invite(
         )
         if not user.is_active:
             raise ValidationError(
-                f"{user} may not log in any more. An engineer can change that.",
+                f"{user} is deactivated. Ask an engineer to activate the account.",
                 code="inactive",
             )
         membership = appoint(
@@ -57,11 +58,9 @@ def invite(
             request=request,
         )
         if user.has_usable_password():
-            email_outbox.post(
-                "role added", to=user.email, by=_who(by), **_role(membership)
-            )
+            email_outbox.post("role added", to=user.email, **_facts(membership, by))
         else:
-            _send(membership, by=by)
+            _send_link(membership, by=by)
     return membership
 
 
@@ -72,18 +71,18 @@ def is_pending(user: User) -> bool:
 def resend(
     *, membership: Membership, by: User, request: HttpRequest | None = None
 ) -> None:
-    """A new link, and the old one is no good any more."""
-    _check(membership, by)
+    """Send a new link and invalidate the previous one."""
+    _check_may_change(membership, by)
     with transaction.atomic():
-        _send(membership, by=by)
+        _send_link(membership, by=by)
         _record("resend invitation", membership, by=by, request=request)
 
 
 def withdraw(
     *, membership: Membership, by: User, request: HttpRequest | None = None
 ) -> None:
-    """End the role, and with the last one the link."""
-    _check(membership, by)
+    """End the role, and delete the invitation with the last role."""
+    _check_may_change(membership, by)
     with transaction.atomic():
         dismiss(membership=membership, by=by, request=request)
         if not membership.user.memberships.current().exists():
@@ -92,7 +91,7 @@ def withdraw(
 
 
 def invited_by_key(key: str) -> Invitation | None:
-    """The invitation of a link that is good: the last one sent, not used yet."""
+    """Return the invitation of a valid link: the last one sent, and not yet used."""
     try:
         pk, number = signing.loads(key, salt=SALT, max_age=Invitation.LASTS)
     except (signing.BadSignature, ValueError, TypeError):
@@ -106,9 +105,9 @@ def invited_by_key(key: str) -> Invitation | None:
 
 
 def accept(invitation: Invitation, password: str, *, request: HttpRequest) -> bool:
-    """Whether the invitation was still there to be accepted."""
+    """Set the password. Return False if the invitation was already accepted."""
     with transaction.atomic():
-        # Two who open the link at once: one sets the password.
+        # Locked, because only the first of two simultaneous forms may win.
         user = User.objects.select_for_update().get(pk=invitation.user_id)
         if not is_pending(user):
             return False
@@ -122,17 +121,17 @@ def key_of(invitation: Invitation) -> str:
 
 
 @email_outbox.writes("invitation")
-def _letter(letter: Letter) -> email_outbox.Facts | None:
+def invitation_facts(letter: Letter) -> email_outbox.Facts | None:
     invitation = Invitation.objects.filter(
         user__email=letter.to, number=letter.facts["number"]
     ).first()
-    # Withdrawn, sent anew or accepted in the meantime.
+    # Withdrawn, replaced or accepted in the meantime.
     if invitation is None:
         return None
     return {"link": email_outbox.link("invitation", key=key_of(invitation))}
 
 
-def _send(membership: Membership, *, by: User | str) -> None:
+def _send_link(membership: Membership, *, by: User | str) -> None:
     user = membership.user
     invitation, is_new = Invitation.objects.get_or_create(user=user)
     if not is_new:
@@ -144,28 +143,27 @@ def _send(membership: Membership, *, by: User | str) -> None:
         "invitation",
         to=user.email,
         number=invitation.number,
-        by=_who(by),
         days=Invitation.LASTS.days,
-        **_role(membership),
+        **_facts(membership, by),
     )
 
 
-def _who(by: User | str) -> str:
-    return by.name if isinstance(by, User) else "An engineer of this installation"
+def _facts(membership: Membership, by: User | str) -> dict[str, str]:
+    return {
+        "by": by.name if isinstance(by, User) else "An engineer of this installation",
+        "role": membership.get_role_display(),
+        "place": membership.place,
+    }
 
 
-def _role(membership: Membership) -> dict[str, str]:
-    return {"role": membership.get_role_display(), "place": membership.place}
-
-
-def _check(membership: Membership, by: User) -> None:
+def _check_may_change(membership: Membership, by: User) -> None:
     if not Permissions(by).may_appoint(
         membership.role, district=membership.district, school=membership.school
     ):
         raise PermissionDenied
     if not is_pending(membership.user):
         raise ValidationError(
-            f"{membership.user} has accepted the invitation already.", code="accepted"
+            f"{membership.user} has already accepted the invitation.", code="accepted"
         )
 
 

@@ -1,4 +1,4 @@
-"""Staff and where they work. Respondents are not users: see `survey`."""
+"""Districts, schools, staff and the audit log. Respondents are in `survey`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UserManager(BaseUserManager["User"]):
 
     @classmethod
     def normalize_email(cls, email: str | None) -> str:
-        """In lower case throughout: `a_user_logs_in_by_a_lower_case_email`."""
+        """Return the whole address in lower case, as a constraint requires."""
         return (email or "").strip().lower()
 
     def get_by_natural_key(self, username: str | None) -> User:
@@ -72,12 +72,12 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A member of staff, who logs in by e-mail address."""
+    """A member of staff. Logs in with an e-mail address."""
 
     username = None  # type: ignore[assignment]
-    # In lower case; an address is typed in any.
+    # In lower case, however it is typed.
     email = models.EmailField(unique=True)
-    # Part of what each session proves: one more, and all of them are over.
+    # Part of each session's hash: increasing it ends all sessions.
     session_series = models.PositiveIntegerField(default=0, db_default=0)
 
     objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
@@ -104,7 +104,7 @@ class User(AbstractUser):
         return self.get_full_name() or self.email
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        # Django's own, which a new password ends, and the series besides.
+        # Like Django's own hash, which changes with the password, plus the series.
         return salted_hmac(
             "accounts.User.session",
             f"{self.session_series}:{self.password}",
@@ -119,18 +119,18 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 
 
 class Membership(models.Model):
-    """What one user is, and where: in the state, one district or one school.
+    """A user's role in the state, in one district or in one school.
 
-    It ends by `ended_at`, and is never deleted: who could see what, and when,
-    is asked years later.
+    Ends by `ended_at` and is never deleted, because audits ask years later who
+    had access at a given time.
     """
 
     class Role(models.TextChoices):
         STATE = "state", "state administrator"
         DISTRICT = "district", "district administrator"
         COORDINATOR = "coordinator", "school coordinator"
-        # Responses and reports, never identities; of the whole state where
-        # neither district nor school is named.
+        # Sees responses and reports, never identities. Without district and
+        # school, of the whole state.
         ANALYST = "analyst", "analyst"
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
@@ -184,9 +184,9 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """A link on its way to somebody who has no password yet.
+    """A link that was sent to a user without a password.
 
-    Once a password is set, it is over; one that was withdrawn is deleted.
+    Deleted when the password is set or the invitation is withdrawn.
     """
 
     LASTS = timedelta(days=7)
@@ -194,7 +194,7 @@ class Invitation(models.Model):
     user = models.OneToOneField(
         User, on_delete=models.CASCADE, related_name="invitation"
     )
-    # Stands in the link: only the one that was sent last is good.
+    # Part of the link, so that only the last link sent is valid.
     number = models.PositiveIntegerField(default=1)
     sent_at = models.DateTimeField(default=timezone.now)
 
@@ -207,12 +207,12 @@ class Invitation(models.Model):
 
 
 class FailedTries(models.Model):
-    """How often in a row somebody failed to log in, under an address as typed.
+    """Consecutive failed logins for one typed address; see `login_throttle`.
 
-    There is a row whether or not there is such a user; see `accounts.login_throttle`.
+    Rows also exist for addresses without a user.
     """
 
-    # A keyed hash: addresses that nobody has are not kept in clear.
+    # A keyed hash, so that typed texts are not stored.
     key = models.CharField(max_length=64, primary_key=True)
     failures = models.PositiveIntegerField(default=0)
     last_at = models.DateTimeField(default=timezone.now)
@@ -220,7 +220,7 @@ class FailedTries(models.Model):
     class Meta:
         verbose_name_plural = "failed tries"
         indexes = (
-            # Which to forget: the oldest.
+            # Deletes the oldest.
             models.Index(fields=("last_at",), name="failed_tries_oldest"),
         )
 
@@ -229,22 +229,22 @@ class FailedTries(models.Model):
 
 
 class Letter(models.Model):
-    """A mail to be written and sent; see `accounts.email_outbox`. Gone once it is.
+    """An e-mail that waits to be sent, and is then deleted; see `email_outbox`.
 
-    No link stands in it: what it proves is made when it is sent.
+    It contains no link, because links with a proof are made on sending.
     """
 
     kind = models.CharField(max_length=64)
     to = models.EmailField()
     facts = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
-    # Whoever sends it pushes this ahead first, so that it goes out once.
+    # A worker moves this ahead before it sends, so that others leave it alone.
     due_at = models.DateTimeField(default=timezone.now)
     attempts = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         indexes = (
-            # What a worker looks for.
+            # Finds letters that are due.
             models.Index(fields=("due_at",), name="letters_due"),
         )
 
@@ -253,24 +253,24 @@ class Letter(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did or looked at what: written once, and never changed by anybody.
+    """One recorded action: who did what to which object, when and from where.
 
     The database refuses every UPDATE and DELETE (migration 0003), so a row
-    names people and things by their ids and by what they were called then.
+    stores the ids and the names of that moment, without foreign keys.
     """
 
     at = models.DateTimeField(default=timezone.now)
     user_id = models.BigIntegerField(null=True)
     # An e-mail address, or the command that ran.
     by = models.CharField(max_length=254)
-    # Where the request came from; empty for a command or a task.
+    # The client's network address. Empty for commands and tasks.
     address = models.CharField(max_length=45, blank=True)
     action = models.CharField(max_length=64)
-    # What it was done to: a model's name and a row's id.
+    # The object: label of the model and primary key.
     kind = models.CharField(max_length=64, blank=True)
     subject_id = models.BigIntegerField(null=True)
     subject = models.CharField(max_length=254, blank=True)
-    # Whose administrators may read it; without both, the state's.
+    # Administrators of this place may read it. Without both, those of the state.
     district_id = models.BigIntegerField(null=True)
     school_id = models.BigIntegerField(null=True)
     before = models.JSONField(default=dict)
@@ -280,13 +280,13 @@ class AuditEntry(models.Model):
         ordering = ("-at", "-id")
         verbose_name_plural = "audit entries"
         indexes = (
-            # The audit page: the newest first, of a district or a school.
+            # The audit page, newest first, of the state, a district or a school.
             models.Index(fields=("-at", "-id"), name="audit_newest"),
             models.Index(fields=("district_id", "-at"), name="audit_of_a_district"),
             models.Index(fields=("school_id", "-at"), name="audit_of_a_school"),
-            # What became of one thing.
+            # The history of one object.
             models.Index(fields=("kind", "subject_id", "-at"), name="audit_of_a_thing"),
-            # What one person did, and all of one kind.
+            # All actions of one person, and all of one kind.
             models.Index(fields=("by", "-at"), name="audit_by_a_person"),
             models.Index(fields=("action", "-at"), name="audit_of_an_action"),
         )
@@ -296,6 +296,6 @@ class AuditEntry(models.Model):
 
     @property
     def changes(self) -> list[tuple[str, object, object]]:
-        """What, before, after; None where it was or is not there."""
+        """Return (name, before, after), with None for a missing value."""
         names = dict.fromkeys([*self.before, *self.after])
         return [(name, self.before.get(name), self.after.get(name)) for name in names]

@@ -1,4 +1,4 @@
-"""Setting a password, and the link for whoever has forgotten theirs."""
+"""Set passwords, and send links to reset forgotten ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accounts.models import Invitation, Letter, User
 def set_password(
     user: User, password: str, *, how: str, request: HttpRequest | None
 ) -> None:
-    """Every session but this request's ends with it, for it proves the old one.
+    """Set a password. All other sessions end, because they prove the old one.
 
-    `how` is what happened, for the audit: "change password".
+    `how` is the action for the audit log, such as "change password".
     """
     is_first = not user.has_usable_password()
     with transaction.atomic():
@@ -25,35 +25,42 @@ def set_password(
         audit.record(
             how, by=user, request=request, subject=user, **audit.place_of(user)
         )
-        # Whoever has just proved the mailbox does not pay for guesses of others.
-        login_throttle.succeeded(login_throttle.What.PASSWORD, user.email)
+        # The user has just proved to own the account, so guesses by others no
+        # longer delay the next login.
+        login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email)
         if not is_first:
             email_outbox.post("password changed", to=user.email)
 
 
-def ask_for_link(email: str) -> login_throttle.Try:
-    """Whether the link may be sent; again and again has to wait, by the address."""
-    return login_throttle.take(login_throttle.What.MAIL, email)
+def start_reset_request(email: str) -> login_throttle.Attempt:
+    """Throttle requests for reset links per e-mail address."""
+    return login_throttle.start_attempt(login_throttle.Purpose.MAIL, email)
 
 
-def send_link(email: str) -> None:
-    """The same work here for every address: whether there is such a user, the
-    worker finds out that would write to them."""
+def send_reset_link(email: str) -> None:
+    """Send a reset link if the address belongs to a user.
+
+    Only the worker looks up the user, so that the response takes the same time
+    for every address.
+    """
     email_outbox.post("password reset", to=email)
 
 
 @email_outbox.writes("password reset")
-def _reset_letter(letter: Letter) -> email_outbox.Facts | None:
+def reset_facts(letter: Letter) -> email_outbox.Facts | None:
     user = User.objects.filter(email=letter.to.lower(), is_active=True).first()
     if user is None:
         return None
-    # What the person typed may be the same address in other letters.
+    # The address was typed, possibly in upper case.
     letter.to = user.email
     return {"link": email_outbox.link("password_choose", key=reset_key(user))}
 
 
 def reset_key(user: User) -> str:
-    """Good for PASSWORD_RESET_TIMEOUT, until a log-in or a new password."""
+    """Return a key that is valid until the next login or password change.
+
+    It expires after PASSWORD_RESET_TIMEOUT.
+    """
     return f"{user.pk}-{default_token_generator.make_token(user)}"
 
 

@@ -1,11 +1,12 @@
-"""Who may see and do what, and where. Every other module asks this one.
+"""Decide which capabilities a user has, and in which places.
 
-A capability is held in places: the whole state, districts, single schools.
-Lists are filtered by `schools_of`; a single thing outside of it is a 404 to
-whoever asks, as if there were none. Roles change here and nowhere else.
+A capability applies to places: the whole state, districts or single schools.
+Querysets are filtered by these places, and an object elsewhere is answered
+with 404, as if it did not exist. This is the only module that knows what a
+role may do.
 
-An engineer's `is_superuser` opens Django's admin and gives nothing here: who
-needs the console has a membership, which the audit can name.
+`is_superuser` opens Django's admin and gives no capability here: engineers who
+need the console get a membership, which shows up in the audit log.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ Role = Membership.Role
 
 class Capability(Enum):
     SEE_RATES = auto()
-    # Answers, never beside a name.
+    # Answers, never together with names.
     SEE_RESPONSES = auto()
     # Names, student numbers, access codes.
     SEE_IDENTITIES = auto()
     MANAGE_ROSTERS = auto()
-    # Surveys, waves and administrations are the state's or a district's.
+    # Surveys, waves and administrations belong to the state or a district.
     MANAGE_SURVEYS = auto()
     MANAGE_STAFF = auto()
     SEE_AUDIT = auto()
@@ -39,13 +40,13 @@ _ADMINISTRATOR = frozenset(Capability)
 CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     Role.STATE: _ADMINISTRATOR,
     Role.DISTRICT: _ADMINISTRATOR,
-    # Who has finished, login cards, their own people; no answer of anybody's.
+    # Progress, login cards and people of their own school, but no answers.
     Role.COORDINATOR: frozenset((C.SEE_RATES, C.SEE_IDENTITIES, C.MANAGE_ROSTERS)),
     Role.ANALYST: frozenset((C.SEE_RATES, C.SEE_RESPONSES)),
 }
-# Whoever has one of these logs in with a second factor.
+# Capabilities that require a second factor.
 SECOND_FACTOR = frozenset((C.SEE_IDENTITIES, C.SEE_RESPONSES, C.MANAGE_STAFF))
-# Whom a role may appoint and dismiss, in its own places.
+# Roles that a role may appoint and dismiss, in its own places.
 APPOINTS: Mapping[str, frozenset[str]] = {
     Role.STATE: frozenset(Role),
     Role.DISTRICT: frozenset((Role.DISTRICT, Role.COORDINATOR, Role.ANALYST)),
@@ -71,24 +72,28 @@ class Places:
 
 
 class Permissions:
-    """One user's, as they stand now. 1 statement, when it is made."""
+    """The capabilities of one user at this moment. 1 statement, on creation."""
 
     def __init__(self, user: User) -> None:
         self.memberships: tuple[Membership, ...] = ()
-        # Who was dismissed or has not logged in has none.
         if user.is_authenticated and user.is_active:
             current = Membership.objects.current().filter(user=user)
             self.memberships = tuple(current.select_related("district", "school"))
 
     def places(self, *capabilities: Capability) -> Places:
-        """Where one role has all of these: two that have one each are not enough."""
+        """Return the places where a single role has all of these capabilities."""
         needed = frozenset(capabilities)
-        return _places(
-            one for one in self.memberships if needed <= CAPABILITIES[one.role]
+        return _places_of(
+            membership
+            for membership in self.memberships
+            if needed <= CAPABILITIES[membership.role]
         )
 
     def cover(self, places: Places, *capabilities: Capability) -> bool:
-        """Whether these are held in all of `places`. 1 statement for schools."""
+        """Test if the user has these capabilities in all of `places`.
+
+        1 statement for schools.
+        """
         own = self.places(*capabilities)
         if own.state or not places:
             return own.state
@@ -99,8 +104,16 @@ class Permissions:
         ) == len(places.schools)
 
     def has(self, capability: Capability) -> bool:
-        """Anywhere at all."""
+        """Test if the user has this capability in any place."""
         return bool(self.places(capability))
+
+    def may_own(self, district_id: int | None) -> bool:
+        """Return whether the user manages surveys of a district, or of the state.
+
+        The same holds for waves and administrations; None is the state.
+        """
+        places = self.places(Capability.MANAGE_SURVEYS)
+        return places.state if district_id is None else places.has_district(district_id)
 
     @property
     def needs_second_factor(self) -> bool:
@@ -113,7 +126,7 @@ class Permissions:
         return School.objects.filter(_inside(places))
 
     def districts(self, *capabilities: Capability) -> QuerySet[District]:
-        """Whole ones: who works in a school does not see its district."""
+        """Return whole districts. Coordinators have none."""
         places = self.places(*capabilities)
         if places.state:
             return District.objects.all()
@@ -122,9 +135,11 @@ class Permissions:
     def may_appoint(
         self, role: str, *, district: District | None, school: School | None
     ) -> bool:
-        """Appoint or dismiss somebody with this role in this place."""
-        places = _places(
-            one for one in self.memberships if role in APPOINTS.get(one.role, ())
+        """Test if the user may appoint and dismiss for this role in this place."""
+        places = _places_of(
+            membership
+            for membership in self.memberships
+            if role in APPOINTS.get(membership.role, ())
         )
         if school is not None:
             return places.has_school(school)
@@ -137,13 +152,13 @@ def _inside(places: Places) -> Q:
     return Q(district_id__in=places.districts) | Q(pk__in=places.schools)
 
 
-def _places(memberships: Iterable[Membership]) -> Places:
+def _places_of(memberships: Iterable[Membership]) -> Places:
     state, districts, schools = False, set(), set()
-    for one in memberships:
-        if one.school_id is not None:
-            schools.add(one.school_id)
-        elif one.district_id is not None:
-            districts.add(one.district_id)
+    for membership in memberships:
+        if membership.school_id is not None:
+            schools.add(membership.school_id)
+        elif membership.district_id is not None:
+            districts.add(membership.district_id)
         else:
             state = True
     return Places(state, frozenset(districts), frozenset(schools))

@@ -1,4 +1,4 @@
-"""The second factor: a code from an app, or a recovery code kept on paper."""
+"""Set up, check and reset the second factor: app codes and recovery codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Type = Authenticator.Type
 
 
 def has_second_factor(request: HttpRequest) -> bool:
-    """By what the session remembers: 0 statements."""
+    """Test if this session has shown a second factor. 0 statements."""
     records = get_authentication_records(request, request.user)  # type: ignore[arg-type]
     return any(record["method"] == "mfa" for record in records)
 
@@ -54,34 +54,31 @@ def codes_left(user: User) -> int:
         return 0
 
 
-# Setting up
-
-
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A secret that an app is about to learn; nothing is stored before it has."""
+class SetUpDraft:
+    """A secret that is shown as a QR code and stored once a code was typed."""
 
     secret: str
-    # Signed, for the form to bring it back.
+    # The secret in signed form, which the form sends back.
     key: str
 
 
-def new_draft(user: User) -> Draft:
+def new_draft(user: User) -> SetUpDraft:
     secret = generate_totp_secret()
-    return Draft(secret, signing.dumps([user.pk, secret], salt=SALT))
+    return SetUpDraft(secret, signing.dumps([user.pk, secret], salt=SALT))
 
 
-def draft_of(user: User, key: str) -> Draft | None:
-    """None where it is somebody else's, or too old."""
+def draft_of(user: User, key: str) -> SetUpDraft | None:
+    """Return the draft of a signed key, or None for another user's or an old one."""
     try:
         pk, secret = signing.loads(key, salt=SALT, max_age=OPEN_FOR)
     except (signing.BadSignature, ValueError, TypeError):
         return None
-    return Draft(secret, key) if pk == user.pk else None
+    return SetUpDraft(secret, key) if pk == user.pk else None
 
 
 def counter_of(secret: str, code: str) -> int | None:
-    """Which of the codes of this minute it is."""
+    """Return the time step of a code that is valid now, or None."""
     for counter in yield_hotp_counters_from_time():
         expected = format_hotp_value(hotp_value(secret, counter))
         if compare_user_code(actual=code, expected=expected):
@@ -90,13 +87,13 @@ def counter_of(secret: str, code: str) -> int | None:
 
 
 def set_up(request: HttpRequest, *, secret: str, code: str) -> list[str]:
-    """Instead of what was there; the session has shown it by that.
+    """Replace the second factor and mark this session as having shown it.
 
-    Returns the recovery codes, which are shown this once.
+    Returns the recovery codes, which are shown only once.
     """
     user: User = request.user  # type: ignore[assignment]
     with transaction.atomic():
-        # Two forms at once are one after the other.
+        # Serialise two forms of the same user.
         User.objects.select_for_update().get(pk=user.pk)
         had_one = is_set_up(user)
         Authenticator.objects.filter(user=user).delete()
@@ -126,22 +123,23 @@ def new_recovery_codes(request: HttpRequest) -> list[str]:
 
 
 def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> None:
-    """For a lost device: none is left, and every session ends.
+    """Remove the second factor after a lost device, and end all sessions.
 
-    `by` a user who may appoint all that this one is, or a command. Raises
-    PermissionDenied.
+    `by` is a user who may appoint for all roles of `user`, or a command.
+    Raises PermissionDenied.
     """
     if isinstance(by, User):
         if not may_appoint_all(by, user):
             raise PermissionDenied
-        # Who opens the engineers' pages is not in anybody's district.
+        # Engineers reach all districts, so no district may take over their login.
         if user.is_staff:
             raise ValidationError(
-                f"{user} is an engineer, whom another engineer helps.", code="engineer"
+                f"{user} is an engineer. Ask another engineer to reset it.",
+                code="engineer",
             )
     with transaction.atomic():
         Authenticator.objects.filter(user=user).delete()
-        login_throttle.succeeded(login_throttle.What.SECOND_FACTOR, user.email)
+        login_throttle.succeeded(login_throttle.Purpose.SECOND_FACTOR, user.email)
         sessions.end_all(user)
         audit.record(
             "reset second factor",
@@ -153,32 +151,30 @@ def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> 
         email_outbox.post("second factor reset", to=user.email, by=str(by))
 
 
-# Showing it
-
-
 def accepts(user: User, code: str) -> Authenticator | None:
-    """What the code belongs to. Each code is good once, on every web server."""
+    """Return the authenticator that accepts this code, and mark the code as used."""
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update().filter(
             user=user, type__in=(Type.TOTP, Type.RECOVERY_CODES)
         )
         for row in rows:
             try:
-                good = (
-                    _is_new(row, code) if row.type == Type.TOTP else _is_left(row, code)
-                )
+                if row.type == Type.TOTP:
+                    accepted = _accept_app_code(row, code)
+                else:
+                    accepted = bool(row.wrap().validate_code(code))
             except InvalidToken:
                 log.error("the second factor of user %s cannot be decrypted", user.pk)
                 continue
-            if good:
+            if accepted:
                 row.user = user
                 return row
     return None
 
 
-def _is_new(row: Authenticator, code: str) -> bool:
-    # Kept with the secret, not in the cache: Memcached would refuse everybody
-    # while it is away.
+def _accept_app_code(row: Authenticator, code: str) -> bool:
+    # The last used time step is stored with the secret. In Memcached, an
+    # outage would lock out everyone.
     counter = counter_of(decrypt(row.data["secret"]), code)
     if counter is None or counter <= row.data.get("last_counter", -1):
         return False
@@ -187,36 +183,34 @@ def _is_new(row: Authenticator, code: str) -> bool:
     return True
 
 
-def _is_left(row: Authenticator, code: str) -> bool:
-    return bool(row.wrap().validate_code(code))
-
-
 def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
-    """Raises ValidationError with what to do, and how long to wait before."""
-    tried = login_throttle.take(login_throttle.What.SECOND_FACTOR, user.email)
-    if tried.wait:
+    """Check a code with throttling. Raises ValidationError with what to do next."""
+    attempt = login_throttle.start_attempt(
+        login_throttle.Purpose.SECOND_FACTOR, user.email
+    )
+    if attempt.wait:
         raise ValidationError(
-            "Too soon after a wrong code, so this one was not looked at. Wait"
-            f" {login_throttle.in_words(tried.wait)}, then enter the code that your app"
-            " shows."
+            "Too many wrong codes, so this one was not checked. Wait"
+            f" {login_throttle.in_words(attempt.wait)}, then enter the code that your"
+            " app shows."
         )
     found = accepts(user, code)
     if found is None:
-        if tried.failures >= audit.FAILURES_RECORDED:
+        if attempt.failures >= audit.FAILURES_RECORDED:
             audit.record(
                 "refuse second factor",
                 by="nobody",
                 request=request,
                 subject=user,
-                after={"in a row": tried.failures},
+                after={"in a row": attempt.failures},
                 **audit.place_of(user),
             )
         raise ValidationError(
-            "This code is not right, or was used before. Wait"
-            f" {login_throttle.in_words(tried.next_wait)}, then enter the one that"
+            "This code is wrong or was already used. Wait"
+            f" {login_throttle.in_words(attempt.next_wait)}, then enter the code that"
             " your app shows."
         )
-    login_throttle.succeeded(login_throttle.What.SECOND_FACTOR, user.email)
+    login_throttle.succeeded(login_throttle.Purpose.SECOND_FACTOR, user.email)
     return found
 
 

@@ -1,8 +1,8 @@
-"""Where somebody is logged in, and ending it.
+"""List and end the sessions of a user.
 
-Every session proves the series of its user (`User.session_series`), which is
-read with the user on each request: one more, and all sessions are over from
-the same commit on, whatever keeps them and whether it can be reached.
+Every session contains the number `User.session_series`, which is read with the
+user on each request. Increasing it ends all sessions from the commit on, even
+if the session store cannot be reached.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accounts.models import User
 
 @dataclass(frozen=True, slots=True)
 class StaffSession:
-    """One session, as its owner sees it."""
+    """One session, as its owner sees it on the account page."""
 
     pk: int
     began_at: datetime
@@ -32,24 +32,24 @@ class StaffSession:
     is_current: bool
 
 
-def seats_of(user: User, *, current: str | None) -> list[StaffSession]:
-    """Those that are not over, the newest first. `current` is a session's key."""
+def sessions_of(user: User, *, current: str | None) -> list[StaffSession]:
+    """Return the active sessions, newest first. `current` is a session key."""
     rows = UserSession.objects.filter(user=user).order_by("-created_at")
     return [
         StaffSession(
-            pk=one.pk,
-            began_at=one.created_at,
-            address=one.ip,
-            browser=browser_of(one.user_agent),
-            is_current=one.session_key == current,
+            pk=row.pk,
+            began_at=row.created_at,
+            address=row.ip,
+            browser=browser_of(row.user_agent),
+            is_current=row.session_key == current,
         )
-        for one in rows
-        if _lives(one)
+        for row in rows
+        if get_session_user(row._session_store(row.session_key)) is not None
     ]
 
 
 def end_one(request: HttpRequest, *, user: User, pk: int) -> bool:
-    """Whether there was one of this user to end."""
+    """End one session of this user. Return False if there is none."""
     row = UserSession.objects.filter(user=user, pk=pk).first()
     if row is None:
         return False
@@ -66,13 +66,13 @@ def end_one(request: HttpRequest, *, user: User, pk: int) -> bool:
 
 
 def end_all(user: User) -> None:
-    """From the commit on. 2 statements."""
+    """End all sessions from the commit on. 2 statements."""
     User.objects.filter(pk=user.pk).update(session_series=F("session_series") + 1)
     UserSession.objects.filter(user=user).delete()
 
 
 def end_others(request: HttpRequest, *, user: User) -> None:
-    """All but the session of this request."""
+    """End all sessions but the one of this request."""
     with transaction.atomic():
         end_all(user)
         audit.record(
@@ -88,7 +88,7 @@ def end_others(request: HttpRequest, *, user: User) -> None:
 
 
 def browser_of(user_agent: str) -> str:
-    """ "Firefox on Windows", as well as a claim can be read."""
+    """Return a name such as "Firefox on Windows"."""
     browsers = (
         ("Edg", "Edge"),
         ("OPR", "Opera"),
@@ -107,13 +107,8 @@ def browser_of(user_agent: str) -> str:
         ("Linux", "Linux"),
     )
 
-    def first(names: tuple[tuple[str, str], ...], otherwise: str) -> str:
+    def first(names: tuple[tuple[str, str], ...], default: str) -> str:
         found = (name for sign, name in names if sign in user_agent)
-        return next(found, otherwise)
+        return next(found, default)
 
     return f"{first(browsers, 'A browser')} on {first(systems, 'an unknown system')}"
-
-
-def _lives(row: UserSession) -> bool:
-    store = row._session_store(row.session_key)
-    return get_session_user(store) is not None

@@ -1,4 +1,4 @@
-"""Appointing and dismissing staff, and what is written down of it."""
+"""Appoint and dismiss staff, with an audit entry for each change."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def appoint(
     by: User | str,
     request: HttpRequest | None = None,
 ) -> Membership:
-    """Give somebody a role in a place; `by` a user who may, or a command.
+    """Give a user a role in a place. `by` is a user or the name of a command.
 
-    Raises PermissionDenied, and ValidationError for a role in a place that is
-    not its own, or that the user has already.
+    Raises PermissionDenied, and ValidationError if the role does not fit the
+    place or the user already has it.
     """
     _check_may_appoint(by, role, district, school)
     membership = Membership(user=user, role=role, district=district, school=school)
@@ -46,9 +46,9 @@ def appoint(
             with transaction.atomic():
                 membership.save()
         except IntegrityError as error:
-            # Somebody else did the same since it was looked at.
+            # Another request did the same since the check.
             raise ValidationError(
-                f"{user} has this role there already.", code="appointed_already"
+                f"{user} already has this role there.", code="appointed_already"
             ) from error
         _record("appoint", membership, by=by, request=request)
     return membership
@@ -57,16 +57,27 @@ def appoint(
 def dismiss(
     *, membership: Membership, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """End a membership, and the user's sessions; a second time changes nothing.
+    """End a membership and the user's sessions. A second call changes nothing.
 
-    Raises PermissionDenied, and ValidationError for the last administrator of
-    the state, after whom nobody could appoint another.
+    Raises PermissionDenied, and ValidationError for the last state
+    administrator, because then nobody could appoint another.
     """
     _check_may_appoint(by, membership.role, membership.district, membership.school)
     with transaction.atomic():
         if membership.role == Membership.Role.STATE:
-            _check_others_remain(membership)
-        # Read anew, under a lock: two who dismiss at once are one dismissal.
+            # All are locked, in one order, so that two administrators cannot
+            # dismiss each other at the same moment.
+            current = Membership.objects.current().filter(
+                role=Membership.Role.STATE, user__is_active=True
+            )
+            locked = current.select_for_update(of=("self",)).order_by("pk")
+            if not {row.pk for row in locked} - {membership.pk}:
+                raise ValidationError(
+                    "This is the last administrator of the state. Appoint another"
+                    " one first.",
+                    code="last_administrator",
+                )
+        # Conditional, so that two simultaneous dismissals are recorded once.
         ended = Membership.objects.filter(pk=membership.pk, ended_at=None).update(
             ended_at=timezone.now()
         )
@@ -76,9 +87,9 @@ def dismiss(
 
 
 def members_for(permissions: Permissions) -> QuerySet[Membership]:
-    """Who works now in the places where somebody manages staff.
+    """Return current memberships in the places where the user manages staff.
 
-    With `is_pending` (no password yet) and `has_app` (a second factor).
+    Annotated with `is_pending` (no password yet) and `has_app` (second factor).
     """
     places = permissions.places(Capability.MANAGE_STAFF)
     current = Membership.objects.current().select_related(
@@ -104,11 +115,11 @@ def members_for(permissions: Permissions) -> QuerySet[Membership]:
 
 
 def may_appoint_all(by: User, user: User) -> bool:
-    """Whether all that somebody is, is in the places of `by`."""
+    """Test if `by` may appoint for every current role of `user`."""
     permissions = Permissions(by)
     return all(
-        permissions.may_appoint(one.role, district=one.district, school=one.school)
-        for one in user.memberships.current().select_related("district", "school")
+        permissions.may_appoint(row.role, district=row.district, school=row.school)
+        for row in user.memberships.current().select_related("district", "school")
     )
 
 
@@ -119,20 +130,6 @@ def _check_may_appoint(
         role, district=district, school=school
     ):
         raise PermissionDenied
-
-
-def _check_others_remain(membership: Membership) -> None:
-    # All of them are locked, in one order, so that two administrators cannot
-    # dismiss each other in the same moment.
-    current = Membership.objects.current().filter(
-        role=Membership.Role.STATE, user__is_active=True
-    )
-    locked = [one.pk for one in current.select_for_update(of=("self",)).order_by("pk")]
-    if not set(locked) - {membership.pk}:
-        raise ValidationError(
-            "This is the last administrator of the state. Appoint another one first.",
-            code="last_administrator",
-        )
 
 
 def _record(

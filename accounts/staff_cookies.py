@@ -1,8 +1,8 @@
-"""Staff have cookies of their own, beside a respondent's.
+"""Give the console its own session and CSRF cookies.
 
-Whoever tries a survey in the browser in which the console is open would be
-logged out of it by the respondent's login, which replaces session and CSRF
-token; and a respondent must never sit down in a session of staff.
+A respondent's login replaces session and CSRF token. Without separate cookies,
+trying a survey would log staff out of the console in the same browser, and a
+respondent could end up in a staff session.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.http import HttpRequest, HttpResponse
 PREFIX = "staff_"
 
 
-class StaffDoorMiddleware:
-    """Under the staff's addresses, cookies go by another name."""
+class StaffCookiesMiddleware:
+    """Prefix the names of both cookies under STAFF_ADDRESSES."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

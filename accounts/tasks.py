@@ -1,10 +1,10 @@
-"""Celery's side: each task fetches by id and calls one function."""
+"""Celery tasks: each calls one function."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-# What letters say besides their facts is registered there.
+# `invitations` and `passwords` register the values of their letters.
 from accounts import email_outbox, invitations, login_throttle, passwords  # noqa: F401
 
 

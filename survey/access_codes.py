@@ -1,8 +1,8 @@
-"""Access codes: what a respondent types to begin.
+"""Access codes, which respondents type to log in.
 
 A code is not stored anywhere. It is derived from a key, the respondent's id
-and the issue number, so that cards can be printed again; the database keeps
-a digest under another key, so that a stolen copy of it opens no survey.
+and the issue number, so that cards can be printed again. The database keeps a
+digest under another key, so that a stolen copy of it opens no survey.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import unicodedata
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
-from typing import Any
 
 from django.conf import settings
 from django.core import checks
@@ -22,36 +21,37 @@ from django.db.models import QuerySet
 
 from survey.models import Respondent
 
-# 31 symbols: I, J, O, 0 and 1 are left out, which look like others.
+# 31 symbols, without I, J, O, 0 and 1, which look like others.
 ALPHABET = "ABCDEFGHKLMNPQRSTUVWXYZ23456789"
+_SYMBOLS = frozenset(ALPHABET)
 
 # Twelve of 31 symbols, 7.9e17 codes: with two million live codes and a
 # thousand addresses guessing ten times a minute, one hit is expected in 75
-# years. That any two of two million are the same has a chance of 2.5e-6;
+# years. Two of two million codes are equal with a probability of 2.5e-6;
 # `rosters.apply` then gives the second person issue 2.
 LENGTH = 12
 
 # Longer than any code typed with a separator after every symbol.
 LONGEST_TYPED = 64
 
-# A byte below 248 = 8 * 31 stands for each symbol equally often; the others
-# are thrown away, since any remainder of 256 would favour some symbols.
+# Each symbol stands for 8 of the bytes below 248 = 8 * 31. The bytes above are
+# thrown away: a remainder of 256 would make some symbols likelier.
 _USABLE = 256 - 256 % len(ALPHABET)
 _SYMBOL_OF_BYTE = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _UNUSABLE_BYTES = bytes(range(_USABLE, 256))
 
-# Signs that people's keyboards make for a dash and that Unicode does not
-# class as one: minus, hyphen bullet, box drawing, the Japanese long vowel.
+# Characters that keyboards produce for a dash and that Unicode does not class
+# as one: minus, hyphen bullet, box drawing, the Japanese long vowel.
 _MORE_DASHES = frozenset("\u2212\u2043\u2500\u30fc\uff70")
 _DROPPED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Pd", "Cf"})
 
-# Only an L, written small, is read as these two. A zero is not forgiven: it
-# could be a D or a Q.
-_READ_AS = str.maketrans({"I": "L", "1": "L"})
+# A small L looks like these two. A zero is not corrected: it could be a D or
+# a Q.
+_CORRECTIONS = str.maketrans({"I": "L", "1": "L"})
 
 
 class CodeKeyMissing(ImproperlyConfigured):
-    """ACCESS_CODE_KEYS has no key, or not the one that a row was made with."""
+    """ACCESS_CODE_KEYS is empty or lacks the key that a row was made with."""
 
 
 def current_version() -> int:
@@ -61,10 +61,10 @@ def current_version() -> int:
 
 
 def code_for(respondent_id: int, issue: int, version: int | None = None) -> str:
-    """The twelve symbols; the version is the newest key's where none is given."""
+    """Derive a code of twelve symbols; without a version, under the newest key."""
     key = _subkey(_master_key(version), b"spell")
     code, block = b"", 0
-    # One block of 32 bytes is enough but for once in 10^23 codes.
+    # One block of 32 bytes is too short once in 10^23 codes.
     while len(code) < LENGTH:
         message = b"%d/%d/%d" % (respondent_id, issue, block)
         mac = hmac.digest(key, message, "sha256")
@@ -73,63 +73,53 @@ def code_for(respondent_id: int, issue: int, version: int | None = None) -> str:
     return code[:LENGTH].decode("ascii")
 
 
-def shown(code: str) -> str:
+def format_code(code: str) -> str:
+    """Return a code as cards show it: "ABCD-EFGH-KLMN"."""
     return f"{code[:4]}-{code[4:8]}-{code[8:]}"
 
 
 def normalise(typed: str) -> str | None:
-    """The code that was meant, or None where it cannot be one.
+    """Return the code that was typed, or None if it cannot be a code.
 
-    Forgives case, spaces, every kind of dash, full-width characters, and I
-    or 1 for L.
+    Ignores case, spaces, dashes of every kind and full-width characters, and
+    reads I or 1 as L.
     """
     if len(typed) > LONGEST_TYPED:
         return None
     kept = (
         symbol
         for symbol in unicodedata.normalize("NFKC", typed)
-        if not _dropped(symbol)
+        if not symbol.isspace()
+        and symbol not in _MORE_DASHES
+        and unicodedata.category(symbol) not in _DROPPED_CATEGORIES
     )
-    code = "".join(kept).upper().translate(_READ_AS)
-    if len(code) == LENGTH and set(code) <= _SYMBOLS:
-        return code
-    return None
-
-
-_SYMBOLS = frozenset(ALPHABET)
-
-
-def _dropped(symbol: str) -> bool:
-    return (
-        symbol.isspace()
-        or symbol in _MORE_DASHES
-        or unicodedata.category(symbol) in _DROPPED_CATEGORIES
-    )
+    code = "".join(kept).upper().translate(_CORRECTIONS)
+    return code if len(code) == LENGTH and set(code) <= _SYMBOLS else None
 
 
 def digest_for(code: str, version: int) -> bytes:
-    """The 32 bytes that the database keeps for a code of this key's version."""
+    """Return the 32 bytes that the database stores for a code of this key."""
     key = _subkey(_master_key(version), b"digest")
     return hmac.digest(key, code.encode("ascii"), "sha256")
 
 
 def digests(code: str) -> list[bytes]:
-    """What the database may keep for this code: one per key, newest first."""
+    """Return the digests that may be stored for a code: one per key, newest first."""
     current_version()
     versions = sorted(settings.ACCESS_CODE_KEYS, reverse=True)
     return [digest_for(code, version) for version in versions]
 
 
 def code_of(respondent: Respondent) -> str:
-    """The code on this person's card, to print it again."""
+    """Return the code that is printed on this person's card."""
     return code_for(respondent.pk, respondent.issue, respondent.code_key_version)
 
 
 def reissue(*, respondent: Respondent) -> str:
-    """Give this person a new code, which ends the old one; returns it.
+    """Replace a person's code with a new one under the newest key; return it.
 
-    One UPDATE, under the newest key. Two at once give two issues, of which
-    the later one is valid.
+    One UPDATE. Of two calls at the same time, both succeed, and the later code
+    is valid.
     """
     while True:
         issue, version = respondent.issue + 1, current_version()
@@ -147,29 +137,7 @@ def reissue(*, respondent: Respondent) -> str:
         respondent.refresh_from_db(fields=["issue"])
 
 
-REISSUED_AT_ONCE = 2000
-
-
-@transaction.atomic
-def reissue_all(people: QuerySet[Respondent]) -> int:
-    """Give each of these people a new code; how many there are.
-
-    All or none. Their page saves wait until this is committed, about a second
-    for 10,000 people.
-    """
-    version = current_version()
-    # In the order of the key, so that two at once cannot wait for each other.
-    chosen = Respondent.objects.filter(pk__in=people.order_by().values("pk"))
-    locked = chosen.select_for_update(no_key=True).order_by("pk")
-    rows = list(locked.values_list("pk", "issue"))
-    for start in range(0, len(rows), REISSUED_AT_ONCE):
-        batch = rows[start : start + REISSUED_AT_ONCE]
-        try:
-            with transaction.atomic():
-                _replace(batch, version)
-        except IntegrityError:
-            _replace_one_by_one(batch, version)
-    return len(rows)
+REISSUE_BATCH = 2000
 
 
 _REPLACE = {
@@ -187,10 +155,40 @@ _REPLACE = {
 }
 
 
+@transaction.atomic
+def reissue_all(people: QuerySet[Respondent]) -> int:
+    """Replace the codes of all these people, or of none; return their number.
+
+    Their page saves wait until this is committed, about a second for 10,000
+    people.
+    """
+    version = current_version()
+    # In the order of the key, so that two calls cannot deadlock.
+    chosen = Respondent.objects.filter(pk__in=people.order_by().values("pk"))
+    locked = chosen.select_for_update(no_key=True).order_by("pk")
+    rows = list(locked.values_list("pk", "issue"))
+    for start in range(0, len(rows), REISSUE_BATCH):
+        batch = rows[start : start + REISSUE_BATCH]
+        try:
+            with transaction.atomic():
+                _replace(batch, version)
+        except IntegrityError:
+            # By chance one of the new codes belongs to another person: that
+            # person's next code but one is tried, one person at a time.
+            for pk, issue in batch:
+                for skipped in count():
+                    with suppress(IntegrityError), transaction.atomic():
+                        _replace([(pk, issue + skipped)], version)
+                        break
+    return len(rows)
+
+
 def _replace(rows: list[tuple[int, int]], version: int) -> None:
-    """By hand: `bulk_update` writes a CASE for each row, and takes ten times
-    as long."""
-    new = [(pk, issue + 1, _digest(pk, issue + 1, version)) for pk, issue in rows]
+    # `bulk_update` writes a CASE for each row, and takes ten times as long.
+    new = [
+        (pk, issue + 1, digest_for(code_for(pk, issue + 1, version), version))
+        for pk, issue in rows
+    ]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             ids, issues, digests = map(list, zip(*new, strict=True))
@@ -200,19 +198,6 @@ def _replace(rows: list[tuple[int, int]], version: int) -> None:
                 _REPLACE["sqlite"],
                 [(issue, digest, version, pk) for pk, issue, digest in new],
             )
-
-
-def _replace_one_by_one(rows: list[tuple[int, int]], version: int) -> None:
-    """Whose next code is somebody else's by chance gets the one after it."""
-    for pk, issue in rows:
-        for passed_over in count():
-            with suppress(IntegrityError), transaction.atomic():
-                _replace([(pk, issue + passed_over)], version)
-                break
-
-
-def _digest(respondent_id: int, issue: int, version: int) -> bytes:
-    return digest_for(code_for(respondent_id, issue, version), version)
 
 
 def _master_key(version: int | None) -> str:
@@ -231,13 +216,13 @@ def _subkey(master: str, purpose: bytes) -> bytes:
     return hmac.digest(master.encode(), message, "sha256")
 
 
-def check_access_code_keys(**_: Any) -> list[checks.CheckMessage]:
-    """Registered for `check --deploy` by the app."""
+def check_access_code_keys(**_: object) -> list[checks.CheckMessage]:
+    """Check the keys; a system check of `check --deploy`."""
     keys: dict[int, str] = settings.ACCESS_CODE_KEYS
     if not keys:
         return [
             checks.Error(
-                "ACCESS_CODE_KEYS is empty: nobody can be given an access code.",
+                "ACCESS_CODE_KEYS is empty, so no access codes can be issued.",
                 hint="Set GROUNDSWELL_ACCESS_CODE_KEYS=1=<a long random text>.",
                 id="survey.E001",
             )

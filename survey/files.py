@@ -1,8 +1,8 @@
-"""Files that are nobody else's: rosters on their way in, exports on theirs out.
+"""Private files: uploaded rosters, exports and login cards.
 
-In one folder, which on a fleet is shared by web servers and workers; under
-names that cannot be guessed. A view asks who may have one, and then either
-nginx sends it (X-Accel-Redirect) or, where there is none, this process.
+They lie in one folder, which web servers and workers of a fleet share, under
+names that cannot be guessed. A view checks the permission; then nginx sends
+the file (X-Accel-Redirect) or, without nginx, this process does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from django.core.files.storage import Storage, storages
 from django.http import FileResponse, HttpResponse, HttpResponseBase
 from django.utils.http import content_disposition_header
 
-FORGOTTEN_AFTER = 24 * 60 * 60
+# In seconds. A younger file may still be being written, and its row still
+# uncommitted.
+ORPHANED_AFTER = 24 * 60 * 60
 
 
 def private_files() -> Storage:
@@ -27,27 +29,25 @@ def private_files() -> Storage:
 
 
 def new_name(folder: str, ending: str) -> str:
-    """Where to put a new file: "exports/<unguessable>.csv"."""
+    """Return a name for a new file: "exports/<unguessable>.csv"."""
     return f"{folder}/{secrets.token_urlsafe(24)}{ending}"
 
 
 def path_of(name: str) -> Path:
-    """For a worker, which writes and reads by itself. Its folder is made."""
+    """Return a file's path, for code that opens it itself; make its folder."""
     path = Path(private_files().path(name))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
-def sweep(folder: str, named: Callable[[], Collection[str]]) -> None:
-    """Delete what a dead worker left: files and folders that no row names.
-
-    `named` is asked first. What is younger than a day may be one that somebody
-    is writing, whose row is still to come.
-    """
-    known = named()
-    before = time.time() - FORGOTTEN_AFTER
+def delete_orphans(folder: str, known_names: Callable[[], Collection[str]]) -> None:
+    """Delete files and folders that a dead worker left and no row names."""
+    # The rows are read before the folder: a file that is younger than its row
+    # is never missing among the names.
+    known = known_names()
+    before = time.time() - ORPHANED_AFTER
     for path in path_of(f"{folder}/any").parent.iterdir():
-        # Somebody else may delete it in between.
+        # Another process may delete it in between.
         with suppress(FileNotFoundError):
             if f"{folder}/{path.name}" in known or path.stat().st_mtime > before:
                 continue
@@ -58,7 +58,7 @@ def sweep(folder: str, named: Callable[[], Collection[str]]) -> None:
 
 
 def download(name: str, *, as_name: str, content_type: str) -> HttpResponseBase:
-    """Send a file, once it is clear that whoever asks may have it."""
+    """Send a file as an attachment; the caller has checked the permission."""
     response: HttpResponseBase
     if settings.FILES_ADDRESS:
         response = HttpResponse(content_type=content_type)

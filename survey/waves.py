@@ -1,8 +1,8 @@
-"""Waves: administrations that are meant to be compared over time.
+"""Waves: groups of administrations that are compared with each other over time.
 
-A wave is the state's or a district's, and its owner's administrators rename
-and delete it. Districts may put their own administrations into the state's:
-it is a name to compare by, and gives nobody a sight of anything.
+The state or a district owns a wave, and its administrators rename and delete
+it. Districts may put their own administrations into the state's waves. A wave
+is only a name; it gives no access to other administrations in it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from django.http import HttpRequest
 from accounts import audit
 from accounts.models import District, User
 from accounts.permissions import Capability, Permissions
-from survey.administrations import WouldHarm, may_manage_what_is_of
+from survey.administrations import ChangeBlocked
 from survey.models import Wave
 
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 
 
 def waves_for(permissions: Permissions) -> QuerySet[Wave]:
-    """Those that somebody may put an administration into."""
+    """Return the waves that the user's administrations may be put into."""
     places = permissions.places(Capability.MANAGE_SURVEYS)
     if places.state:
         return Wave.objects.all()
@@ -35,7 +35,7 @@ def waves_for(permissions: Permissions) -> QuerySet[Wave]:
 
 
 def may_manage_wave(permissions: Permissions, wave: Wave) -> bool:
-    return may_manage_what_is_of(permissions, wave.district_id)
+    return permissions.may_own(wave.district_id)
 
 
 def create_wave(
@@ -53,14 +53,14 @@ def create_wave(
     return wave
 
 
-def wave_called(
+def get_or_create_wave(
     *,
     name: str,
     district: District | None = None,
     by: User | str,
     request: HttpRequest | None = None,
 ) -> Wave:
-    """The owner's one of that name, made where there is none."""
+    """Return the owner's wave of this name, ignoring case; create it if needed."""
     found = Wave.objects.filter(name__iexact=_clean(name), district=district).first()
     return found or create_wave(name=name, district=district, by=by, request=request)
 
@@ -90,16 +90,17 @@ def rename_wave(
 def delete_wave(
     *, wave: Wave, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """Raises PermissionDenied, and WouldHarm for one that is not empty."""
+    """Raises PermissionDenied, and ChangeBlocked for a wave that is not empty."""
     _check_may_manage(by, wave)
     try:
         with transaction.atomic():
             _record("delete wave", wave, by, request, before={"name": wave.name})
             Wave.objects.get(pk=wave.pk).delete()
-    # Asked by Django, and by the key for one that came in between.
+    # Django checks first; the foreign key refuses an administration that was
+    # added at the same moment.
     except (ProtectedError, IntegrityError) as error:
-        raise WouldHarm(
-            f"Administrations belong to {wave.name}, so it stays. Put them into"
+        raise ChangeBlocked(
+            f"{wave.name} has administrations, so it can't be deleted. Move them to"
             " another wave first."
         ) from error
 
@@ -111,9 +112,9 @@ def _check_may_manage(by: User | str, wave: Wave) -> None:
 
 def _clean(name: str) -> str:
     name = " ".join(name.split())
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise ValidationError(
-            {"name": f"Give it a name of one line, at most {LONGEST_NAME} characters."}
+            {"name": f"Use a name of one line, at most {MAX_NAME_LENGTH} characters."}
         )
     return name
 
@@ -121,7 +122,7 @@ def _clean(name: str) -> str:
 def _save(wave: Wave) -> None:
     others = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
     taken = ValidationError(
-        {"name": f"There is a wave called {wave.name} already. Choose another name."}
+        {"name": f"A wave named {wave.name} already exists. Choose another name."}
     )
     if others.exclude(pk=wave.pk).exists():
         raise taken

@@ -1,4 +1,4 @@
-"""Who did or looked at what, and the same as CSV."""
+"""The audit log, on a page and as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from datetime import MAXYEAR, MINYEAR, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
@@ -24,13 +24,13 @@ from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.csv_injection import escape_formula
-from accounts.http import StaffRequest
+from accounts.http import CSV, StaffRequest
 from accounts.models import AuditEntry, District, School
 from accounts.permissions import Capability
 
-# Millions are there; further back one gets by the dates.
+# Paging counts no further. Older entries are found by date.
 MOST_COUNTED = 10_000
-# What a worker sends within the time that a request may take.
+# As many rows as one request can send before it times out.
 MOST_DOWNLOADED = 50_000
 AT_ONCE = 2_000
 COLUMNS = (
@@ -49,7 +49,7 @@ COLUMNS = (
 
 class FilterForm(forms.Form):
     by = forms.CharField(
-        label="Who (e-mail address)",
+        label="Person (e-mail address)",
         required=False,
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
@@ -64,8 +64,8 @@ class FilterForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = [(one, one) for one in _actions()]
-        self.fields["action"].choices = [("", "every action"), *known]  # type: ignore[attr-defined]
+        actions = [(action, action) for action in known_actions()]
+        self.fields["action"].choices = [("", "All actions"), *actions]  # type: ignore[attr-defined]
 
     def clean_by(self) -> str:
         return self.cleaned_data["by"].strip().lower()
@@ -74,13 +74,12 @@ class FilterForm(forms.Form):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         for name in ("since", "until"):
             day = cleaned.get(name)
-            # The first and the last day of the calendar have no neighbour, or
-            # begin outside of it in another time zone.
+            # Python cannot compute the day before year 1 or after year 9999.
             if day and not MINYEAR < day.year < MAXYEAR:
-                self.add_error(name, "There are no entries of that year.")
+                self.add_error(name, "There are no entries from that year.")
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and until < since:
-            self.add_error("until", "This is before the first day.")
+            self.add_error("until", "This date is before “From”.")
         return cleaned
 
 
@@ -88,11 +87,13 @@ class FilterForm(forms.Form):
 @require_safe
 def audit_list(request: StaffRequest) -> HttpResponse:
     filters = FilterForm(request.GET)
-    rows = _asked(request, filters)
+    rows = filtered_entries(request, filters)
     listing = Listing(request, rows, most=MOST_COUNTED)
     districts, schools = _places_of(listing.page.object_list)
-    for one in listing.page.object_list:
-        one.place = schools.get(one.school_id) or districts.get(one.district_id, "")  # type: ignore[attr-defined]
+    for entry in listing.page.object_list:
+        entry.place = (  # type: ignore[attr-defined]
+            schools.get(entry.school_id) or districts.get(entry.district_id, "")
+        )
     return listing.render(
         "accounts/audit_list.html",
         {
@@ -106,47 +107,49 @@ def audit_list(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_AUDIT)
 @require_safe
 def audit_csv(request: StaffRequest) -> HttpResponseBase:
-    """What the page shows, all of it; the download is an entry itself."""
+    """Download the entries that match the filters, and record the download."""
     filters = FilterForm(request.GET)
-    rows = _asked(request, filters).filter(at__lte=timezone.now())
+    rows = filtered_entries(request, filters).filter(at__lte=timezone.now())
     query = _query(request)
     count = rows.order_by()[: MOST_DOWNLOADED + 1].count()
     if not filters.is_valid() or count > MOST_DOWNLOADED:
         messages.error(
             request,
-            f"More than {MOST_DOWNLOADED:,} entries are too many for one file."
-            " Choose fewer days, and download one part after the other."
+            f"A file can hold {MOST_DOWNLOADED:,} entries. Choose a shorter period,"
+            " and download several files."
             if filters.is_valid()
-            else "Nothing was downloaded: a filter below is not right.",
+            else "Nothing was downloaded. Correct the filters below.",
         )
         return redirect(f"{reverse('audit_list')}?{request.GET.urlencode()}")
-    asked = {name: str(value) for name, value in filters.cleaned_data.items() if value}
+    used = {name: str(value) for name, value in filters.cleaned_data.items() if value}
     audit.record(
         "download audit",
         by=request.user,
         request=request,
-        after={**asked, **({"what": query} if query else {}), "entries": count},
+        after={**used, **({"what": query} if query else {}), "entries": count},
         **audit.place_of(request.user),
     )
-    response = StreamingHttpResponse(_csv(rows), content_type="text/csv; charset=utf-8")
+    response = StreamingHttpResponse(csv_chunks(rows), content_type=CSV)
     response["Content-Disposition"] = 'attachment; filename="audit.csv"'
     return response
 
 
-def _asked(request: StaffRequest, filters: FilterForm) -> QuerySet[AuditEntry]:
-    """Each filter alone has an index for it: there are millions of rows."""
+def filtered_entries(
+    request: StaffRequest, filters: FilterForm
+) -> QuerySet[AuditEntry]:
+    """Return the entries that match. An index serves each filter."""
     rows = audit.entries_for(request.permissions)
     if not filters.is_valid():
         return rows.none()
-    asked = filters.cleaned_data
-    if asked["by"]:
-        rows = rows.filter(by=asked["by"])
-    if asked["action"]:
-        rows = rows.filter(action=asked["action"])
-    if asked["since"]:
-        rows = rows.filter(at__gte=_midnight(asked["since"]))
-    if asked["until"]:
-        rows = rows.filter(at__lt=_midnight(asked["until"] + timedelta(days=1)))
+    wanted = filters.cleaned_data
+    if wanted["by"]:
+        rows = rows.filter(by=wanted["by"])
+    if wanted["action"]:
+        rows = rows.filter(action=wanted["action"])
+    if wanted["since"]:
+        rows = rows.filter(at__gte=_midnight(wanted["since"]))
+    if wanted["until"]:
+        rows = rows.filter(at__lt=_midnight(wanted["until"] + timedelta(days=1)))
     if query := _query(request):
         rows = rows.filter(subject__istartswith=query)
     return rows
@@ -156,12 +159,12 @@ def _query(request: StaffRequest) -> str:
     return request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "").strip()
 
 
-def _midnight(day: Any) -> datetime:
+def _midnight(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
-def _actions() -> list[str]:
-    """Each name there is, one step on the index for each: 1 statement."""
+def known_actions() -> list[str]:
+    """Return all actions by jumping through the index. 1 statement."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -183,40 +186,41 @@ def _actions() -> list[str]:
 def _places_of(
     entries: Iterable[AuditEntry],
 ) -> tuple[dict[int | None, str], dict[int | None, str]]:
-    districts = {one.district_id or 0 for one in entries}
-    schools = {one.school_id or 0 for one in entries}
+    districts = {entry.district_id or 0 for entry in entries}
+    schools = {entry.school_id or 0 for entry in entries}
     return (
         dict(District.objects.filter(pk__in=districts).values_list("pk", "name")),
         dict(School.objects.filter(pk__in=schools).values_list("pk", "name")),
     )
 
 
-def _csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    """In pieces, by key: a cursor would not outlive the pooler's transaction."""
+def csv_chunks(rows: QuerySet[AuditEntry]) -> Iterator[str]:
+    """Yield the CSV file in chunks of rows.
+
+    Each chunk continues after the key of the previous one, because a server
+    side cursor would not survive the pooler's transaction.
+    """
     yield "\ufeff" + ",".join(COLUMNS) + "\r\n"
-    piece = list(rows[:AT_ONCE])
-    while piece:
-        written = io.StringIO()
-        csv.writer(written).writerows(_lines(piece))
-        yield written.getvalue()
-        last = piece[-1]
-        after = rows.filter(at__lte=last.at).exclude(at=last.at, pk__gte=last.pk)
-        piece = list(after[:AT_ONCE])
-
-
-def _lines(piece: Iterable[AuditEntry]) -> Iterator[list[str]]:
-    districts, schools = _places_of(piece)
-    for one in piece:
-        cells = (
-            one.by,
-            one.address,
-            one.action,
-            one.kind,
-            one.subject,
-            districts.get(one.district_id, ""),
-            schools.get(one.school_id, ""),
-            json.dumps(one.before, ensure_ascii=False) if one.before else "",
-            json.dumps(one.after, ensure_ascii=False) if one.after else "",
-        )
-        at = timezone.localtime(one.at).isoformat(timespec="seconds")
-        yield [at, *map(escape_formula, cells)]
+    chunk = list(rows[:AT_ONCE])
+    while chunk:
+        file = io.StringIO()
+        writer = csv.writer(file)
+        districts, schools = _places_of(chunk)
+        for entry in chunk:
+            cells = (
+                entry.by,
+                entry.address,
+                entry.action,
+                entry.kind,
+                entry.subject,
+                districts.get(entry.district_id, ""),
+                schools.get(entry.school_id, ""),
+                json.dumps(entry.before, ensure_ascii=False) if entry.before else "",
+                json.dumps(entry.after, ensure_ascii=False) if entry.after else "",
+            )
+            at = timezone.localtime(entry.at).isoformat(timespec="seconds")
+            writer.writerow([at, *map(escape_formula, cells)])
+        yield file.getvalue()
+        last = chunk[-1]
+        rest = rows.filter(at__lte=last.at).exclude(at=last.at, pk__gte=last.pk)
+        chunk = list(rest[:AT_ONCE])

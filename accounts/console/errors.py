@@ -1,4 +1,4 @@
-"""What staff read when a page cannot be shown; respondents have their own words."""
+"""Error pages for staff. Respondents get error pages of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.views import csrf, defaults
 
 from accounts.access import anyone
 
-# Without a context: they are shown when something is broken as well.
+# These templates use no context, because they also appear when Django fails.
 FOLDER = "console/errors"
 
 
@@ -35,5 +35,5 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def _template(request: HttpRequest, name: str) -> str:
-    is_staffs = request.path_info.startswith(tuple(settings.STAFF_ADDRESSES))
-    return f"{FOLDER}/{name}" if is_staffs else name
+    is_console = request.path_info.startswith(tuple(settings.STAFF_ADDRESSES))
+    return f"{FOLDER}/{name}" if is_console else name

@@ -1,4 +1,4 @@
-"""The forms by which staff log in and look after their account."""
+"""Forms for logging in and for the own account."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from accounts import login_throttle, passwords, second_factor
 from accounts.adapter import check_own_password
 from accounts.models import User
 
-HOW_TO_CHOOSE = (
-    "At least 8 characters, and nothing that is easy to guess. Three or four words"
-    " that have nothing to do with each other are good."
+ADVICE = (
+    "At least 8 characters, and not easy to guess. Three or four unrelated words work"
+    " well."
 )
 
 
@@ -73,26 +73,25 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if "email" in cleaned:
-            asked = passwords.ask_for_link(cleaned["email"])
-            if asked.wait:
+            attempt = passwords.start_reset_request(cleaned["email"])
+            if attempt.wait:
                 raise ValidationError(
-                    "A link for this address was asked for just now. Look into the"
-                    f" mailbox, or wait {login_throttle.in_words(asked.wait)} and ask"
-                    " again."
+                    "A link was already requested for this address. Check your e-mail,"
+                    f" or wait {login_throttle.in_words(attempt.wait)} and try again."
                 )
         return cleaned
 
     def save(self, request: Any, **kwargs: Any) -> str:
         email: str = self.cleaned_data["email"]
-        passwords.send_link(email)
+        passwords.send_reset_link(email)
         return email
 
 
 class NewPasswordForm(forms.Form):
-    """Twice the same; `save` is whoever shows it."""
+    """Ask for a new password twice. Subclasses or views save it."""
 
-    password1 = password_field("New password", "new-password", help_text=HOW_TO_CHOOSE)
-    password2 = password_field("The same once more", "new-password")
+    password1 = password_field("New password", "new-password", help_text=ADVICE)
+    password2 = password_field("Repeat it", "new-password")
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         self.user = user
@@ -106,7 +105,7 @@ class NewPasswordForm(forms.Form):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         first, second = cleaned.get("password1"), cleaned.get("password2")
         if first and second and first != second:
-            self.add_error("password2", "This is not the same as above.")
+            self.add_error("password2", "The two passwords differ.")
         return cleaned
 
 
@@ -121,7 +120,7 @@ class SetPasswordForm(NewPasswordForm):
 
 
 class ChangePasswordForm(NewPasswordForm):
-    oldpassword = password_field("Your password until now", "current-password")
+    oldpassword = password_field("Current password", "current-password")
     field_order = ("oldpassword", "password1", "password2")
 
     def clean_oldpassword(self) -> str:
@@ -144,8 +143,7 @@ class PasswordAgainForm(account.ReauthenticateForm):
 
 class CodeForm(mfa.AuthenticateForm):
     code = code_field(
-        "The six digits that your authenticator app shows now, or one of your"
-        " recovery codes."
+        "The six digits in your authenticator app, or one of your recovery codes."
     )
 
     def clean_code(self) -> str:
@@ -156,19 +154,20 @@ class CodeForm(mfa.AuthenticateForm):
 
 class CodeAgainForm(mfa.ReauthenticateForm):
     code = code_field(
-        "The six digits that your authenticator app shows now, or one of your"
-        " recovery codes."
+        "The six digits in your authenticator app, or one of your recovery codes."
     )
     clean_code = CodeForm.clean_code
 
 
 class SetUpForm(forms.Form):
-    """The QR code's secret goes along, signed: nothing is stored before."""
+    """Ask for the first code. The signed secret travels with the form."""
 
     key = forms.CharField(widget=forms.HiddenInput, max_length=500)
-    code = code_field("The six digits that the app shows once it has the key.")
+    code = code_field("The six digits that the app shows after you scan the code.")
 
-    def __init__(self, *args: Any, draft: second_factor.Draft, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, draft: second_factor.SetUpDraft, **kwargs: Any
+    ) -> None:
         self.draft = draft
         kwargs["initial"] = {"key": draft.key}
         super().__init__(*args, **kwargs)
@@ -177,8 +176,7 @@ class SetUpForm(forms.Form):
         code = self.cleaned_data["code"]
         if second_factor.counter_of(self.draft.secret, code) is None:
             raise ValidationError(
-                "This is not the code of the key on this page. Enter the one that the"
-                " app shows now; if it still does not match, look whether the"
-                " telephone's clock is right."
+                "This code does not match. Enter the code that the app shows now. If it"
+                " still does not match, check the clock of your phone."
             )
         return code

@@ -1,4 +1,4 @@
-"""A list of the console: searched, sorted and paged in the database.
+"""Search, sort and page a list of the console in the database.
 
 ::
 
@@ -10,9 +10,9 @@
     )
     return listing.render("accounts/schools.html", {"title": ...})
 
-What was asked stands in the address, so that it can be kept and sent on. The
-template begins with `{% extends layout %}` and has its table in the block
-`list`: a request by htmx gets that block alone.
+Search, order and page are in the query string, so that a list can be
+bookmarked and shared. The template starts with `{% extends layout %}` and puts
+its table into the block `list`, which is all that a request by htmx gets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ M = TypeVar("M", bound=Model)
 
 
 class BoundedPaginator(Paginator):
-    """Counts no further than `most`: of millions, nobody reads the last page."""
+    """Count at most `most` rows, because counting millions is slow."""
 
     def __init__(self, rows: QuerySet[Any], per_page: int, most: int) -> None:
         super().__init__(rows, per_page)
@@ -44,7 +44,7 @@ class BoundedPaginator(Paginator):
 
     @cached_property
     def _counted(self) -> int:
-        # Without its order, which a count needs not: an index may do.
+        # Without order, so that an index alone can answer.
         return self.rows.order_by()[: self.most + 1].count()
 
     @cached_property
@@ -57,7 +57,7 @@ class BoundedPaginator(Paginator):
 
 
 class Listing(Generic[M]):
-    """2 statements: the number of rows, and those of one page."""
+    """One page of a list. 2 statements: a count and the rows of the page."""
 
     def __init__(
         self,
@@ -69,17 +69,33 @@ class Listing(Generic[M]):
         per_page: int = PER_PAGE,
         most: int | None = None,
     ) -> None:
-        """`search` are look-ups that may hold each word; the first of `sorts`
-        is the order that nobody asked for. `most` is how many rows are counted
-        and can be paged through, where there may be millions."""
+        """Read the query string and the page.
+
+        `search` are field lookups; each word must be in one of them. The first
+        of `sorts` is the default order. `most` limits the count, and with it
+        the number of pages, of lists with millions of rows.
+        """
         self.request = request
         self.sorts = dict(sorts or {})
         self.searched = bool(search)
         self.query = request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "")
-        self.sort, self.descending = self._asked_order()
-        rows = _found(rows, search, self.query)
+        wanted = request.GET.get("sort", "")
+        self.sort, self.descending = wanted.removeprefix("-"), wanted.startswith("-")
+        if self.sort not in self.sorts:
+            self.sort, self.descending = next(iter(self.sorts), ""), False
+        for word in self.query.split() if search else ():
+            anywhere = Q()
+            for lookup in search:
+                anywhere |= Q(**{f"{lookup}__icontains": word})
+            rows = rows.filter(anywhere)
         if self.sorts:
-            rows = rows.order_by(*self._order())
+            # The key comes last, so that equal rows do not move between pages.
+            columns = [*self.sorts[self.sort], "pk"]
+            if self.descending:
+                columns = [
+                    name[1:] if name.startswith("-") else f"-{name}" for name in columns
+                ]
+            rows = rows.order_by(*columns)
         pages: Paginator = (
             Paginator(rows, per_page)
             if most is None
@@ -88,15 +104,15 @@ class Listing(Generic[M]):
         self.page: Page[M] = pages.get_page(request.GET.get("page"))
 
     def render(self, template: str, context: Mapping[str, Any]) -> HttpResponse:
-        """The page, or for htmx its list alone: `layout` is what it extends."""
+        """Render the whole page, or only its list for a request by htmx."""
         layout = "console/list_alone.html" if self.is_part else "console/base.html"
-        everything = {
+        context = {
             **context,
             "listing": self,
             "rows": self.page.object_list,
             "layout": layout,
         }
-        response = render(self.request, template, everything)
+        response = render(self.request, template, context)
         patch_vary_headers(response, ("HX-Request",))
         return response
 
@@ -105,56 +121,30 @@ class Listing(Generic[M]):
         return bool(self.request.htmx)
 
     def address(self, **changed: object) -> str:
-        """The query of this list with something changed; None takes it out."""
-        asked: QueryDict = self.request.GET.copy()
+        """Return the query string with these parameters changed, or removed by None."""
+        query: QueryDict = self.request.GET.copy()
         for name, value in changed.items():
-            asked.pop(name, None)
+            query.pop(name, None)
             if value is not None:
-                asked[name] = str(value)
-        return f"?{asked.urlencode()}"
+                query[name] = str(value)
+        return f"?{query.urlencode()}"
 
     def address_sorted_by(self, name: str) -> str:
-        """Again by the same column: the other way round."""
-        turned = name == self.sort and not self.descending
-        return self.address(sort=f"-{name}" if turned else name, page=None)
+        """Return the link of a column header, which reverses its current order."""
+        reverse = name == self.sort and not self.descending
+        return self.address(sort=f"-{name}" if reverse else name, page=None)
 
     @property
     def order(self) -> str:
-        """As `aria-sort` says it, of what the rows show: newest first descends."""
+        """Return the value of `aria-sort` for what the rows show."""
         downwards = self.sorts[self.sort][0].startswith("-")
         return "ascending" if downwards == self.descending else "descending"
 
     @property
     def pages(self) -> list[int | str]:
-        """The numbers to show, with Paginator.ELLIPSIS where some are left out."""
+        """Return the page numbers to show, with Paginator.ELLIPSIS for gaps."""
         return list(
             self.page.paginator.get_elided_page_range(
                 self.page.number, on_each_side=2, on_ends=1
             )
         )
-
-    def _asked_order(self) -> tuple[str, bool]:
-        asked = self.request.GET.get("sort", "")
-        name = asked.removeprefix("-")
-        if name in self.sorts:
-            return name, asked.startswith("-")
-        return next(iter(self.sorts), ""), False
-
-    def _order(self) -> list[str]:
-        # By key in the end: rows that are alike must not wander between pages.
-        columns = [*self.sorts[self.sort], "pk"]
-        return [_turned(one) if self.descending else one for one in columns]
-
-
-def _turned(column: str) -> str:
-    return column[1:] if column.startswith("-") else f"-{column}"
-
-
-def _found(rows: QuerySet[M], search: Sequence[str], query: str) -> QuerySet[M]:
-    """Each word has to be somewhere."""
-    for word in query.split() if search else ():
-        anywhere = Q()
-        for look_up in search:
-            anywhere |= Q(**{f"{look_up}__icontains": word})
-        rows = rows.filter(anywhere)
-    return rows

@@ -1,4 +1,4 @@
-"""What the console offers to whom; each page asks its own rule again."""
+"""The console's navigation, limited to what a user's role may open."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from accounts.permissions import Permissions
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     name: str
-    # The route, and the capabilities of which one is needed.
     route: str
+    # One of these capabilities is needed. The page itself checks it again.
     needs: frozenset[C]
-    # What it is for: shown on the first page.
+    # Shown on the home page.
     purpose: str
 
     @property
@@ -25,54 +25,50 @@ class Entry:
 
 
 ENTRIES = (
-    Entry(
+    NavigationEntry(
         "Response rates",
         "rates_board",
         frozenset((C.SEE_RATES,)),
-        "Who has started and finished, school by school, while it happens.",
+        "Follow starts and finishes, school by school.",
     ),
-    Entry(
+    NavigationEntry(
         "Administrations",
         "administration_list",
         frozenset((C.SEE_RATES,)),
-        "Which survey is offered to whom, and when; its people and their login cards.",
+        "Open surveys for an audience and period; find people and print login cards.",
     ),
-    Entry(
+    NavigationEntry(
         "Rosters",
         "roster_list",
         frozenset((C.MANAGE_ROSTERS,)),
-        "Upload who is invited, and bring it up to date.",
+        "Upload the people to invite, and keep them up to date.",
     ),
-    Entry(
+    NavigationEntry(
         "Surveys",
         "survey_list",
         frozenset((C.MANAGE_SURVEYS,)),
-        "Upload a survey, look at it as a respondent will, and publish it.",
+        "Upload a survey, preview it and publish it.",
     ),
-    Entry(
+    NavigationEntry(
         "Exports",
         "export_list",
         frozenset((C.SEE_RESPONSES,)),
-        "Download the responses, with the codebook that explains them.",
+        "Download responses with their codebook.",
     ),
-    Entry(
+    NavigationEntry(
         "Staff",
         "staff_list",
         frozenset((C.MANAGE_STAFF,)),
-        "Invite the people who work with you, and end what they may do.",
+        "Invite colleagues and manage their roles.",
     ),
-    Entry(
+    NavigationEntry(
         "Audit",
         "audit_list",
         frozenset((C.SEE_AUDIT,)),
-        "Who changed what, and who looked at whose names.",
+        "Review changes, and views of names and codes.",
     ),
 )
 
 
-def entries_for(permissions: Permissions) -> list[Entry]:
-    return [one for one in ENTRIES if _is_for(one, permissions)]
-
-
-def _is_for(entry: Entry, permissions: Permissions) -> bool:
-    return any(map(permissions.has, entry.needs))
+def entries_for(permissions: Permissions) -> list[NavigationEntry]:
+    return [entry for entry in ENTRIES if any(map(permissions.has, entry.needs))]

@@ -1,4 +1,4 @@
-"""Coming in: by a link from a mail, to choose a password."""
+"""Pages behind e-mailed links: reset a password, accept an invitation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from accounts.models import User
 @sensitive_post_parameters()
 @require_http_methods(["GET", "HEAD", "POST"])
 def password_choose(request: HttpRequest) -> HttpResponse:
-    """The link for whoever has forgotten their password. The key is a query,
-    which no log of requests holds."""
+    """Set a new password by a reset link.
+
+    The key is in the query string, which access logs leave out.
+    """
     key = _key(request)
     user = passwords.user_of_reset_key(key)
     if user is None:
-        return _over(request, "account/password_link_over.html")
+        return render(request, "account/password_link_over.html", status=410)
     form = NewPasswordForm(request.POST or None, user=user)
     if request.method == "POST" and form.is_valid():
         passwords.set_password(
@@ -44,16 +46,16 @@ def password_choose(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest) -> HttpResponse:
-    """The link of an invitation; after it comes the second factor."""
+    """Set the first password by an invitation link."""
     key = _key(request)
     invited = invitations.invited_by_key(key)
     if invited is None:
-        return _over(request, "accounts/invitation_over.html")
+        return render(request, "accounts/invitation_over.html", status=410)
     form = NewPasswordForm(request.POST or None, user=invited.user)
     if request.method == "POST" and form.is_valid():
         password = form.cleaned_data["password1"]
         if not invitations.accept(invited, password, request=request):
-            return _over(request, "accounts/invitation_over.html")
+            return render(request, "accounts/invitation_over.html", status=410)
         return _log_in(request, invited.user)
     return render(
         request,
@@ -68,17 +70,13 @@ def invitation(request: HttpRequest) -> HttpResponse:
 
 
 def _key(request: HttpRequest) -> str:
-    asked = request.POST if request.method == "POST" else request.GET
-    return asked.get("key", "")[:500].replace("\x00", "")
-
-
-def _over(request: HttpRequest, template: str) -> HttpResponse:
-    return render(request, template, status=410)
+    parameters = request.POST if request.method == "POST" else request.GET
+    return parameters.get("key", "")[:500].replace("\x00", "")
 
 
 def _log_in(request: HttpRequest, user: User) -> HttpResponse:
-    """By the password just set; who has a second factor is asked for it."""
-    # Somebody else may be logged in in this browser.
+    """Log in with the new password. allauth then asks for the second factor."""
+    # Another user may be logged in in this browser.
     logout(request, show_message=False)
     record_authentication(request, user, method="password", email=user.email)
     response: HttpResponse = perform_login(request, Login(user=user, email=user.email))

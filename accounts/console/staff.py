@@ -1,9 +1,9 @@
-"""Who works in the places that somebody administers: inviting, dismissing."""
+"""Pages to list, invite and dismiss staff in the user's own places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
@@ -26,18 +26,24 @@ from accounts.staff import dismiss, may_appoint_all, members_for
 
 Role = Membership.Role
 MANAGE = Capability.MANAGE_STAFF
+DUTIES = {
+    Role.STATE: "everything, in all districts",
+    Role.DISTRICT: "everything, in one district",
+    Role.COORDINATOR: "roster, login cards and response rates of one school",
+    Role.ANALYST: "responses and reports, never names",
+}
 
 
 class FilterForm(forms.Form):
     role = forms.ChoiceField(
-        label="Role", required=False, choices=[("", "every role"), *Role.choices]
+        label="Role", required=False, choices=[("", "All roles"), *Role.choices]
     )
 
 
 @needs(MANAGE)
 @require_safe
 def staff_list(request: StaffRequest) -> HttpResponse:
-    """2 statements, and those that ask who one is."""
+    """List staff. 2 statements, besides those that identify the user."""
     filters = FilterForm(request.GET)
     rows = members_for(request.permissions)
     if filters.is_valid() and filters.cleaned_data["role"]:
@@ -66,7 +72,7 @@ def staff_list(request: StaffRequest) -> HttpResponse:
 @needs(MANAGE)
 @require_safe
 def membership_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    membership = _member(request, pk)
+    membership = get_object_or_404(members_for(request.permissions), pk=pk)
     user = membership.user
     return render(
         request,
@@ -84,25 +90,25 @@ def membership_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def membership_dismiss(request: StaffRequest, pk: int) -> HttpResponse:
-    return _act(request, pk, dismiss, "{user} is dismissed as {membership}.")
+    return _perform(request, pk, dismiss, "Dismissed {user} as {membership}.")
 
 
 @needs(MANAGE)
 @require_POST
 def membership_withdraw(request: StaffRequest, pk: int) -> HttpResponse:
-    return _act(
-        request, pk, invitations.withdraw, "The invitation of {user} is withdrawn."
+    return _perform(
+        request, pk, invitations.withdraw, "Withdrew the invitation of {user}."
     )
 
 
 @needs(MANAGE)
 @require_POST
 def membership_resend(request: StaffRequest, pk: int) -> HttpResponse:
-    return _act(
+    return _perform(
         request,
         pk,
         invitations.resend,
-        "A new link is on its way to {user}; the one before is no good any more.",
+        "Sent a new link to {user}. The previous link no longer works.",
         stay=True,
     )
 
@@ -113,11 +119,11 @@ def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpRespon
     def reset(*, membership: Membership, **by: Any) -> None:
         second_factor.reset(user=membership.user, **by)
 
-    return _act(
+    return _perform(
         request,
         pk,
         reset,
-        "{user} is logged out, and sets up a new second factor with the next log-in.",
+        "{user} is logged out and sets up a new second factor at the next login.",
         stay=True,
     )
 
@@ -127,7 +133,7 @@ def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpRespon
 def staff_invite(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
     if request.htmx:
-        # Another district was chosen: its schools.
+        # The user chose another district, so its schools are needed.
         form = InvitationForm(permissions, initial=request.GET.dict())
         return render(request, "accounts/_staff_school.html", {"form": form})
     form = InvitationForm(permissions, request.POST or None)
@@ -140,23 +146,23 @@ def staff_invite(request: StaffRequest) -> HttpResponse:
                 request=request,
             )
         except ValidationError as error:
-            form.add_error(None, _in_words(error))
+            form.add_error(None, _message_of(error))
         else:
             messages.success(
                 request,
-                f"A mail is on its way to {membership.user}: {membership}.",
+                f"Sent an invitation to {membership.user}: {membership}.",
             )
             return redirect("staff_list")
     return render(request, "accounts/staff_invite.html", {"form": form})
 
 
 class InvitationForm(forms.Form):
-    """Offers what the asking person may give, and no more."""
+    """Invite a colleague to a role that the user may give."""
 
     email = forms.EmailField(
         label="E-mail address",
         max_length=254,
-        help_text="The invitation goes there, and it is what they log in with.",
+        help_text="The invitation is sent here. It is also the login name.",
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     first_name = forms.CharField(label="First name", max_length=150, required=False)
@@ -172,22 +178,36 @@ class InvitationForm(forms.Form):
     def __init__(self, permissions: Permissions, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.permissions = permissions
-        self.fields["role"].choices = _roles(permissions)  # type: ignore[attr-defined]
+        allowed = {
+            role
+            for membership in permissions.memberships
+            for role in APPOINTS.get(membership.role, ())
+        }
+        role_field, district, school = (
+            cast(forms.ChoiceField, self.fields["role"]),
+            cast("forms.ModelChoiceField[District]", self.fields["district"]),
+            cast("forms.ModelChoiceField[School]", self.fields["school"]),
+        )
+        role_field.choices = [
+            (role.value, f"{role.label}: {DUTIES[role]}")
+            for role in Role
+            if role in allowed
+        ]
         districts = permissions.districts(MANAGE)
-        district = self.fields["district"]
-        district.queryset = districts  # type: ignore[attr-defined]
-        district.empty_label = "the whole state"  # type: ignore[attr-defined]
+        district.queryset = districts
+        district.empty_label = "Whole state"
         if not permissions.places(MANAGE).state:
-            district.empty_label = "choose one"  # type: ignore[attr-defined]
+            district.empty_label = "Choose a district"
             if len(districts) == 1:
                 district.initial = districts[0].pk
+        chosen = str(self["district"].value())
+        # No longer than a primary key can be.
+        is_key = chosen.isascii() and chosen.isdecimal() and len(chosen) < 19
         schools = permissions.schools(MANAGE).filter(
-            district_id__in=self._district_ids()
+            district_id__in=[int(chosen)] if is_key else []
         )
-        self.fields["school"].queryset = schools  # type: ignore[attr-defined]
-        self.fields["school"].empty_label = (  # type: ignore[attr-defined]
-            "the whole district" if schools else "choose a district first"
-        )
+        school.queryset = schools
+        school.empty_label = "Whole district" if schools else "Choose a district first"
 
     def person(self) -> dict[str, Any]:
         names = ("email", "first_name", "last_name")
@@ -210,18 +230,18 @@ class InvitationForm(forms.Form):
         if role == Role.STATE and (district or school):
             self.add_error(
                 "district",
-                "A state administrator is of the whole state: leave the district out.",
+                "A state administrator works for the whole state. Choose no district.",
             )
         elif role == Role.DISTRICT and not district:
-            self.add_error("district", "Choose the district that they administer.")
+            self.add_error("district", "Choose the district to administer.")
         elif role == Role.DISTRICT and school:
             self.add_error(
-                "school", "A district administrator has all schools: leave it out."
+                "school", "A district administrator works for all schools. Choose none."
             )
         elif role == Role.COORDINATOR and not school:
             self.add_error(
                 "school" if district else "district",
-                "Choose the district, then the school that they coordinate.",
+                "Choose a district, then the school to coordinate.",
             )
         elif not self.errors and not self.permissions.may_appoint(
             role, district=None if school else district, school=school
@@ -229,53 +249,29 @@ class InvitationForm(forms.Form):
             self.add_error("district", "Choose one of your districts.")
         return cleaned
 
-    def _district_ids(self) -> list[int]:
-        asked = str(self["district"].value())
-        # No longer than a key can be.
-        good = asked.isascii() and asked.isdecimal() and len(asked) < 19
-        return [int(asked)] if good else []
 
-
-def _roles(permissions: Permissions) -> list[tuple[str, str]]:
-    mine = {
-        role for one in permissions.memberships for role in APPOINTS.get(one.role, ())
-    }
-    what = {
-        Role.STATE: "everything, in every district",
-        Role.DISTRICT: "everything, in one district",
-        Role.COORDINATOR: "the roster, the login cards and the rates of one school",
-        Role.ANALYST: "responses and reports, never names",
-    }
-    return [
-        (role.value, f"{role.label}: {what[role]}") for role in Role if role in mine
-    ]
-
-
-def _act(
+def _perform(
     request: StaffRequest,
     pk: int,
-    act: Callable[..., Any],
-    done: str,
+    action: Callable[..., None],
+    success: str,
     *,
     stay: bool = False,
 ) -> HttpResponse:
-    membership = _member(request, pk)
+    membership = get_object_or_404(members_for(request.permissions), pk=pk)
     try:
-        act(membership=membership, by=request.user, request=request)
+        action(membership=membership, by=request.user, request=request)
     except PermissionDenied:
         raise Http404 from None
     except ValidationError as error:
-        messages.error(request, _in_words(error))
+        messages.error(request, _message_of(error))
         return redirect("membership_detail", pk)
-    messages.success(request, done.format(user=membership.user, membership=membership))
+    text = success.format(user=membership.user, membership=membership)
+    messages.success(request, text)
     return redirect("membership_detail", pk) if stay else redirect("staff_list")
 
 
-def _member(request: StaffRequest, pk: int) -> Membership:
-    return get_object_or_404(members_for(request.permissions), pk=pk)
-
-
-def _in_words(error: ValidationError) -> str:
+def _message_of(error: ValidationError) -> str:
     if "one_current_membership" in str(error):
-        return "This person has this role there already."
+        return "This person already has this role there."
     return " ".join(error.messages)

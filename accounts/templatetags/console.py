@@ -1,7 +1,7 @@
-"""The small set of components that the console's pages are made of.
+"""Template tags and filters of the console.
 
-Django loads the tags of every app wherever it renders anything, so also for
-respondents: the console itself is imported by whoever uses them.
+Django loads the tags of every app in every process, also in the respondents'
+pool, so modules of the console are imported inside the tags.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import template
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 if TYPE_CHECKING:
     from accounts.console.listing import Listing
-    from accounts.console.navigation import Entry
+    from accounts.console.navigation import NavigationEntry
+    from accounts.http import StaffRequest
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def navigation(context: dict[str, Any]) -> list[tuple[Entry, str]]:
-    """Entries, and what `aria-current` says of each."""
+def navigation(context: dict[str, Any]) -> list[tuple[NavigationEntry, str]]:
+    """Return the navigation entries, each with its value of `aria-current`."""
     from accounts.console.navigation import entries_for
 
-    request: HttpRequest = context["request"]
-    entries = entries_for(request.permissions)  # type: ignore[attr-defined]
-    return [(entry, _current(entry.address, request.path)) for entry in entries]
-
-
-def _current(address: str, path: str) -> str:
-    if path == address:
-        return "page"
-    return "true" if path.startswith(address) else ""
+    request: StaffRequest = context["request"]
+    found = []
+    for entry in entries_for(request.permissions):
+        if request.path == entry.address:
+            current = "page"
+        else:
+            current = "true" if request.path.startswith(entry.address) else ""
+        found.append((entry, current))
+    return found
 
 
 @register.simple_tag
 def column(listing: Listing, name: str, title: str, kind: str = "") -> SafeString:
-    """A header that sorts its column. `kind` is "number" or nothing."""
+    """Render a column header that sorts. `kind` is "number" or empty."""
     if name != listing.sort:
         order = SafeString("")
     else:
@@ -60,14 +60,14 @@ def address(listing: Listing, **changed: object) -> str:
 
 @register.filter
 def share(part: int | None, whole: int | None) -> str:
-    """A rate in words: "63 %", and a dash where there is nothing to divide by."""
+    """Format a rate as "63 %", or a dash if there is nothing to divide by."""
     if not whole or part is None:
         return "–"
-    # Downwards: 49.6 % of a school is not yet half of it.
+    # Rounded down, because 49.6 % has not yet reached half.
     return f"{100 * part // whole} %"
 
 
 @register.filter
 def grouped(number: int) -> str:
-    """ "12,345"."""
+    """Format a number with thousands separators."""
     return f"{number:,}"

@@ -30,14 +30,14 @@ def asked(rf, view, user):
     return middleware(request)
 
 
-def test_staff_come_in_by_password_and_second_factor(staff, client: Client):
+def test_staff_log_in_with_password_and_second_factor(staff, client: Client):
     response = log_in(client, staff.dana).get("/console/")
 
     assert response.status_code == 200
     assert "district administrator, Riverside" in response.content.decode()
 
 
-def test_who_has_not_logged_in_is_asked_to(staff, client):
+def test_anonymous_users_are_sent_to_the_login_page(staff, client):
     response = client.get("/console/?q=1")
 
     assert response.status_code == 302
@@ -50,18 +50,18 @@ def test_a_role_that_sees_identities_sets_up_a_second_factor_first(staff, client
     assert response["Location"].startswith("/console/second-factor/")
 
 
-def test_who_was_dismissed_finds_nothing(staff, client):
+def test_dismissed_staff_get_404(staff, client):
     staff.dana.memberships.all().delete()
 
     assert log_in(client, staff.dana).get("/console/").status_code == 404
 
 
-def test_a_view_without_a_rule_answers_nobody(staff, rf):
+def test_a_view_without_a_rule_raises_an_error(staff, rf):
     with pytest.raises(ImproperlyConfigured, match="has no rule"):
         asked(rf, lambda request: page(request), staff.state)
 
 
-def test_a_page_is_not_there_for_who_lacks_its_capability(staff, rf, monkeypatch):
+def test_a_page_is_404_without_its_capability(staff, rf, monkeypatch):
     from django.http import Http404
 
     monkeypatch.setattr("accounts.access.has_second_factor", lambda request: True)
@@ -72,11 +72,11 @@ def test_a_page_is_not_there_for_who_lacks_its_capability(staff, rf, monkeypatch
         asked(rf, answers, staff.chen)
 
 
-def test_the_engineers_pages_are_not_there_for_other_staff(staff, client):
+def test_the_admin_is_404_for_other_staff(staff, client):
     assert log_in(client, staff.state).get("/engineers/").status_code == 404
 
 
-def test_what_an_engineer_changes_is_written_down(staff, client):
+def test_changes_by_engineers_are_recorded(staff, client):
     engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
     log_in(client, engineer)
     schools, districts = (
@@ -114,7 +114,7 @@ def test_what_an_engineer_changes_is_written_down(staff, client):
     )
 
 
-def test_what_is_for_somebody_stays_in_no_browser(staff, client):
+def test_personal_pages_are_not_cached_by_browsers(staff, client):
     log_in(client, staff.dana)
     for address in ("staff/", "audit/", "audit/entries.csv", "me/", "rosters/"):
         response = client.get(f"/console/{address}", follow=True)
@@ -143,7 +143,7 @@ def test_a_demonstration_lets_staff_in_by_password_alone(staff, client, settings
     assert client.get("/engineers/").status_code == 404
 
 
-def test_a_packages_routes_are_all_under_one_rule():
+def test_all_routes_of_a_package_share_one_rule():
     class Site:
         def page(self, request):
             return HttpResponse()
@@ -164,7 +164,7 @@ def test_a_respondents_login_leaves_the_consoles_session_alone(staff, client):
     assert "sessionid" not in response.cookies
 
 
-def test_a_session_of_staff_is_none_of_a_respondents(staff, client):
+def test_a_staff_session_does_not_open_a_survey(staff, client):
     log_in(client, staff.dana)
     mine = client.cookies.pop("staff_sessionid").value
     client.cookies["sessionid"] = mine

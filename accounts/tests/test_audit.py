@@ -13,7 +13,7 @@ from accounts.permissions import Permissions
 pytestmark = pytest.mark.django_db
 
 
-def test_a_change_names_who_when_from_where_and_what(staff):
+def test_an_entry_records_user_time_address_and_changes(staff):
     request = RequestFactory(REMOTE_ADDR="203.0.113.7").get("/")
     audit.record(
         "rename school",
@@ -39,20 +39,20 @@ def test_a_change_names_who_when_from_where_and_what(staff):
 @pytest.mark.parametrize(
     ("peer", "found"), [("", "203.0.113.7"), ("198.51.100.1", "198.51.100.1")]
 )
-def test_nobody_chooses_the_address_that_is_written_down(peer, found):
+def test_clients_cannot_forge_the_recorded_address(peer, found):
     """On nginx's socket the header is nginx's; elsewhere it is anybody's."""
     claimed = {"X-Forwarded-For": "203.0.113.7"}
     request = RequestFactory(REMOTE_ADDR=peer).get("/", headers=claimed)
     assert audit.address_of(request) == found
 
 
-def test_a_command_is_named_as_well():
+def test_commands_are_recorded_by_name():
     audit.record("import roster", by="import_roster")
     [entry] = AuditEntry.objects.all()
     assert (entry.by, entry.user_id, entry.address) == ("import_roster", None, "")
 
 
-def test_a_change_that_is_undone_leaves_no_entry(staff):
+def test_a_rolled_back_change_leaves_no_entry(staff):
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         audit.record("open administration", by=staff.dana)
         raise ZeroDivisionError
@@ -67,7 +67,7 @@ def test_a_change_that_is_undone_leaves_no_entry(staff):
         "TRUNCATE accounts_auditentry",
     ],
 )
-def test_nobody_rewrites_it_not_even_in_sql(staff, rewrite):
+def test_entries_cannot_be_changed_even_in_sql(staff, rewrite):
     if rewrite.startswith("TRUNCATE") and connection.vendor == "sqlite":
         pytest.skip("SQLite has no TRUNCATE")
     audit.record("reissue code", by=staff.chen)
@@ -81,7 +81,7 @@ def test_nobody_rewrites_it_not_even_in_sql(staff, rewrite):
     assert entry.by == "chen@example.org"
 
 
-def test_without_the_trigger_it_could_be_rewritten(staff):
+def test_without_the_trigger_entries_could_be_changed(staff):
     """The twin."""
     audit.record("reissue code", by=staff.chen)
     on = " ON accounts_auditentry" if connection.vendor == "postgresql" else ""
@@ -92,7 +92,7 @@ def test_without_the_trigger_it_could_be_rewritten(staff):
     assert AuditEntry.objects.get().by == "nobody"
 
 
-def test_each_district_reads_its_own_and_the_state_all(staff):
+def test_districts_read_their_own_entries_and_the_state_reads_all(staff):
     audit.record("import roster", by=staff.chen, school=staff.lincoln)
     audit.record("import roster", by=staff.sam, school=staff.roosevelt)
     audit.record("open wave", by=staff.state)

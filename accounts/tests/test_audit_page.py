@@ -47,7 +47,7 @@ def found(client: Client, **query: object) -> list[str]:
     return [one.action for one in response.context["rows"]]
 
 
-def test_a_district_reads_its_entries_and_takes_them_along(staff, client, entries):
+def test_a_district_reads_and_downloads_its_entries(staff, client, entries):
     log_in(client, staff.dana)
     page = client.get(AUDIT).content.decode()
     assert found(client) == ["import roster", "rename school"]
@@ -71,12 +71,12 @@ def test_a_district_reads_its_entries_and_takes_them_along(staff, client, entrie
 
 @pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
 @pytest.mark.parametrize("path", [AUDIT, CSV])
-def test_others_have_no_such_page(staff, client, who, path):
+def test_other_roles_get_404(staff, client, who, path):
     assert log_in(client, getattr(staff, who)).get(path).status_code == 404
     assert not AuditEntry.objects.exists()
 
 
-def test_it_is_filtered_by_who_what_and_when(staff, client, entries):
+def test_entries_are_filtered_by_person_action_and_date(staff, client, entries):
     today = timezone.localdate()
     old = timezone.now() - timedelta(days=200)
     AuditEntry.objects.create(at=old, by="import_roster", action="old", subject="Long")
@@ -105,9 +105,7 @@ def test_it_is_filtered_by_who_what_and_when(staff, client, entries):
         {"until": "9999-12-31"},
     ],
 )
-def test_nonsense_in_a_filter_is_said_and_nothing_is_shown(
-    staff, client, entries, query
-):
+def test_invalid_filters_show_an_error_and_no_entries(staff, client, entries, query):
     log_in(client, staff.state)
     response = client.get(AUDIT, query)
     assert 'role="alert"' in response.content.decode()
@@ -118,13 +116,13 @@ def test_nonsense_in_a_filter_is_said_and_nothing_is_shown(
 
 
 @pytest.mark.parametrize("query", [{"q": "\x00"}, {"page": "-1"}, {"page": "x"}])
-def test_nonsense_elsewhere_changes_nothing(staff, client, entries, query):
+def test_unknown_parameters_are_ignored(staff, client, entries, query):
     log_in(client, staff.state)
     assert len(found(client, **query)) == 4
 
 
 @pytest.mark.parametrize("more", [0, 2])
-def test_one_and_three_rows_cost_the_same(
+def test_one_row_and_three_rows_cost_the_same_queries(
     staff, client, more, django_assert_num_queries
 ):
     for _ in range(1 + more):
@@ -136,7 +134,7 @@ def test_one_and_three_rows_cost_the_same(
         assert client.get(AUDIT).content.decode().count("<tr>") == 2 + more
 
 
-def test_millions_are_not_counted(staff, client, monkeypatch):
+def test_counting_stops_at_a_limit(staff, client, monkeypatch):
     monkeypatch.setattr(pages, "MOST_COUNTED", 100)
     AuditEntry.objects.bulk_create(
         AuditEntry(by="x", action="look") for _ in range(120)
@@ -148,17 +146,17 @@ def test_millions_are_not_counted(staff, client, monkeypatch):
     assert "Page 3" not in page
 
 
-def test_a_download_that_is_too_long_is_refused_with_advice(
+def test_too_large_downloads_are_refused_with_advice(
     staff, client, entries, monkeypatch
 ):
     monkeypatch.setattr(pages, "MOST_DOWNLOADED", 3)
     log_in(client, staff.state)
     response = client.get(CSV, follow=True)
-    assert "Choose fewer days" in response.content.decode()
+    assert "Choose a shorter period" in response.content.decode()
     assert not AuditEntry.objects.filter(action="download audit").exists()
 
 
-def test_a_download_comes_in_pieces_and_whole(staff, client, monkeypatch):
+def test_a_download_in_chunks_is_complete(staff, client, monkeypatch):
     monkeypatch.setattr(pages, "AT_ONCE", 3)
     now = timezone.now() - timedelta(hours=1)
     AuditEntry.objects.bulk_create(
@@ -174,7 +172,7 @@ def test_a_download_comes_in_pieces_and_whole(staff, client, monkeypatch):
     assert {row["subject"] for row in rows} == {"'+1"}
 
 
-def test_a_cell_that_is_not_defused_would_run(staff, client, monkeypatch):
+def test_without_escaping_a_cell_would_run_as_a_formula(staff, client, monkeypatch):
     """The twin."""
     monkeypatch.setattr(pages, "escape_formula", str)
     AuditEntry.objects.create(by="x", action="look", subject="=1+1")

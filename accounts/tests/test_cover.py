@@ -19,7 +19,7 @@ def places(*districts, schools=(), state=False) -> Places:
     )
 
 
-def test_what_is_covered_lies_inside_as_a_whole(staff):
+def test_places_are_covered_only_if_they_lie_inside_completely(staff):
     dana = Permissions(staff.dana)
     assert dana.cover(places(staff.riverside), RESPONSES)
     assert dana.cover(places(schools=[staff.lincoln, staff.washington]), RESPONSES)
@@ -31,7 +31,7 @@ def test_what_is_covered_lies_inside_as_a_whole(staff):
     assert Permissions(staff.state).cover(everything, RESPONSES, NAMES)
 
 
-def test_a_school_that_is_none_and_nothing_at_all_are_not_covered(staff):
+def test_unknown_schools_and_empty_places_are_not_covered(staff):
     dana = Permissions(staff.dana)
     assert not dana.cover(Places(schools=frozenset((0,))), RESPONSES)
     assert not dana.cover(Places(), RESPONSES)
@@ -43,7 +43,7 @@ def test_an_analyst_is_covered_without_names(staff):
     assert not analyst.cover(places(staff.riverside), RESPONSES, NAMES)
 
 
-def test_two_roles_with_one_capability_each_are_not_one_with_both(staff):
+def test_capabilities_of_two_roles_are_not_combined(staff):
     Membership.objects.create(
         user=staff.analyst, role=Membership.Role.COORDINATOR, school=staff.lincoln
     )

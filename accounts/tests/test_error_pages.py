@@ -31,25 +31,25 @@ def page(client, address):
     return client.get(address).content.decode()
 
 
-def test_who_mistypes_an_address_is_led_back_to_the_console(staff, client):
+def test_staff_get_a_404_page_with_a_link_to_the_console(staff, client):
     reply = log_in(client, staff.chen).get("/console/rats/")
 
     assert reply.status_code == 404
     text = reply.content.decode()
-    assert 'href="/console/"' in text and "first page shows" in text
+    assert 'href="/console/"' in text and "home page shows" in text
     # For who has no role, and therefore no first page either.
     assert 'href="/console/me/"' in text
     assert "code" not in text
 
 
-def test_a_respondent_still_reads_about_the_code(client):
+def test_respondents_get_a_404_page_that_asks_for_the_code(client):
     text = page(client, "/rats/")
 
     assert "enter your code" in text and 'lang="es"' in text
     assert "/console/" not in text
 
 
-def test_a_form_without_its_token_tells_staff_what_to_do(staff):
+def test_staff_get_advice_after_a_csrf_failure(staff):
     client = log_in(Client(enforce_csrf_checks=True), staff.chen)
     reply = client.post("/console/account/logout/")
 
@@ -58,7 +58,7 @@ def test_a_form_without_its_token_tells_staff_what_to_do(staff):
     assert "Nothing was changed" in text and "code" not in text
 
 
-def test_a_respondents_form_without_its_token_asks_for_the_code():
+def test_respondents_are_asked_for_the_code_after_a_csrf_failure():
     reply = Client(enforce_csrf_checks=True).post("/", {"code": "x"})
 
     assert reply.status_code == 403
@@ -67,11 +67,11 @@ def test_a_respondents_form_without_its_token_asks_for_the_code():
 
 @pytest.mark.urls("accounts.tests.test_error_pages")
 @pytest.mark.parametrize("status", FAILURES)
-def test_each_failure_has_words_for_each_side(status):
+def test_every_error_page_exists_for_staff_and_respondents(status):
     client = Client(raise_request_exception=False)
     for_staff = client.get(f"/console/fails/{status}/")
     for_others = client.get(f"/fails/{status}/")
 
     assert for_staff.status_code == for_others.status_code == status
-    assert "To the console" in for_staff.content.decode()
-    assert "To the console" not in for_others.content.decode()
+    assert "Open console" in for_staff.content.decode()
+    assert "Open console" not in for_others.content.decode()

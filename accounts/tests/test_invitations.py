@@ -42,7 +42,7 @@ def invited(staff, email: str = "new@example.org") -> Membership:
     )
 
 
-def test_somebody_is_invited_and_comes_in(
+def test_an_invited_user_sets_a_password_and_logs_in(
     staff, dana, django_capture_on_commit_callbacks
 ):
     form = {
@@ -86,7 +86,7 @@ def test_somebody_is_invited_and_comes_in(
     ]
 
 
-def test_who_is_staff_already_gets_the_role_and_is_told(
+def test_existing_users_get_the_role_and_an_email(
     staff, dana, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
@@ -103,7 +103,7 @@ def test_who_is_staff_already_gets_the_role_and_is_told(
     assert not Invitation.objects.exists()
 
 
-def test_the_same_role_twice_is_a_sentence(staff, dana):
+def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
     form = {
         "email": "chen@example.org",
         "role": "coordinator",
@@ -111,7 +111,7 @@ def test_the_same_role_twice_is_a_sentence(staff, dana):
         "school": staff.lincoln.pk,
     }
     page = dana.post(INVITE, form).content.decode()
-    assert "This person has this role there already." in page
+    assert "This person already has this role there." in page
     assert 'value="chen@example.org"' in page
     assert not Letter.objects.exists()
 
@@ -119,18 +119,18 @@ def test_the_same_role_twice_is_a_sentence(staff, dana):
 @pytest.mark.parametrize(
     ("role", "place", "said"),
     [
-        ("coordinator", {}, "Choose the district, then the school"),
-        ("district", {}, "Choose the district that they administer"),
+        ("coordinator", {}, "Choose a district, then the school"),
+        ("district", {}, "Choose the district to administer"),
         ("coordinator", {"district": "lakeside"}, "Select a valid choice"),
         ("coordinator", {"school": "roosevelt"}, "Select a valid choice"),
-        ("district", {"district": "riverside", "school": "lincoln"}, "leave it out"),
+        ("district", {"district": "riverside", "school": "lincoln"}, "Choose none"),
         ("analyst", {}, "Choose one of your districts"),
         ("state", {}, "Select a valid choice"),
         ("director", {"district": "riverside"}, "Select a valid choice"),
         ("", {"district": "riverside"}, "required"),
     ],
 )
-def test_nonsense_and_other_places_are_refused(staff, dana, role, place, said):
+def test_invalid_roles_and_places_are_refused(staff, dana, role, place, said):
     form = {"email": "new@example.org", "role": role}
     form |= {name: getattr(staff, value).pk for name, value in place.items()}
     page = dana.post(INVITE, form).content.decode()
@@ -142,13 +142,13 @@ def test_nonsense_and_other_places_are_refused(staff, dana, role, place, said):
 @pytest.mark.parametrize(
     "nonsense", ["", "x", "a@b", "a@b.c\nBcc: d@e.f", "\x00@x.org"]
 )
-def test_an_address_that_is_none_is_refused(staff, dana, nonsense):
+def test_an_invalid_email_address_is_refused(staff, dana, nonsense):
     form = {"email": nonsense, "role": "district", "district": staff.riverside.pk}
     assert dana.post(INVITE, form).context["form"].errors["email"]
 
 
 @pytest.mark.parametrize("district", ["", "x", "9" * 30, "-1", "٣"])
-def test_choosing_a_district_shows_its_schools(staff, dana, district):
+def test_choosing_a_district_offers_its_schools(staff, dana, district):
     part = {"headers": {"HX-Request": "true"}}
     shown = dana.get(INVITE, {"district": staff.riverside.pk}, **part).content.decode()
     assert "Lincoln" in shown
@@ -159,14 +159,14 @@ def test_choosing_a_district_shows_its_schools(staff, dana, district):
     assert dana.get(INVITE, {"district": district}, **part).status_code == 200
 
 
-def test_the_state_may_make_an_analyst_of_the_whole_state(staff, client):
+def test_the_state_may_appoint_an_analyst_of_the_whole_state(staff, client):
     log_in(client, staff.state)
     client.post(INVITE, {"email": "new@example.org", "role": "analyst"})
     [membership] = Membership.objects.filter(user__email="new@example.org")
     assert membership.place == "the state"
 
 
-def test_a_link_is_good_for_seven_days(staff, monkeypatch):
+def test_an_invitation_link_works_for_seven_days(staff, monkeypatch):
     invited(staff)
     key = invitations.key_of(Invitation.objects.get())
     now = signing.time.time()
@@ -177,16 +177,14 @@ def test_a_link_is_good_for_seven_days(staff, monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["", "x", "a:b:c", "\x00"])
-def test_a_link_that_was_made_up_opens_nothing(staff, client, key):
+def test_a_forged_link_is_refused(staff, client, key):
     invited(staff)
     assert client.get(OPEN, {"key": key}).status_code == 410
     assert client.post(OPEN, {"key": key, **NEW}).status_code == 410
     assert not User.objects.get(email="new@example.org").has_usable_password()
 
 
-def test_sending_it_again_replaces_the_link(
-    staff, dana, django_capture_on_commit_callbacks
-):
+def test_resending_replaces_the_link(staff, dana, django_capture_on_commit_callbacks):
     membership = invited(staff)
     old = invitations.key_of(Invitation.objects.get())
     Invitation.objects.update(sent_at=timezone.now() - timedelta(days=9))
@@ -200,7 +198,7 @@ def test_sending_it_again_replaces_the_link(
     assert Client().get(OPEN, {"key": key_in(message)}).status_code == 200
 
 
-def test_what_is_withdrawn_opens_nothing(staff, dana):
+def test_a_withdrawn_link_is_refused(staff, dana):
     membership = invited(staff)
     key = invitations.key_of(Invitation.objects.get())
     response = dana.post(f"/console/staff/{membership.pk}/withdraw/")
@@ -212,7 +210,7 @@ def test_what_is_withdrawn_opens_nothing(staff, dana):
     assert mail.outbox == []
 
 
-def test_what_is_accepted_is_not_withdrawn_but_dismissed(staff, dana):
+def test_accepted_invitations_cannot_be_withdrawn(staff, dana):
     [membership] = staff.chen.memberships.all()
     dana.post(f"/console/staff/{membership.pk}/withdraw/")
     membership.refresh_from_db()
@@ -221,7 +219,7 @@ def test_what_is_accepted_is_not_withdrawn_but_dismissed(staff, dana):
         invitations.resend(membership=membership, by=staff.dana)
 
 
-def test_nobody_sends_or_withdraws_elsewhere(staff, dana):
+def test_invitations_of_other_places_cannot_be_resent_or_withdrawn(staff, dana):
     membership = invitations.invite(
         email="new@example.org",
         role=Role.COORDINATOR,
@@ -235,14 +233,14 @@ def test_nobody_sends_or_withdraws_elsewhere(staff, dana):
             act(membership=membership, by=staff.dana)
 
 
-def test_who_was_made_inactive_is_not_invited_back(staff, dana):
+def test_deactivated_users_cannot_be_invited(staff, dana):
     User.objects.filter(pk=staff.sam.pk).update(is_active=False)
     form = {"email": "sam@example.org", "role": "district"}
     page = dana.post(INVITE, {**form, "district": staff.riverside.pk})
-    assert "may not log in any more" in page.content.decode()
+    assert "is deactivated" in page.content.decode()
 
 
-def test_somebody_elses_session_in_this_browser_ends(staff, client):
+def test_accepting_ends_another_users_session_in_the_browser(staff, client):
     """A link that is opened on a shared computer."""
     invited(staff)
     type_password(client, "analyst@example.org")
@@ -252,7 +250,7 @@ def test_somebody_elses_session_in_this_browser_ends(staff, client):
     assert "new@example.org" in client.get("/console/me/").content.decode()
 
 
-def test_an_invitation_that_is_undone_sends_nothing(staff):
+def test_a_rolled_back_invitation_sends_no_email(staff):
     from django.db import transaction
 
     with pytest.raises(ZeroDivisionError), transaction.atomic():

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
+from django_htmx.middleware import HtmxDetails
 
 from accounts.console.listing import LONGEST_SEARCH, PER_PAGE, Listing
 from accounts.models import District, School
@@ -74,6 +75,7 @@ def many(district: District, count: int) -> None:
 
 def asked(query: str = "", **headers: str):
     request = RequestFactory().get(f"/console/schools/{query}", **headers)
+    request.htmx = HtmxDetails(request)
     request.user = type("Nobody", (), {"is_authenticated": False})()
     return request
 
@@ -102,7 +104,7 @@ LINCOLNS = ["Lincoln Middle, Riverside", "Lincoln Middle, Lakeside"]
 ROOSEVELT = "Roosevelt High, Lakeside"
 
 
-def test_a_list_is_searched_sorted_and_paged_by_its_address(schools, template):
+def test_the_query_string_searches_sorts_and_pages(schools, template):
     shown = listing("?q=lincoln&sort=-name&page=2", per_page=1)
     page = shown.render(template, {}).content.decode()
 
@@ -128,7 +130,7 @@ def test_a_list_is_searched_sorted_and_paged_by_its_address(schools, template):
         ("?sort=-district", "ascending"),
     ],
 )
-def test_the_arrow_says_how_the_rows_stand(schools, template, query, order):
+def test_aria_sort_describes_the_order_of_the_rows(schools, template, query, order):
     shown = listing(query)
     page = shown.render(template, {}).content.decode()
 
@@ -155,7 +157,7 @@ def test_the_arrow_says_how_the_rows_stand(schools, template, query, order):
         ("' OR 1=1 --", []),
     ],
 )
-def test_every_word_has_to_be_found(schools, words, names):
+def test_every_search_word_must_match(schools, words, names):
     assert found("?" + urlencode({"q": words})) == names
 
 
@@ -174,7 +176,7 @@ def test_columns_sort_both_ways(schools, sort, names):
     assert found("?" + urlencode({"sort": sort})) == names
 
 
-def test_rows_that_are_alike_do_not_wander_between_pages(lakeside):
+def test_equal_rows_keep_their_page(lakeside):
     many(lakeside, 300)
     for sort in ("name", "-name"):
         pages = [
@@ -210,7 +212,7 @@ def test_rows_that_are_alike_do_not_wander_between_pages(lakeside):
         "?q=\ud83d\ude00".encode("utf-8", "surrogatepass").decode("utf-8", "replace"),
     ],
 )
-def test_nonsense_in_the_address_is_a_list_all_the_same(schools, template, query):
+def test_invalid_parameters_still_show_a_list(schools, template, query):
     shown = listing(query)
     page = shown.render(template, {})
 
@@ -221,7 +223,7 @@ def test_nonsense_in_the_address_is_a_list_all_the_same(schools, template, query
     assert "\x00" not in page.content.decode()
 
 
-def test_what_was_typed_is_shown_as_text(schools, template):
+def test_search_text_is_escaped(schools, template):
     query = "?" + urlencode({"q": '"><script>alert(1)</script>', "x": "<b>"})
     page = listing(query).render(template, {}).content.decode()
     assert "<script>alert" not in page
@@ -229,7 +231,7 @@ def test_what_was_typed_is_shown_as_text(schools, template):
     assert "<b>" not in page
 
 
-def test_htmx_gets_the_list_alone(schools, template):
+def test_htmx_requests_get_only_the_list(schools, template):
     whole = listing().render(template, {})
     part = listing(HTTP_HX_REQUEST="true").render(template, {})
 
@@ -241,13 +243,13 @@ def test_htmx_gets_the_list_alone(schools, template):
         assert "HX-Request" in response["Vary"]
 
 
-def test_nothing_found_says_so(schools, template):
+def test_an_empty_result_is_explained(schools, template):
     page = listing("?q=zebra").render(template, {}).content.decode()
     assert "No schools with “zebra”" in page
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_one_row_and_three_cost_the_same(lakeside, template, rows):
+def test_one_row_and_three_rows_cost_the_same(lakeside, template, rows):
     many(lakeside, rows)
     with CaptureQueriesContext(
         connection,
@@ -256,7 +258,7 @@ def test_one_row_and_three_cost_the_same(lakeside, template, rows):
     assert len(asked_for) == 2
 
 
-def test_four_thousand_schools_are_found_by_two_statements(lakeside, template):
+def test_four_thousand_schools_take_two_statements(lakeside, template):
     many(lakeside, 4000)
     for query in ("", "?page=80", "?q=school+96&sort=-district", "?page=77&sort=-name"):
         with CaptureQueriesContext(connection) as asked_for:

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import login_throttle, passwords
-from accounts.login_throttle import What
+from accounts.login_throttle import Purpose
 from accounts.models import AuditEntry, FailedTries, Letter, User
 from accounts.tests.logging_in import (
     PASSWORD,
@@ -52,7 +52,7 @@ def actions() -> list[str]:
     return [*AuditEntry.objects.order_by("pk").values_list("action", flat=True)]
 
 
-def test_staff_come_in_by_password_and_code(staff, client):
+def test_staff_log_in_with_password_and_code(staff, client):
     secret = give_app(staff.dana)
 
     first = type_password(client, "Dana@Example.ORG", next="/console/me/")
@@ -69,29 +69,29 @@ def test_staff_come_in_by_password_and_code(staff, client):
     assert (entry.by, entry.district_id) == ("dana@example.org", staff.riverside.pk)
 
 
-def test_without_an_app_one_is_set_up_first(staff, client):
+def test_staff_without_an_app_set_one_up_first(staff, client):
     assert type_password(client, "dana@example.org")["Location"] == "/console/"
     assert client.get("/console/")["Location"] == "/console/second-factor/set-up/"
 
 
-def test_there_is_nothing_to_sign_up_with(client):
+def test_there_is_no_sign_up(client):
     for path in ("account/signup/", "account/email/", "second-factor/"):
         assert client.get(f"/console/{path}").status_code == 404, path
 
 
-def test_who_has_no_role_lands_where_they_can_read_why(client):
+def test_users_without_a_role_see_an_explanation(client):
     User.objects.create_user("new@example.org", PASSWORD)
     response = type_password(client, "new@example.org")
     assert response["Location"] == "/console/me/"
-    assert "no role at present" in client.get("/console/me/").content.decode()
+    assert "no role at the moment" in client.get("/console/me/").content.decode()
 
 
-def test_a_log_in_leads_nowhere_else(staff, client):
+def test_login_does_not_redirect_to_other_sites(staff, client):
     response = type_password(client, "chen@example.org", next="https://evil.example/")
     assert response["Location"] == "/console/"
 
 
-def test_logging_out_ends_it(staff, client):
+def test_logout_ends_the_session(staff, client):
     type_password(client, "chen@example.org")
     assert is_inside(client)
     client.get("/console/account/logout/")
@@ -106,7 +106,7 @@ def test_logging_out_ends_it(staff, client):
 
 
 @pytest.mark.parametrize("email", ["dana@example.org", NOBODY, "invited@x.org"])
-def test_an_address_that_nobody_has_is_answered_alike(
+def test_unknown_addresses_get_the_same_answer(
     staff, client, monkeypatch, email, django_assert_num_queries
 ):
     User.objects.create_user("invited@x.org")
@@ -124,19 +124,18 @@ def test_an_address_that_nobody_has_is_answered_alike(
 
     assert response.status_code == 200
     assert words(response) == (
-        "The e-mail address or the password is not right. Wait 1 second before you"
-        " try again."
+        "The e-mail address or password is wrong. Wait 1 second, then try again."
     )
     assert len(hashed) == 1
 
 
-def test_who_may_not_log_in_any_more_is_nobody(staff, client):
+def test_deactivated_users_get_the_same_answer(staff, client):
     User.objects.filter(pk=staff.dana.pk).update(is_active=False)
-    assert "is not right" in words(type_password(client, "dana@example.org"))
+    assert "is wrong" in words(type_password(client, "dana@example.org"))
 
 
 @pytest.mark.parametrize("email", ["dana@example.org", NOBODY])
-def test_asking_for_a_new_password_tells_nothing(
+def test_a_reset_request_does_not_reveal_accounts(
     staff, client, email, django_assert_num_queries
 ):
     """One row is written, whoever it is; the worker finds out the rest."""
@@ -146,7 +145,7 @@ def test_asking_for_a_new_password_tells_nothing(
     [letter] = Letter.objects.all()
     assert (letter.kind, letter.to) == ("password reset", email)
     again = client.post(RESET, {"email": email})
-    assert "asked for just now" in words(again)
+    assert "already requested" in words(again)
     assert Letter.objects.count() == 1
 
 
@@ -154,20 +153,20 @@ def test_asking_for_a_new_password_tells_nothing(
 
 
 @pytest.mark.parametrize("email", ["dana@example.org", NOBODY])
-def test_each_failure_makes_the_next_try_wait_longer(staff, client, email):
+def test_each_failure_doubles_the_delay(staff, client, email):
     for wait in ("1 second", "2 seconds", "4 seconds", "8 seconds"):
-        assert f"Wait {wait} before" in words(type_password(client, email, "wrong"))
+        assert f"Wait {wait}, then" in words(type_password(client, email, "wrong"))
         assert f"Wait {wait}, then try" in words(type_password(client, email))
         later(1000)
     FailedTries.objects.update(failures=40)
-    assert "Wait 15 minutes before" in words(type_password(client, email, "wrong"))
+    assert "Wait 15 minutes, then" in words(type_password(client, email, "wrong"))
     assert not is_inside(client)
 
 
-def test_the_right_password_is_not_looked_at_while_it_waits(staff, client):
+def test_the_correct_password_is_not_checked_during_a_delay(staff, client):
     type_password(client, "dana@example.org", "wrong")
     refused = type_password(client, "dana@example.org")
-    assert "was not looked at" in words(refused)
+    assert "was not checked" in words(refused)
     assert not is_inside(client)
 
     later(1)
@@ -175,21 +174,21 @@ def test_the_right_password_is_not_looked_at_while_it_waits(staff, client):
     assert not FailedTries.objects.exists()
 
 
-def test_without_the_delay_guessing_goes_on(staff, client, monkeypatch):
+def test_without_throttling_guesses_are_unlimited(staff, client, monkeypatch):
     """The twin."""
     monkeypatch.setattr(login_throttle, "wait_after", lambda failures: timedelta(0))
     for guess in ("wrong", "wronger", "wrongest"):
-        assert "is not right" in words(type_password(client, "dana@example.org", guess))
+        assert "is wrong" in words(type_password(client, "dana@example.org", guess))
     assert type_password(client, "dana@example.org").status_code == 302
 
 
-def test_nobody_waits_for_somebody_else_at_the_same_address(staff, client):
+def test_users_behind_one_address_do_not_delay_each_other(staff, client):
     for _ in range(3):
         type_password(client, "dana@example.org", "wrong")
     assert type_password(client, "chen@example.org").status_code == 302
 
 
-def test_a_quiet_day_is_forgiven(staff, client):
+def test_a_day_without_attempts_clears_the_delay(staff, client):
     FailedTries.objects.all()
     type_password(client, "dana@example.org", "wrong")
     FailedTries.objects.update(failures=12)
@@ -200,7 +199,7 @@ def test_a_quiet_day_is_forgiven(staff, client):
     assert not FailedTries.objects.exists()
 
 
-def test_they_are_bounded_in_number(monkeypatch):
+def test_stored_attempts_are_limited_in_number(monkeypatch):
     monkeypatch.setattr(login_throttle, "MOST_KEPT", 2)
     now = timezone.now()
     for number in range(5):
@@ -213,27 +212,27 @@ def test_they_are_bounded_in_number(monkeypatch):
     assert {one.key for one in FailedTries.objects.all()} == {"0", "4"}
 
 
-def test_addresses_are_not_kept_in_clear(client):
+def test_typed_addresses_are_stored_as_hashes(client):
     type_password(client, NOBODY, "wrong")
     [row] = FailedTries.objects.all()
     assert "nobody" not in row.key
     assert len(row.key) == 64
 
 
-def test_wrong_codes_wait_as_well_and_a_right_password_frees_nobody(staff, client):
+def test_wrong_codes_are_throttled_independently_of_the_password(staff, client):
     secret = give_app(staff.dana)
     for wait in ("1 second", "2 seconds"):
         type_password(client, "dana@example.org")
         assert f"Wait {wait}," in words(type_code(client, "000000"))
         later(1 if wait == "1 second" else 0)
-    assert "was not looked at" in words(type_code(client, code_of(secret)))
+    assert "was not checked" in words(type_code(client, code_of(secret)))
     assert not is_inside(client)
     later(2)
     assert type_code(client, code_of(secret)).status_code == 302
     assert is_inside(client)
 
 
-def test_failures_in_a_row_are_written_down(staff, client):
+def test_consecutive_failures_are_recorded(staff, client):
     for email in ("dana@example.org", NOBODY):
         for _ in range(3):
             type_password(client, email, "wrong")
@@ -247,13 +246,15 @@ def test_failures_in_a_row_are_written_down(staff, client):
 if connection.vendor == "postgresql":
 
     @pytest.mark.django_db(transaction=True)
-    def test_of_many_guesses_in_one_moment_one_is_made():
+    def test_only_one_of_many_simultaneous_guesses_is_checked():
         start, made = Barrier(8), []
 
         def guess():
             start.wait()
             try:
-                made.append(not login_throttle.take(What.PASSWORD, NOBODY).wait)
+                made.append(
+                    not login_throttle.start_attempt(Purpose.PASSWORD, NOBODY).wait
+                )
             finally:
                 connections.close_all()
 
@@ -268,7 +269,7 @@ if connection.vendor == "postgresql":
 @pytest.mark.parametrize(
     ("failures", "seconds"), [(0, 0), (1, 1), (5, 16), (10, 512), (11, 900), (99, 900)]
 )
-def test_it_doubles_up_to_a_quarter_of_an_hour(failures, seconds):
+def test_delays_double_up_to_15_minutes(failures, seconds):
     assert login_throttle.wait_after(failures).total_seconds() == seconds
 
 
@@ -276,7 +277,7 @@ def test_it_doubles_up_to_a_quarter_of_an_hour(failures, seconds):
     ("seconds", "said"),
     [(0.2, "1 second"), (1.1, "2 seconds"), (90, "90 seconds"), (91, "2 minutes")],
 )
-def test_a_wait_is_told_in_words(seconds, said):
+def test_delays_are_formatted_for_people(seconds, said):
     assert login_throttle.in_words(timedelta(seconds=seconds)) == said
 
 
@@ -288,7 +289,7 @@ def link_in(message) -> str:
     return found
 
 
-def test_a_link_by_mail_sets_a_new_password_and_lets_in_at_once(
+def test_a_reset_link_sets_a_password_and_logs_in(
     staff, client, django_capture_on_commit_callbacks
 ):
     """With a forged Host, which has no say in where the link leads."""
@@ -326,13 +327,13 @@ def test_a_link_by_mail_sets_a_new_password_and_lets_in_at_once(
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:443"])
-def test_a_forged_host_is_refused_before_anything(staff, client, host):
+def test_a_forged_host_header_is_refused(staff, client, host):
     response = client.post(RESET, {"email": "dana@example.org"}, headers={"host": host})
     assert response.status_code == 400
     assert not Letter.objects.exists()
 
 
-def test_where_every_host_is_welcome_the_link_stays_at_home(
+def test_links_ignore_the_host_header(
     staff, client, settings, django_capture_on_commit_callbacks
 ):
     settings.ALLOWED_HOSTS = ["*"]
@@ -345,7 +346,7 @@ def test_where_every_host_is_welcome_the_link_stays_at_home(
     assert link_in(message).startswith("https://survey.example.org/console/")
 
 
-def test_nobody_is_written_to_who_is_not_staff(
+def test_no_email_is_sent_to_unknown_addresses(
     staff, client, django_capture_on_commit_callbacks
 ):
     User.objects.filter(pk=staff.sam.pk).update(is_active=False)
@@ -368,7 +369,7 @@ def test_a_second_factor_is_asked_for_after_a_reset_too(staff, client):
 @pytest.mark.parametrize(
     "key", ["", "1", "1-", "x-y", "99999999999999999999-a", "1-\x00", "٣-abc"]
 )
-def test_a_link_that_was_made_up_opens_nothing(staff, client, key):
+def test_a_forged_link_is_refused(staff, client, key):
     assert client.get(CHOOSE, {"key": key}).status_code == 410
     new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
     assert client.post(CHOOSE, {"key": key, **new}).status_code == 410
@@ -380,10 +381,10 @@ def test_a_link_that_was_made_up_opens_nothing(staff, client, key):
         ("short", "short", "too short"),
         ("password123", "password123", "too common"),
         ("dana@example.org", "dana@example.org", "too similar"),
-        ("long-quiet-river", "long-quiet-rider", "not the same"),
+        ("long-quiet-river", "long-quiet-rider", "two passwords differ"),
     ],
 )
-def test_a_weak_password_is_refused_with_the_reason(staff, client, first, second, said):
+def test_a_weak_password_is_refused_with_a_reason(staff, client, first, second, said):
     key = passwords.reset_key(staff.dana)
     response = client.post(
         CHOOSE, {"key": key, "password1": first, "password2": second}
@@ -403,9 +404,9 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client)
     path = "/console/account/password/change/"
 
     wrong = client.post(path, {"oldpassword": "guess", **new})
-    assert "This is not your password" in words(wrong)
+    assert "This is not your current password" in words(wrong)
     waits = client.post(path, {"oldpassword": PASSWORD, **new})
-    assert "was not looked at" in words(waits)
+    assert "was not checked" in words(waits)
     later(1)
     right = client.post(path, {"oldpassword": PASSWORD, **new})
 
@@ -421,7 +422,7 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client)
 
 
 @pytest.mark.parametrize("page", ["login", "password_change"])
-def test_the_admins_own_password_forms_are_no_way_around(staff, client, page):
+def test_the_admins_password_forms_redirect_to_the_console(staff, client, page):
     engineer = User.objects.create_superuser("e@example.org", PASSWORD)
     typed = {"username": "dana@example.org", "password": PASSWORD}
     outside = client.post(f"/engineers/{page}/", typed)
@@ -437,7 +438,7 @@ def test_the_admins_own_password_forms_are_no_way_around(staff, client, page):
     assert staff.dana.check_password(PASSWORD)
 
 
-def test_an_engineer_who_is_made_by_the_command_logs_in(client, monkeypatch):
+def test_a_superuser_from_the_command_logs_in(client, monkeypatch):
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
     call_command("createsuperuser", "--noinput", "--email=Eng@Example.org")
     engineer = User.objects.get(email="eng@example.org")
@@ -447,7 +448,7 @@ def test_an_engineer_who_is_made_by_the_command_logs_in(client, monkeypatch):
     assert client.get("/engineers/").status_code == 200
 
 
-def test_what_an_engineer_changes_of_a_user_is_written_down(staff, client):
+def test_user_changes_by_engineers_are_recorded(staff, client):
     log_in(client, User.objects.create_superuser("e@example.org", PASSWORD))
     page = f"/engineers/accounts/user/{staff.dana.pk}/change/"
     shown = client.get(page).context["adminform"].form.initial

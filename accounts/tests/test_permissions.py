@@ -45,7 +45,7 @@ TABLE = {
 
 @pytest.mark.parametrize("who", TABLE)
 @pytest.mark.parametrize("capability", Capability)
-def test_each_sees_their_own_schools_and_no_other(staff, who, capability):
+def test_each_role_sees_only_its_own_schools(staff, who, capability):
     permissions = Permissions(getattr(staff, who))
     expected = TABLE[who].get(capability, set())
     assert names(permissions.schools(capability)) == expected
@@ -56,14 +56,14 @@ def test_each_sees_their_own_schools_and_no_other(staff, who, capability):
     assert permissions.has(capability) is bool(expected)
 
 
-def test_who_works_in_a_school_does_not_see_its_district(staff):
+def test_coordinators_do_not_see_their_district(staff):
     assert not Permissions(staff.chen).districts(C.SEE_RATES)
     assert [*Permissions(staff.dana).districts(C.SEE_RATES)] == [staff.riverside]
     assert Permissions(staff.state).districts(C.SEE_RATES).count() == 2
 
 
 @pytest.mark.parametrize("capability", Capability)
-def test_nobody_may_do_nothing_anywhere(staff, capability):
+def test_users_without_memberships_have_no_capability(staff, capability):
     engineer = User.objects.create_superuser("engineer@example.org", "x")
     for nobody in (AnonymousUser(), engineer, User.objects.create_user("new@x.org")):
         permissions = Permissions(nobody)
@@ -72,17 +72,17 @@ def test_nobody_may_do_nothing_anywhere(staff, capability):
         assert not permissions.districts(capability)
 
 
-def test_who_was_dismissed_sees_nothing_any_more(staff):
+def test_dismissed_users_have_no_capability(staff):
     staff.chen.memberships.update(ended_at=timezone.now())
     assert not Permissions(staff.chen).has(C.SEE_RATES)
 
 
-def test_who_may_not_log_in_any_more_sees_nothing(staff):
+def test_deactivated_users_have_no_capability(staff):
     staff.chen.is_active = False
     assert not Permissions(staff.chen).has(C.SEE_RATES)
 
 
-def test_two_memberships_add_up_and_do_not_mix(staff):
+def test_memberships_add_up_without_mixing_capabilities(staff):
     """A coordinator here who is an analyst there gets no answers from here."""
     Membership.objects.create(
         user=staff.chen, role=Role.ANALYST, school=staff.roosevelt
@@ -93,7 +93,7 @@ def test_two_memberships_add_up_and_do_not_mix(staff):
     assert names(permissions.schools(C.SEE_IDENTITIES)) == {"Lincoln"}
 
 
-def test_nobody_holds_answers_and_names_but_administrators():
+def test_only_administrators_see_both_answers_and_names():
     for role, capabilities in CAPABILITIES.items():
         if role not in (Role.STATE, Role.DISTRICT):
             assert not {C.SEE_RESPONSES, C.SEE_IDENTITIES} <= capabilities
@@ -105,7 +105,7 @@ def test_every_role_here_needs_a_second_factor(staff):
     assert not Permissions(User.objects.create_user("new@x.org")).needs_second_factor
 
 
-def test_it_costs_one_statement_however_much_is_asked(staff):
+def test_permissions_cost_one_statement(staff):
     with CaptureQueriesContext(connection) as queries:
         permissions = Permissions(staff.dana)
         for capability in Capability:
@@ -131,7 +131,7 @@ def test_it_costs_one_statement_however_much_is_asked(staff):
         ("analyst", Role.ANALYST, "riverside", None, False),
     ],
 )
-def test_who_may_appoint_whom(staff, who, role, district, school, may):
+def test_roles_that_each_role_may_appoint(staff, who, role, district, school, may):
     place = {
         "district": getattr(staff, district) if district else None,
         "school": getattr(staff, school) if school else None,
@@ -154,14 +154,14 @@ def test_who_may_appoint_whom(staff, who, role, district, school, may):
         ("director", {}),
     ],
 )
-def test_a_role_has_the_place_it_is_about(staff, role, place):
+def test_a_role_must_fit_its_place(staff, role, place):
     user = User.objects.create_user("new@example.org")
     where = {name: getattr(staff, value) for name, value in place.items()}
     with pytest.raises(IntegrityError, match="a_role_has_the_place"):
         Membership.objects.create(user=user, role=role, **where)
 
 
-def test_nobody_is_the_same_twice_at_a_time(staff):
+def test_a_user_has_each_role_once_per_place(staff):
     again = {"user": staff.chen, "role": Role.COORDINATOR, "school": staff.lincoln}
     with pytest.raises(IntegrityError), transaction.atomic():
         Membership.objects.create(**again)

@@ -53,7 +53,7 @@ def set_up(client: Client) -> tuple[str, list[str]]:
     return secret, shown_codes(done)
 
 
-def test_who_sets_it_up_is_inside_and_is_asked_for_it_the_next_time(staff, client):
+def test_setting_up_counts_for_this_session_and_the_next_login_asks(staff, client):
     type_password(client, "dana@example.org")
     assert client.get("/console/")["Location"] == SET_UP
 
@@ -87,21 +87,21 @@ def test_a_wrong_code_keeps_the_key_on_the_page(staff, client):
 
 
 @pytest.mark.parametrize("key", ["", "made:up:key", "\x00"])
-def test_a_key_that_was_made_up_is_replaced_by_a_new_one(staff, client, key):
+def test_a_forged_key_is_replaced_by_a_new_one(staff, client, key):
     type_password(client, "dana@example.org")
     page = client.post(SET_UP, {"key": key, "code": "123456"})
     assert "open for too long" in page.content.decode()
     assert not Authenticator.objects.exists()
 
 
-def test_somebody_elses_key_is_none_of_mine(staff, client):
+def test_another_users_key_is_refused(staff, client):
     type_password(client, "dana@example.org")
     theirs = second_factor.new_draft(staff.chen)
     page = client.post(SET_UP, {"key": theirs.key, "code": code_of(theirs.secret)})
     assert "open for too long" in page.content.decode()
 
 
-def test_looking_at_the_page_stores_nothing(staff, client, django_assert_num_queries):
+def test_viewing_the_page_stores_nothing(staff, client, django_assert_num_queries):
     log_in(client, staff.dana, second_factor=False)
     before = dict(client.session)
     client.get(SET_UP)
@@ -109,7 +109,7 @@ def test_looking_at_the_page_stores_nothing(staff, client, django_assert_num_que
     assert not Authenticator.objects.exists()
 
 
-def test_a_recovery_code_lets_in_once(staff, client):
+def test_a_recovery_code_works_once(staff, client):
     type_password(client, "dana@example.org")
     _, codes = set_up(client)
     for status in (302, 200):
@@ -119,7 +119,7 @@ def test_a_recovery_code_lets_in_once(staff, client):
     assert "9 left" in client.get("/console/me/").content.decode()
 
 
-def test_new_recovery_codes_end_the_old_ones(staff, client):
+def test_new_recovery_codes_replace_the_old_ones(staff, client):
     type_password(client, "dana@example.org")
     _, old = set_up(client)
     assert client.get(NEW_CODES).status_code == 200
@@ -150,7 +150,7 @@ def test_another_device_replaces_the_first(staff, client):
     assert type_code(other, code_of(new, later=1)).status_code == 302
 
 
-def test_a_stolen_session_with_its_password_cannot_replace_it(staff, client):
+def test_a_stolen_session_and_password_cannot_replace_the_second_factor(staff, client):
     secret = give_app(staff.dana)
     log_in(client, staff.dana)
     session = client.session
@@ -172,7 +172,7 @@ def test_a_stolen_session_with_its_password_cannot_replace_it(staff, client):
     assert client.get(SET_UP).status_code == 200
 
 
-def test_a_session_that_never_showed_it_is_asked_and_not_let_in(staff, client):
+def test_a_session_without_second_factor_is_asked_for_a_code(staff, client):
     """Logged in before the app was set up in another browser."""
     log_in(client, staff.dana, second_factor=False)
     secret = give_app(staff.dana)
@@ -185,7 +185,7 @@ def test_a_session_that_never_showed_it_is_asked_and_not_let_in(staff, client):
 # Lost
 
 
-def test_who_appoints_somebody_may_reset_it(
+def test_administrators_may_reset_the_second_factor(
     staff, client, django_capture_on_commit_callbacks
 ):
     secret = give_app(staff.chen)
@@ -208,7 +208,7 @@ def test_who_appoints_somebody_may_reset_it(
     assert hers.get("/console/")["Location"] == SET_UP
 
 
-def test_nobody_resets_it_elsewhere(staff, client):
+def test_the_second_factor_cannot_be_reset_in_other_places(staff, client):
     give_app(staff.sam)
     [membership] = staff.sam.memberships.all()
     log_in(client, staff.dana)
@@ -218,7 +218,7 @@ def test_nobody_resets_it_elsewhere(staff, client):
     assert Authenticator.objects.exists()
 
 
-def test_who_also_works_elsewhere_is_reset_by_who_is_over_both(staff):
+def test_users_of_two_districts_are_reset_by_the_state(staff):
     give_app(staff.chen)
     role = Membership.Role.ANALYST
     Membership.objects.create(user=staff.chen, role=role, school=staff.roosevelt)
@@ -228,7 +228,7 @@ def test_who_also_works_elsewhere_is_reset_by_who_is_over_both(staff):
     assert not Authenticator.objects.exists()
 
 
-def test_an_engineer_is_helped_by_an_engineer(staff):
+def test_engineers_are_reset_by_engineers_only(staff):
     engineer = User.objects.create_superuser("e@example.org", PASSWORD)
     give_app(engineer)
     with pytest.raises(ValidationError, match="another engineer"):
@@ -238,7 +238,7 @@ def test_an_engineer_is_helped_by_an_engineer(staff):
     assert AuditEntry.objects.get().by == "reset_second_factor"
 
 
-def test_the_command_says_whom_it_does_not_know():
+def test_the_command_names_an_unknown_user():
     with pytest.raises(CommandError, match="no user nobody@example.org"):
         call_command("reset_second_factor", "nobody@example.org")
 
@@ -252,14 +252,14 @@ def raw() -> str:
         return " ".join(str(row[0]) for row in cursor.fetchall())
 
 
-def test_secrets_are_not_in_the_database_in_clear(staff, client):
+def test_secrets_are_encrypted_in_the_database(staff, client):
     type_password(client, "dana@example.org")
     secret, _ = set_up(client)
     assert secret not in raw()
     assert "gAAAA" in raw()
 
 
-def test_without_encryption_they_would_be(staff, client, monkeypatch):
+def test_without_encryption_secrets_would_be_readable(staff, client, monkeypatch):
     """The twin."""
     monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.encrypt", lambda s, t: t)
     monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.decrypt", lambda s, t: t)
@@ -268,7 +268,7 @@ def test_without_encryption_they_would_be(staff, client, monkeypatch):
     assert secret in raw()
 
 
-def test_a_new_key_writes_and_the_old_one_is_still_read(staff, client, settings):
+def test_a_new_key_encrypts_and_the_old_key_still_decrypts(staff, client, settings):
     settings.SECOND_FACTOR_KEYS = ["old"]
     secret = give_app(staff.dana)
     settings.SECOND_FACTOR_KEYS = ["new", "old"]
@@ -280,16 +280,16 @@ def test_a_new_key_writes_and_the_old_one_is_still_read(staff, client, settings)
         _cipher(("old",)).decrypt(newest.data["secret"].encode())
 
 
-def test_with_the_key_lost_nobody_comes_in_and_nothing_breaks(staff, client, settings):
+def test_without_the_key_codes_are_refused_without_an_error(staff, client, settings):
     secret = give_app(staff.dana)
     settings.SECOND_FACTOR_KEYS = ["another"]
     type_password(client, "dana@example.org")
     response = type_code(client, code_of(secret))
-    assert "not right" in response.content.decode()
+    assert "wrong" in response.content.decode()
     assert log_in(Client(), staff.dana).get("/console/me/").status_code == 200
 
 
-def test_every_role_and_engineers_are_held_to_it(staff):
+def test_every_role_and_engineers_need_the_second_factor(staff):
     for user in (
         staff.state,
         staff.dana,

@@ -32,7 +32,7 @@ def ends_in(page: str) -> list[int]:
     return [int(pk) for pk in re.findall(r"/me/sessions/(\d+)/end/", page)]
 
 
-def test_everybody_sees_where_they_are_logged_in_and_ends_one(staff):
+def test_users_list_their_sessions_and_end_one(staff):
     here = browser()
     lost = browser(address="198.51.100.9")
     page = here.get("/console/me/").content.decode()
@@ -48,7 +48,7 @@ def test_everybody_sees_where_they_are_logged_in_and_ends_one(staff):
     assert AuditEntry.objects.filter(action="end session").count() == 1
 
 
-def test_its_cookie_is_worth_nothing_any_more(staff):
+def test_the_cookie_of_an_ended_session_is_refused(staff):
     here, lost = browser(), browser()
     kept = lost.cookies["staff_sessionid"].value
     [pk] = ends_in(here.get("/console/me/").content.decode())
@@ -58,14 +58,14 @@ def test_its_cookie_is_worth_nothing_any_more(staff):
     assert not is_inside(thief)
 
 
-def test_nobody_ends_the_session_of_somebody_else(staff):
+def test_sessions_of_other_users_cannot_be_ended(staff):
     theirs = browser("chen@example.org")
     [row] = UserSession.objects.all()
     assert browser().post(f"/console/me/sessions/{row.pk}/end/").status_code == 404
     assert is_inside(theirs)
 
 
-def test_everywhere_means_everywhere_but_here(staff):
+def test_ending_all_sessions_keeps_the_current_one(staff):
     here, there, elsewhere = browser(), browser(), browser()
     theirs = browser("chen@example.org")
     assert here.post("/console/me/sessions/end/").status_code == 302
@@ -77,7 +77,7 @@ def test_everywhere_means_everywhere_but_here(staff):
     assert AuditEntry.objects.filter(action="end all sessions").count() == 1
 
 
-def test_without_the_series_in_it_a_session_would_go_on(staff, monkeypatch):
+def test_without_the_series_an_ended_session_would_continue(staff, monkeypatch):
     """The twin."""
     monkeypatch.setattr(
         User, "_get_session_auth_hash", lambda self, secret=None: "always the same"
@@ -87,7 +87,7 @@ def test_without_the_series_in_it_a_session_would_go_on(staff, monkeypatch):
     assert is_inside(here)
 
 
-def test_it_ends_where_the_sessions_server_is_away(staff, monkeypatch):
+def test_sessions_end_even_if_redis_is_down(staff, monkeypatch):
     """Nothing is asked of it: the next request finds the series changed."""
     there = browser()
     with monkeypatch.context() as away:
@@ -100,7 +100,7 @@ def test_it_ends_where_the_sessions_server_is_away(staff, monkeypatch):
     assert not is_inside(there)
 
 
-def test_who_is_dismissed_or_deactivated_is_logged_out(staff):
+def test_dismissed_and_deactivated_users_are_logged_out(staff):
     dana, chen = browser(), browser("chen@example.org")
     [membership] = staff.chen.memberships.all()
     dismiss(membership=membership, by=staff.dana)
@@ -110,19 +110,19 @@ def test_who_is_dismissed_or_deactivated_is_logged_out(staff):
 
 
 @pytest.mark.parametrize("get", ["me/sessions/1/end/", "me/sessions/end/"])
-def test_nothing_ends_by_a_link(staff, get):
+def test_sessions_do_not_end_by_get_requests(staff, get):
     here, there = browser(), browser()
     assert here.get(f"/console/{get}").status_code == 405
     assert is_inside(there)
 
 
-def test_behind_nginx_the_address_is_the_browsers(staff):
+def test_the_client_address_is_recorded_behind_nginx(staff):
     client = Client(REMOTE_ADDR="", HTTP_X_FORWARDED_FOR="203.0.113.99")
     type_password(client, "dana@example.org")
     assert "203.0.113.99" in client.get("/console/me/").content.decode()
 
 
-def test_a_browser_without_an_address_comes_in_as_well(staff):
+def test_login_works_without_a_client_address(staff):
     client = Client(REMOTE_ADDR="", HTTP_X_FORWARDED_FOR="nonsense")
     assert type_password(client, "dana@example.org").status_code == 302
 
@@ -140,5 +140,5 @@ def test_a_browser_without_an_address_comes_in_as_well(staff):
         ("<script>", "A browser on an unknown system"),
     ],
 )
-def test_a_browser_is_named_as_people_call_it(claimed, read):
+def test_user_agents_get_readable_names(claimed, read):
     assert browser_of(claimed) == read

@@ -14,7 +14,7 @@ def engineer() -> User:
     return User.objects.create_superuser("Engineer@Example.org", "calm-harbour-42")
 
 
-def test_staff_log_in_by_e_mail(client, engineer):
+def test_staff_log_in_by_email(client, engineer):
     response = client.post(
         "/console/account/login/?next=/engineers/",
         {"login": "Engineer@example.org", "password": "calm-harbour-42"},
@@ -40,7 +40,7 @@ def test_every_list_for_engineers_opens(client, engineer):
         assert client.get(f"/engineers/{path}").status_code == 200, path
 
 
-def test_answers_and_identities_are_not_in_it(client, engineer):
+def test_the_admin_shows_no_answers_or_identities(client, engineer):
     log_in(client, engineer)
     page = client.get("/engineers/").content.decode().lower()
     assert "administrations" in page
@@ -48,11 +48,11 @@ def test_answers_and_identities_are_not_in_it(client, engineer):
         assert word not in page
 
 
-def test_nobody_else_sees_it(client):
+def test_the_admin_is_hidden_from_others(client):
     assert client.get("/engineers/").status_code == 302
 
 
-def test_one_user_per_address_whatever_its_case(engineer):
+def test_one_user_per_address_in_any_case(engineer):
     with pytest.raises(IntegrityError, match="email"):
         User.objects.create_user("ENGINEER@Example.org", "x")
 

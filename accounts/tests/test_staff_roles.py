@@ -31,7 +31,7 @@ def test_a_district_appoints_a_coordinator_who_then_sees_the_school(staff):
     assert (entry.subject, entry.school_id) == ("new@example.org", staff.washington.pk)
 
 
-def test_nobody_appoints_outside_of_their_places(staff):
+def test_appointing_outside_ones_places_is_refused(staff):
     for by in (staff.dana, staff.chen, staff.analyst):
         with pytest.raises(PermissionDenied):
             appoint(
@@ -41,7 +41,7 @@ def test_nobody_appoints_outside_of_their_places(staff):
     assert not AuditEntry.objects.exists()
 
 
-def test_a_role_in_a_place_that_is_not_its_own_is_a_message(staff):
+def test_a_role_in_an_unsuitable_place_is_refused_with_a_message(staff):
     with pytest.raises(ValidationError):
         appoint(user=staff.chen, role=Role.STATE, school=staff.lincoln, by="shell")
     with pytest.raises(ValidationError, match="one_current_membership"):
@@ -50,7 +50,7 @@ def test_a_role_in_a_place_that_is_not_its_own_is_a_message(staff):
         )
 
 
-def test_who_is_dismissed_sees_nothing_and_is_remembered(staff):
+def test_dismissal_removes_access_and_keeps_the_record(staff):
     [membership] = staff.chen.memberships.all()
     for _ in range(2):
         dismiss(membership=membership, by=staff.dana)
@@ -59,14 +59,14 @@ def test_who_is_dismissed_sees_nothing_and_is_remembered(staff):
     assert AuditEntry.objects.filter(action="dismiss coordinator").count() == 1
 
 
-def test_nobody_dismisses_elsewhere(staff):
+def test_staff_of_other_places_cannot_be_dismissed(staff):
     [membership] = staff.sam.memberships.all()
     with pytest.raises(PermissionDenied):
         dismiss(membership=membership, by=staff.dana)
     assert Permissions(staff.sam).has(Capability.SEE_RATES)
 
 
-def test_the_last_administrator_of_the_state_stays(staff):
+def test_the_last_state_administrator_cannot_be_dismissed(staff):
     [membership] = staff.state.memberships.all()
     with pytest.raises(ValidationError, match="Appoint another one first"):
         dismiss(membership=membership, by=staff.state)
@@ -78,7 +78,7 @@ def test_the_last_administrator_of_the_state_stays(staff):
 if connection.vendor == "postgresql":
 
     @pytest.mark.django_db(transaction=True)
-    def test_two_who_dismiss_each_other_leave_one(staff):
+    def test_two_administrators_who_dismiss_each_other_leave_one(staff):
         second = member("second@example.org", Role.STATE)
         pairs = [(staff.state, second), (second, staff.state)]
         start, failed = Barrier(2), []
@@ -128,7 +128,7 @@ def send_letters() -> None:
         email_outbox.send(letter.pk)
 
 
-def test_whom_the_command_appoints_comes_in_by_the_link_of_a_mail(client):
+def test_users_appointed_by_command_get_a_link_by_email(client):
     appointed("first@example.org", "--role=state")
     send_letters()
     [message] = mail.outbox
@@ -141,14 +141,14 @@ def test_whom_the_command_appoints_comes_in_by_the_link_of_a_mail(client):
     assert "first@example.org" in page.content.decode()
 
 
-def test_whoever_has_a_password_is_told_of_the_role(staff):
+def test_existing_users_are_told_of_a_role_given_by_command(staff):
     said = appointed("chen@example.org", "--role=analyst", "--district=lakeside")
     assert said.endswith("They are told by mail.\n")
     send_letters()
-    assert "has made you analyst, Lakeside" in mail.outbox[0].body
+    assert "gave you the role analyst, Lakeside" in mail.outbox[0].body
 
 
-def test_it_finds_whom_it_knows_in_any_case(staff):
+def test_the_command_finds_users_in_any_case(staff):
     appointed("CHEN@example.org", "--role=analyst", "--district=lakeside")
     assert staff.chen.memberships.count() == 2
 
@@ -171,7 +171,7 @@ def test_it_finds_whom_it_knows_in_any_case(staff):
         (["a@x.org", "--role=district"], "a_role_has_the_place"),
     ],
 )
-def test_nonsense_is_refused_with_what_is_wrong(staff, words, message):
+def test_invalid_arguments_are_refused_with_the_reason(staff, words, message):
     before = User.objects.count()
     with pytest.raises(CommandError, match=message):
         appointed(*words)

@@ -58,7 +58,7 @@ with open(sys.argv[1], "rb") as file:
 seconds = {}
 def timed(name):
     start = time.perf_counter()
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     seconds[name] = time.perf_counter() - start
     upload.refresh_from_db()
 timed("check")

@@ -42,6 +42,7 @@ from provisioning.environment import (
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
 from provisioning.processes import start_process, stop_process
+from survey.definitions.schema import ANSWERABLE
 
 WARM_UP = 50
 
@@ -202,7 +203,7 @@ def first_answers(names: list[str], rules: dict[str, Any]) -> dict[str, Any]:
         item = rules["items"][name]
         if item["kind"] == "select_one":
             answers[name] = rules["option_sets"][item["option_set"]][0]["value"]
-        elif item["kind"] not in ("note", "calculate", "hidden"):
+        elif item["kind"] in ANSWERABLE:
             answers[name] = None
     return answers
 

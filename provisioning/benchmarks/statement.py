@@ -17,10 +17,11 @@ from provisioning.postgresql import postgresql_programs
 # rows, with parameters left open.
 PRINT_STATEMENT = """
 import json, sys
-from survey.taking.storage import ALL, POSTGRESQL, REPLACING
+from survey.taking.storage import EVERY_REVISION, ON_CONFLICT, POSTGRESQL
 count = int(sys.argv[1])
 rows = ", ".join(["(%s::bigint, %s::text, %s::text)"] + ["(%s, %s, %s)"] * (count - 1))
-print(json.dumps([POSTGRESQL.format(rows=rows, replacing=REPLACING), ALL]))
+text = POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT)
+print(json.dumps([text, EVERY_REVISION]))
 """
 
 

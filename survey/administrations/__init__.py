@@ -1,7 +1,7 @@
-"""Administrations: found, opened, changed, closed and reopened, and by whom.
+"""Administrations: opening, changing, closing and reopening them.
 
-Whatever would harm one that is running is refused here, with a sentence for
-the person; the pages and the commands only pass it on.
+All rules about what may be changed, and when, are in `checks`; pages and
+commands only show the errors.
 """
 
 from survey.administrations.changes import (
@@ -10,56 +10,56 @@ from survey.administrations.changes import (
     open_administration,
     reopen_administration,
 )
+from survey.administrations.checks import (
+    ChangeBlocked,
+    ConfirmationRequired,
+    DatabaseBusy,
+    EditConflict,
+)
 from survey.administrations.plans import (
-    Plan,
+    AdministrationPlan,
+    format_moment,
     plan_of,
-    said,
 )
 from survey.administrations.queries import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     AdministrationNotFound,
-    Standing,
-    administration_called,
+    ProgressCounts,
     administrations_for,
+    count_progress,
+    get_administration,
+    has_people,
+    has_started,
+    invited_people,
     may_manage,
-    may_manage_what_is_of,
     schools_offered,
-    somebody_has_started,
-    somebody_was_invited,
-    standing,
     suggest_name,
     surveys_to_offer,
 )
-from survey.administrations.refusals import (
-    Busy,
-    ChangedMeanwhile,
-    NeedsTyping,
-    WouldHarm,
-)
 
 __all__ = [
-    "LONGEST_NAME",
+    "MAX_NAME_LENGTH",
     "AdministrationNotFound",
-    "Busy",
-    "ChangedMeanwhile",
-    "NeedsTyping",
-    "Plan",
-    "Standing",
-    "WouldHarm",
-    "administration_called",
+    "AdministrationPlan",
+    "ChangeBlocked",
+    "ConfirmationRequired",
+    "DatabaseBusy",
+    "EditConflict",
+    "ProgressCounts",
     "administrations_for",
     "change_administration",
     "close_administration",
+    "count_progress",
+    "format_moment",
+    "get_administration",
+    "has_people",
+    "has_started",
+    "invited_people",
     "may_manage",
-    "may_manage_what_is_of",
     "open_administration",
     "plan_of",
     "reopen_administration",
-    "said",
     "schools_offered",
-    "somebody_has_started",
-    "somebody_was_invited",
-    "standing",
     "suggest_name",
     "surveys_to_offer",
 ]

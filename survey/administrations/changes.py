@@ -1,7 +1,7 @@
-"""Administrations are opened, changed, closed and reopened, and by whom.
+"""Open, change, close and reopen administrations.
 
-A page save reads the window in its own statement, so a change holds for the
-very next one.
+A page save reads the window in its own statement, so a change applies to the
+very next save.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
@@ -18,14 +17,24 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Permissions
-from survey.administrations import refusals
-from survey.administrations.plans import Plan, plan_of, record, said
-from survey.administrations.queries import may_manage, may_manage_what_is_of
-from survey.administrations.refusals import ChangedMeanwhile, WouldHarm
+from survey.administrations import checks
+from survey.administrations.checks import ChangeBlocked, EditConflict
+from survey.administrations.plans import (
+    AdministrationPlan,
+    format_moment,
+    plan_of,
+    record_change,
+)
+from survey.administrations.queries import may_manage
 from survey.database import advisory_locks
 from survey.models import Administration, PublishedSurvey, Wave
 
-# Opening
+# The properties that are columns of the administration itself.
+COLUMNS = [
+    field.name
+    for field in fields(AdministrationPlan)
+    if field.name not in ("districts", "schools")
+]
 
 
 def open_administration(
@@ -45,18 +54,15 @@ def open_administration(
 ) -> Administration:
     """Offer a published survey to one role from `opens_at` to `closes_at`.
 
-    It is the state's, or that of `district`, and offered in `districts` and
-    `schools`, or everywhere its owner reaches. `by` is a user who may, or the
-    name of a command; made-up ones, for a demonstration or a rehearsal, name
-    nobody and are not recorded.
+    `district` owns it, or the state (None). It is offered in `districts` and
+    `schools`; if both are empty, in all schools of its owner. `by` is a user
+    or the name of a command; simulations pass None and are not audited.
 
-    Raises PermissionDenied, and ValidationError for what cannot be: a name
-    that is taken, a window that ends before it begins, a place of somebody
-    else's. Busy when the database cannot make room at this moment.
+    Raises PermissionDenied; ValidationError with a message for each field;
+    DatabaseBusy if the database cannot add a partition at this moment.
     """
-    if isinstance(by, User) and not may_manage_what_is_of(
-        Permissions(by), district.pk if district else None
-    ):
+    owner_id = district.pk if district else None
+    if isinstance(by, User) and not Permissions(by).may_own(owner_id):
         raise PermissionDenied
     administration = Administration(
         name=name,
@@ -68,64 +74,64 @@ def open_administration(
         district=district,
         coordinators_see_finished=coordinators_see_finished,
     )
-    refusals.check_window(opens_at, closes_at)
-    refusals.check_finished_may_be_seen(role, coordinators_see_finished)
-    refusals.check_wave(district, wave)
-    refusals.check_places(district, districts, schools)
-    refusals.check_name(name)
+    checks.check_window(opens_at, closes_at)
+    checks.check_finished_may_be_seen(role, coordinators_see_finished)
+    checks.check_wave(district, wave)
+    checks.check_places(district, districts, schools)
+    checks.check_name(name)
     administration.full_clean()
     with (
-        refusals.giving_up(),
-        refusals.name_taken_meanwhile(name),
+        checks.refuse_lock_timeouts(),
+        checks.refuse_simultaneous_name(name),
         transaction.atomic(),
     ):
-        refusals.check_survey(district, published)
+        checks.check_survey(district, published)
         administration.save(force_insert=True)
         administration.districts.set(districts)
         administration.schools.set(schools)
         if by is not None:
-            record("open administration", administration, by, request, before=None)
-        # Last, for what it locks is locked until the end.
-        _add_partition(administration.pk)
+            record_change(
+                "open administration", administration, by, request, before=None
+            )
+        # Last, because its locks are held until the end of the transaction.
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                # A function that runs as the tables' owner: migration 0008.
+                cursor.execute("SELECT survey_add_partition(%s)", [administration.pk])
     return administration
-
-
-def _add_partition(administration_id: int) -> None:
-    """On PostgreSQL, by a function that runs as the owner: migration 0008."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT survey_add_partition(%s)", [administration_id])
-
-
-# Changing
 
 
 def change_administration(
     *,
     administration: Administration,
-    to: Plan,
+    to: AdministrationPlan,
     seen: int | None,
     by: User | str,
     request: HttpRequest | None = None,
     confirmed: str = "",
 ) -> Administration:
-    """Change whatever differs from `to`; returns it as it is afterwards.
+    """Change everything that differs from `to`; return the changed row.
 
-    `seen` is the count of its changes that whoever asks has looked at.
-    `confirmed` is its name, where they had to type it.
+    `seen` is the number of changes that the user's page had loaded; None skips
+    the check. `confirmed` is the short name, if the user typed it.
 
-    Raises PermissionDenied, and with a sentence for each field WouldHarm,
-    NeedsTyping, ChangedMeanwhile, Busy, ValidationError.
+    Raises PermissionDenied, and with a message for each field ChangeBlocked,
+    ConfirmationRequired, EditConflict, DatabaseBusy and ValidationError.
     """
-    with refusals.giving_up(), transaction.atomic():
-        current = _locked(administration, by=by, seen=seen)
+    with checks.refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by=by, seen=seen)
         before = plan_of(current)
         if to == before:
             return current
-        if _matters_to_rosters(before) != _matters_to_rosters(to):
+        if (to.published, to.role, to.districts, to.schools) != (
+            before.published,
+            before.role,
+            before.districts,
+            before.schools,
+        ):
             _wait_for_rosters(current)
-        refusals.check_change(current, before, to, confirmed)
-        for name in _columns():
+        checks.check_change(current, before, to, confirmed)
+        for name in COLUMNS:
             setattr(current, name, getattr(to, name))
         current.districts.set(to.districts)
         current.schools.set(to.schools)
@@ -140,19 +146,18 @@ def close_administration(
     by: User | str,
     request: HttpRequest | None = None,
 ) -> Administration:
-    """Close it now. Nobody can start any more; a page that was begun may
-    arrive for ten minutes."""
-    with refusals.giving_up(), transaction.atomic():
-        current = _locked(administration, by=by, seen=seen)
+    """Close it now. Pages already started can be submitted for ten more minutes."""
+    with checks.refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by=by, seen=seen)
         now = timezone.now()
         state = current.state_at(now)
         if state == Administration.State.PLANNED:
-            raise WouldHarm(
-                f"It has not begun: it opens on {said(current.opens_at)}. Change its"
-                " window instead."
+            raise ChangeBlocked(
+                f"It has not opened yet: it opens on {format_moment(current.opens_at)}."
+                " Change its dates instead."
             )
         if state == Administration.State.CLOSED:
-            raise WouldHarm(f"It is closed already, since {said(current.closes_at)}.")
+            raise ChangeBlocked(f"It closed on {format_moment(current.closes_at)}.")
         before = plan_of(current)
         current.closes_at = now
         _save(current, "close administration", by, request, before)
@@ -167,55 +172,49 @@ def reopen_administration(
     by: User | str,
     request: HttpRequest | None = None,
 ) -> Administration:
-    """Take answers again until `closes_at`: from who was in the middle, and
-    from who has not started."""
-    with refusals.giving_up(), transaction.atomic():
-        current = _locked(administration, by=by, seen=seen)
+    """Accept answers again until `closes_at`, from people who have not finished."""
+    with checks.refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by=by, seen=seen)
         now = timezone.now()
         if current.state_at(now) != Administration.State.CLOSED:
-            raise WouldHarm(
-                f"It is not closed: it takes answers until {said(current.closes_at)}."
+            raise ChangeBlocked(
+                "It is not closed: it accepts answers until"
+                f" {format_moment(current.closes_at)}."
             )
         if closes_at <= now:
-            raise ValidationError({"closes_at": "That is over already."})
-        refusals.check_window(current.opens_at, closes_at)
+            raise ValidationError(
+                {"closes_at": "This time has passed. Choose a later one."}
+            )
+        checks.check_window(current.opens_at, closes_at)
         before = plan_of(current)
         current.closes_at = closes_at
         _save(current, "reopen administration", by, request, before)
     return current
 
 
-def _columns() -> list[str]:
-    return [
-        one.name for one in fields(Plan) if one.name not in ("districts", "schools")
-    ]
-
-
-def _locked(
+def _lock(
     administration: Administration, *, by: User | str, seen: int | None
 ) -> Administration:
-    """As it stands now, and nobody else changes it until the end. Page saves
-    and rosters read this row without such a lock, and do not wait."""
-    known = Administration.objects.select_related(
+    """Return the row as it is now, locked against other changes.
+
+    Page saves and rosters read the row without this lock, and do not wait.
+    """
+    administrations = Administration.objects.select_related(
         "published__survey", "wave", "district"
     ).defer("published__definition", "published__survey__source")
-    current = known.select_for_update(of=("self",), no_key=True).get(
+    current = administrations.select_for_update(of=("self",), no_key=True).get(
         pk=administration.pk
     )
     if isinstance(by, User) and not may_manage(Permissions(by), current):
         raise PermissionDenied
     if seen is not None and seen != current.changes:
-        raise ChangedMeanwhile(_what_happened(current))
+        raise EditConflict(_describe_last_change(current))
     return current
 
 
-def _matters_to_rosters(plan: Plan) -> tuple[Any, ...]:
-    return plan.published, plan.role, plan.districts, plan.schools
-
-
 def _wait_for_rosters(administration: Administration) -> None:
-    """Otherwise people could be invited behind the question whether anybody
-    was. By the lock that two rosters use: see survey.rosters.staging."""
+    # Otherwise a roster could invite people after the check that there are
+    # none. It is the lock that rosters take: see survey.rosters.staging.
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -224,23 +223,20 @@ def _wait_for_rosters(administration: Administration) -> None:
             )
 
 
-def _what_happened(administration: Administration) -> str:
+def _describe_last_change(administration: Administration) -> str:
     last = AuditEntry.objects.filter(
         kind=administration._meta.label_lower, subject_id=administration.pk
     ).first()
-    again = (
-        "Nothing of yours was kept: look at how it stands now, and change it again if"
-        " that is still needed."
-    )
+    advice = "Your change was not saved. Check the current settings and try again."
     if last is None:
-        return f"Somebody else changed it while you had this page open. {again}"
+        return f"Another user changed it while you had this page open. {advice}"
     changed = "; ".join(
         f"{name}: {last.before.get(name, 'nothing')} became {value}"
         for name, value in last.after.items()
     )
     return (
-        f"{last.by} changed it on {said(last.at)}, while you had this page open"
-        f" ({changed}). {again}"
+        f"{last.by} changed it on {format_moment(last.at)}, while you had this page"
+        f" open ({changed}). {advice}"
     )
 
 
@@ -249,9 +245,9 @@ def _save(
     action: str,
     by: User | str,
     request: HttpRequest | None,
-    before: Plan,
+    before: AdministrationPlan,
 ) -> None:
     administration.changes += 1
     administration.full_clean()
-    administration.save(update_fields=[*_columns(), "changes"])
-    record(action, administration, by, request, before=before)
+    administration.save(update_fields=[*COLUMNS, "changes"])
+    record_change(action, administration, by, request, before=before)

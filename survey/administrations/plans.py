@@ -1,11 +1,10 @@
-"""All that can be changed of an administration, and how that is written down."""
+"""The changeable properties of an administration, and their audit entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -17,8 +16,8 @@ from survey.models import Administration, PublishedSurvey, Wave
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All that can be changed of an administration."""
+class AdministrationPlan:
+    """All properties of an administration that can be changed."""
 
     published: PublishedSurvey
     role: str
@@ -30,9 +29,9 @@ class Plan:
     coordinators_see_finished: bool
 
 
-def plan_of(administration: Administration) -> Plan:
-    """As it stands. 2 statements, for its places."""
-    return Plan(
+def plan_of(administration: Administration) -> AdministrationPlan:
+    """Return the current plan. 2 statements, for its districts and schools."""
+    return AdministrationPlan(
         published=administration.published,
         role=administration.role,
         wave=administration.wave,
@@ -44,45 +43,46 @@ def plan_of(administration: Administration) -> Plan:
     )
 
 
-def said(moment: datetime) -> str:
-    """In local time, with the name of its zone: "Mar 1, 2027, 08:00 CST"."""
+def format_moment(moment: datetime) -> str:
+    """Return local time with the name of its zone: "Mar 1, 2027, 08:00 CST"."""
     local = timezone.localtime(moment)
     return f"{date_format(local, 'M j, Y, H:i')} {local.tzname()}"
 
 
-def record(
+def record_change(
     action: str,
     administration: Administration,
     by: User | str,
     request: HttpRequest | None,
     *,
-    before: Plan | None,
+    before: AdministrationPlan | None,
 ) -> None:
-    old = _written(before) if before else {}
-    new = _written(plan_of(administration))
-    differs = [name for name in new if old.get(name) != new[name]]
+    """Write an audit entry with the properties that differ from `before`."""
+    old = _audit_values(before) if before else {}
+    new = _audit_values(plan_of(administration))
+    changed = [name for name in new if old.get(name) != new[name]]
     audit.record(
         action,
         by=by,
         request=request,
         subject=administration,
         district=administration.district,
-        before={name: old[name] for name in differs if name in old},
-        after={name: new[name] for name in differs},
+        before={name: old[name] for name in changed if name in old},
+        after={name: new[name] for name in changed},
     )
 
 
-def _written(plan: Plan) -> Mapping[str, Any]:
+def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
+    places = [
+        *sorted(district.code for district in plan.districts),
+        *sorted(f"{school.district.code}/{school.code}" for school in plan.schools),
+    ]
     return {
         "survey": str(plan.published.survey),
         "role": str(plan.role),
         "wave": str(plan.wave) if plan.wave else "none",
-        "offered in": [
-            *sorted(one.code for one in plan.districts),
-            *sorted(f"{one.district.code}/{one.code}" for one in plan.schools),
-        ]
-        or "all of its owner's schools",
-        "opens": said(plan.opens_at),
-        "closes": said(plan.closes_at),
+        "offered in": places or "all of its owner's schools",
+        "opens": format_moment(plan.opens_at),
+        "closes": format_moment(plan.closes_at),
         "coordinators see who has finished": plan.coordinators_see_finished,
     }

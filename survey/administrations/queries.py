@@ -1,4 +1,4 @@
-"""Administrations that are there: by name, by place, and where each stands."""
+"""Queries for administrations, their schools and their people."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from django.utils.text import slugify
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.definitions.ownership import offerable_for
-from survey.models import Administration, PublishedSurvey
+from survey.models import Administration, PublishedSurvey, Respondent
 
-MOST_NAMED = 10
-LONGEST_NAME = 64
+# Names listed in one message.
+MAX_NAMES = 10
+MAX_NAME_LENGTH = 64
 
 
 class AdministrationNotFound(LookupError):
-    """Says which ones there are."""
+    """No administration has this name; the message lists those that exist."""
 
 
-def administration_called(name: str) -> Administration:
-    """With its published survey; raises AdministrationNotFound."""
-    known = Administration.objects.order_by("-opens_at")
-    found = known.select_related("published").filter(name=name).first()
+def get_administration(name: str) -> Administration:
+    """Return an administration by its short name, with its published survey."""
+    administrations = Administration.objects.order_by("-opens_at")
+    found = administrations.select_related("published").filter(name=name).first()
     if found is None:
-        names = ", ".join(known.values_list("name", flat=True)[:MOST_NAMED])
-        raise AdministrationNotFound(
-            f"No administration is called {name}. There"
-            f" {f'are these: {names}' if names else 'is none yet: open one first'}."
-        )
+        names = ", ".join(administrations.values_list("name", flat=True)[:MAX_NAMES])
+        advice = f"Choose one of these: {names}" if names else "Open one first"
+        raise AdministrationNotFound(f"No administration is named {name}. {advice}.")
     return found
 
 
 def administrations_for(
     permissions: Permissions, capability: Capability
 ) -> QuerySet[Administration]:
-    """Those that are offered in a place where somebody has the capability."""
+    """Return administrations offered where the user has the capability."""
     places = permissions.places(capability)
-    known = Administration.objects.all()
+    administrations = Administration.objects.all()
     if places.state:
-        return known
+        return administrations
     if not places:
-        return known.none()
+        return administrations.none()
     own_schools = School.objects.filter(
         Q(district__in=places.districts) | Q(pk__in=places.schools)
     )
-    # Also of a coordinator's district: it may be offered in all its schools.
+    # The districts of single schools too: an administration may be offered in
+    # all schools of a district.
     own_districts = District.objects.filter(
         Q(pk__in=places.districts) | Q(schools__in=places.schools)
     )
     everywhere = Q(districts=None, schools=None)
-    return known.filter(
-        pk__in=known.filter(
+    return administrations.filter(
+        pk__in=administrations.filter(
             everywhere & (Q(district=None) | Q(district__in=own_districts))
             | Q(districts__in=own_districts)
             | Q(schools__in=own_schools)
@@ -62,18 +62,13 @@ def administrations_for(
 
 
 def may_manage(permissions: Permissions, administration: Administration) -> bool:
-    """Change its window and its people's survey, and close it."""
-    return may_manage_what_is_of(permissions, administration.district_id)
-
-
-def may_manage_what_is_of(permissions: Permissions, district_id: int | None) -> bool:
-    """Of a district, or by None of the state."""
-    places = permissions.places(Capability.MANAGE_SURVEYS)
-    return places.state if district_id is None else places.has_district(district_id)
+    """Return whether the user may change, close and reopen it."""
+    return permissions.may_own(administration.district_id)
 
 
 def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
-    """With what is to be read of them: neither definition nor workbook."""
+    """Return the surveys that a new administration may use, newest first."""
+    # Definitions and workbooks are large, and lists do not show them.
     return (
         offerable_for(permissions)
         .select_related("survey")
@@ -85,53 +80,57 @@ def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
 def schools_offered(
     owner: District | None, districts: Iterable[District], schools: Iterable[School]
 ) -> QuerySet[School]:
-    """Where neither is named, it is all of the owner's."""
-    whole, single = [one.pk for one in districts], [one.pk for one in schools]
-    if whole or single:
-        return School.objects.filter(Q(district__in=whole) | Q(pk__in=single))
+    """Return the chosen schools; if none are chosen, all schools of the owner."""
+    district_ids = [district.pk for district in districts]
+    school_ids = [school.pk for school in schools]
+    if district_ids or school_ids:
+        return School.objects.filter(
+            Q(district__in=district_ids) | Q(pk__in=school_ids)
+        )
     if owner is not None:
         return School.objects.filter(district=owner)
     return School.objects.all()
 
 
+def invited_people(administration: Administration) -> QuerySet[Respondent]:
+    """Return all people on the roster who were not withdrawn."""
+    return administration.respondents.filter(withdrawn_at=None)
+
+
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How many of the invited are where; withdrawn ones are nowhere."""
+class ProgressCounts:
+    """Numbers of invited people by progress; withdrawn people are in none."""
 
     not_started: int
-    in_the_middle: int
+    in_progress: int
     finished: int
 
 
-def standing(administration: Administration) -> Standing:
-    """1 statement, over all of them."""
-    invited = administration.respondents.filter(withdrawn_at=None)
-    counted = invited.aggregate(
+def count_progress(administration: Administration) -> ProgressCounts:
+    """Count all invited people. 1 statement, over all of them."""
+    counts = invited_people(administration).aggregate(
         invited=Count("pk"), started=Count("started_at"), finished=Count("completed_at")
     )
-    return Standing(
-        not_started=counted["invited"] - counted["started"],
-        in_the_middle=counted["started"] - counted["finished"],
-        finished=counted["finished"],
+    return ProgressCounts(
+        not_started=counts["invited"] - counts["started"],
+        in_progress=counts["started"] - counts["finished"],
+        finished=counts["finished"],
     )
 
 
-def somebody_was_invited(administration: Administration) -> bool:
+def has_people(administration: Administration) -> bool:
     return administration.respondents.exists()
 
 
-def somebody_has_started(administration: Administration) -> bool:
+def has_started(administration: Administration) -> bool:
     return administration.respondents.exclude(started_at=None).exists()
 
 
 def suggest_name(*, role: str, wave: str = "", district: District | None = None) -> str:
-    """Made of the owner, the wave and the role, and not taken yet."""
+    """Build a free short name from the owner, the wave and the role."""
     parts = (district.code if district else "", wave, f"{role}s" if role else "")
-    whole = slugify(" ".join(parts))[: LONGEST_NAME - 4].strip("-_") or "survey"
-    taken = set(
-        Administration.objects.filter(name__startswith=whole).values_list(
-            "name", flat=True
-        )
-    )
-    free = (f"{whole}-{n}" if n > 1 else whole for n in range(1, len(taken) + 2))
-    return next(name for name in free if name not in taken)
+    base = slugify(" ".join(parts))[: MAX_NAME_LENGTH - 4].strip("-_") or "survey"
+    similar = Administration.objects.filter(name__startswith=base)
+    taken = set(similar.values_list("name", flat=True))
+    names = (f"{base}-{n}" if n > 1 else base for n in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)

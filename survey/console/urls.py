@@ -1,13 +1,13 @@
-"""The administrators' pages about surveys and the people who answer them."""
+"""Addresses of the console pages of this app."""
 
 from __future__ import annotations
 
 from django.urls import path
 
 from survey.console import home, jobs
-from survey.console import login_cards as cards
+from survey.console.administrations import edit_views, waves
 from survey.console.administrations import views as administrations
-from survey.console.administrations import waves
+from survey.console.login_cards import views as cards
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
 from survey.console.surveys import corrections, preview, upload
@@ -45,7 +45,7 @@ urlpatterns = [
     ),
     path(
         "administrations/open/",
-        administrations.administration_open,
+        edit_views.administration_open,
         name="administration_open",
     ),
     path(
@@ -55,17 +55,17 @@ urlpatterns = [
     ),
     path(
         "administrations/<int:pk>/change/",
-        administrations.administration_change,
+        edit_views.administration_change,
         name="administration_change",
     ),
     path(
         "administrations/<int:pk>/close/",
-        administrations.administration_close,
+        edit_views.administration_close,
         name="administration_close",
     ),
     path(
         "administrations/<int:pk>/reopen/",
-        administrations.administration_reopen,
+        edit_views.administration_reopen,
         name="administration_reopen",
     ),
     path("waves/", waves.wave_list, name="wave_list"),

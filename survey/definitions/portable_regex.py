@@ -1,9 +1,9 @@
 """Regular expressions that mean the same in Python and in the browser.
 
-The patterns of `regex()` are brought into one portable form. What is left is
-a true regular language, so that it can be matched in linear time: by RE2 in
-Python and by the matcher of expressions.js, which follows all states at once.
-Neither backtracks, so no pattern and no answer can hang a worker or a tab.
+The patterns of `regex()` are rewritten in one portable form: a true regular
+language, which can be matched in linear time by RE2 in Python and by the
+matcher of expressions.js, which follows all states at once. Neither
+backtracks, so no pattern and no answer can hang a worker or a tab.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import re
 import string
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Protocol
 
 import re2
 
 # The browser's matcher takes at most (states x characters) steps. The worst
 # pattern within these bounds takes half a second for the longest answer on a
 # laptop; an e-mail address takes microseconds.
-MOST_STATES = 1000
-LONGEST_PATTERN = 1000
-LONGEST_INPUT = 5000
-DEEPEST_GROUP = 20
+MAX_STATES = 1000
+MAX_PATTERN_LENGTH = 1000
+MAX_INPUT_LENGTH = 5000
+MAX_GROUP_DEPTH = 20
 
 SPACES = r" \x09-\x0D"
 NOT_SPACES = "\\x00-\\x08\\x0E-\\x1F!-\U0010ffff"
@@ -58,7 +58,7 @@ CATEGORY = re.compile(r"([pP])(?:\{(\w+)\}|(\w))")
 
 
 class PatternError(Exception):
-    """What cannot be matched safely and alike; `position` counts from 0."""
+    """A pattern that cannot be made portable; `position` counts from 0."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class PatternError(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Portable text, the states it needs, and the anchors in it."""
+    """A part of a portable pattern, its number of states, and its anchors."""
 
     text: str
     states: int
@@ -76,11 +76,22 @@ class Piece:
     ends: bool = False
 
 
+@dataclass(frozen=True)
+class ClassCharacter:
+    """One character inside of []; text there is a whole class such as `0-9`."""
+
+    character: str
+
+
+class CompiledPattern(Protocol):
+    def fullmatch(self, text: str) -> object | None: ...
+
+
 def portable(pattern: str) -> str:
-    """The same pattern in the portable form; raises PatternError."""
-    if len(pattern) > LONGEST_PATTERN:
-        raise PatternError(f"pattern is longer than {LONGEST_PATTERN} characters", 0)
-    text = _Reader(pattern).pattern()
+    """Rewrite a pattern in the portable form. Raises PatternError."""
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise PatternError(f"pattern is longer than {MAX_PATTERN_LENGTH} characters", 0)
+    text = PatternReader(pattern).pattern()
     try:
         compiled(text)
     except re2.error as refusal:
@@ -89,8 +100,8 @@ def portable(pattern: str) -> str:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether the whole of `text` matches a portable pattern."""
-    if len(text) > LONGEST_INPUT:
+    """Return whether a portable pattern matches the whole of `text`."""
+    if len(text) > MAX_INPUT_LENGTH:
         return False
     try:
         return compiled(pattern).fullmatch(text) is not None
@@ -99,8 +110,17 @@ def matches(text: str, pattern: str) -> bool:
         return compiled(pattern).fullmatch(joined) is not None
 
 
+def count_states(pattern: str) -> int:
+    """Return the states that matching a portable pattern may need at most."""
+    try:
+        return PatternReader(pattern).alternatives().states
+    except PatternError:
+        # The portable form cannot always be read again.
+        return MAX_STATES
+
+
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Any:
+def compiled(pattern: str) -> CompiledPattern:
     options = re2.Options()
     options.log_errors = False
     return re2.compile(pattern, options)
@@ -116,7 +136,9 @@ def _member(character: str) -> str:
     return r"\-" if character == "-" else _literal(character)
 
 
-class _Reader:
+class PatternReader:
+    """Recursive descent parser that writes the portable form."""
+
     def __init__(self, pattern: str) -> None:
         self.source = pattern
         self.at = 0
@@ -171,7 +193,7 @@ class _Reader:
         )
 
     def bounded(self, piece: Piece) -> Piece:
-        if piece.states > MOST_STATES:
+        if piece.states > MAX_STATES:
             raise self.refuse("pattern repeats too much; use smaller counts")
         return piece
 
@@ -248,7 +270,7 @@ class _Reader:
         if opening is None:
             raise self.refuse(f"{self.group_name(at)} is not supported", at)
         self.depth += 1
-        if self.depth > DEEPEST_GROUP:
+        if self.depth > MAX_GROUP_DEPTH:
             raise self.refuse("groups are nested too deeply", at)
         self.at = opening.end()
         body = self.alternatives()
@@ -332,18 +354,13 @@ class _Reader:
             raise self.refuse("the range runs backwards", at)
         return f"{_member(low.character)}-{_member(high.character)}"
 
-    def member(self) -> str | _Character:
+    def member(self) -> str | ClassCharacter:
         at = self.at
         character = self.take()
         if character == "[" or self.source.startswith("&&", at):
             raise self.refuse(f"inside [] write \\{character}", at)
         if character != "\\":
-            return _Character(self.plain(character, at))
+            return ClassCharacter(self.plain(character, at))
         if self.peek() and self.peek() in CLASSES:
             return CLASSES[self.take()]
-        return self.category() or _Character(self.escaped_character(at))
-
-
-@dataclass(frozen=True)
-class _Character:
-    character: str
+        return self.category() or ClassCharacter(self.escaped_character(at))

@@ -1,28 +1,6 @@
-"""A draft is compiled into the one row that is taken, and frozen.
+"""Compile a draft into the one immutable row that respondents answer.
 
-The definition is canonical JSON (keys sorted, no spaces, UTF-8 as it is);
-its SHA-256 is the digest under which it is kept and addressed::
-
-    {"format": 1, "name": "climate_students", "version": "2027.1",
-     "title": {"en": "...", "es": "..."},
-     "languages": [{"code": "en", "name": "English", "direction": "ltr"}, ...],
-     "option_sets": {"agree": [{"value": "1", "label": {"en": "..."},
-                                "attributes": {"region": "x"}}]},
-     "pages": [{"name": "belonging", "title": {"en": "..."},
-                "blocks": [{"label": {...}, "grid": false, "items": ["q1"]}]}],
-     "items": {"q1": {"id": 12, "page": 1, "kind": "select_one", ...}},
-     "order": ["q1", ...]}
-
-The first language is the default, and every text that is there at all is
-there in it. Page n is `pages[n-1]`. An item has, where they are set: label,
-hint and guidance (which may quote answers as ``${name}``), option_set, the
-rules required, relevant (that of its groups included), constraint,
-calculation and choice_filter as compiled expressions, required_message and
-constraint_message, default, default_expression, read_only, randomize, seed,
-appearance, range, and `local`: those of its rules that read nothing but its
-own page. `order` has every item after those that its value depends on. A
-version that corrects another's texts has its item ids, and `corrects`, the
-digest of the first version that had them.
+`survey.definitions.schema` describes the result.
 """
 
 from __future__ import annotations
@@ -30,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models import Prefetch
@@ -41,28 +18,28 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import User
 from survey.definitions.expressions import labels_of, references
-from survey.definitions.rules import (
-    MOST_WORK,
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.definitions.rule_dependencies import (
     CycleError,
-    Work,
     evaluation_order,
     local_rules,
 )
-from survey.models import Block, Item, OptionSet, Page, PublishedSurvey, Survey
+from survey.definitions.schema import (
+    ANSWERABLE,
+    RULES,
+    SELECTS,
+    ItemDefinition,
+    OptionDefinition,
+    PageDefinition,
+    SurveyDefinition,
+)
+from survey.models import Block, Item, PublishedSurvey, Survey
 
 FORMAT = 1
-RULES = (
-    "required",
-    "relevant",
-    "constraint",
-    "calculation",
-    "choice_filter",
-    "default_expression",
-)
 
 
 class NotPublishable(Exception):
-    """The draft's rows do not make a survey; says why."""
+    """The draft's rows do not make a survey; the message says why."""
 
 
 @transaction.atomic
@@ -74,8 +51,9 @@ def publish_survey(
 ) -> PublishedSurvey:
     """Freeze a draft. Publishing again returns what is published already.
 
-    A draft that was meant to correct another's texts becomes a survey of its
-    own: see `survey.definitions.corrections` for the other way. Raises NotPublishable.
+    A draft that was uploaded to correct another survey becomes a survey of
+    its own: `survey.definitions.corrections` publishes corrections. Raises
+    NotPublishable.
     """
     survey = lock_survey(survey)
     if survey.published_at is not None:
@@ -85,23 +63,23 @@ def publish_survey(
 
 
 def lock_survey(survey: Survey) -> Survey:
-    """It as it is now, for the rest of the transaction.
+    """Lock the survey's row until the transaction ends, and return it fresh.
 
-    The lock makes whoever changes a row of the draft wait, and then fail: the
-    triggers ask for a share of it.
+    Writers to the draft's rows wait for the lock and then fail, because the
+    triggers that freeze a survey take a share of it.
     """
     return Survey.objects.select_for_update().get(pk=survey.pk)
 
 
 def freeze(
     survey: Survey,
-    definition: dict[str, Any],
+    definition: SurveyDefinition,
     *,
     corrects: PublishedSurvey | None,
     by: User | str,
     request: HttpRequest | None,
 ) -> PublishedSurvey:
-    """Keep the definition of a draft for good; inside the lock on it."""
+    """Store a draft's definition for good. Call it with the draft locked."""
     text = canonical_json(definition)
     published = PublishedSurvey.objects.create(
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -123,7 +101,7 @@ def freeze(
     return published
 
 
-def canonical_json(definition: dict[str, Any]) -> str:
+def canonical_json(definition: SurveyDefinition) -> str:
     return json.dumps(
         definition, sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
@@ -131,28 +109,58 @@ def canonical_json(definition: dict[str, Any]) -> str:
 
 def compile_definition(
     survey: Survey, ids: Mapping[str, int] | None = None
-) -> dict[str, Any]:
-    """The definition of a draft, from its rows. Raises NotPublishable.
+) -> SurveyDefinition:
+    """Compile the definition of a draft from its rows. Raises NotPublishable.
 
-    `ids` are those of another version's items by name, where there are any.
+    `ids` are item ids by name, to keep those of the version that the draft
+    corrects; other items get the ids of their own rows. 5 statements.
     """
     ids = ids or {}
-    pages = _pages(survey)
-    items: dict[str, dict[str, Any]] = {}
-    compiled_pages = []
-    for number, page in enumerate(pages, start=1):
+    blocks = Block.objects.prefetch_related(
+        Prefetch("items", queryset=Item.objects.select_related("option_set"))
+    )
+    pages: list[PageDefinition] = []
+    items: dict[str, ItemDefinition] = {}
+    for page in survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks)):
+        pages.append(
+            {
+                "name": page.name,
+                "title": page.title,
+                "blocks": [
+                    {
+                        "label": block.label,
+                        "grid": block.is_grid,
+                        "items": [item.name for item in block.items.all()],
+                    }
+                    for block in page.blocks.all()
+                ],
+            }
+        )
         page_items = {
-            item.name: _compiled_item(item, number, ids.get(item.name, item.pk))
+            item.name: _compile_item(item, len(pages), ids.get(item.name, item.pk))
             for block in page.blocks.all()
             for item in block.items.all()
         }
-        for item in page_items.values():
-            if local := local_rules(item, page_items):
-                item["local"] = local
+        for compiled in page_items.values():
+            if local := local_rules(compiled, page_items):
+                compiled["local"] = local
         items |= page_items
-        compiled_pages.append(_compiled_page(page))
-    option_sets = {one.name: _compiled_options(one) for one in _option_sets(survey)}
-    _check(items, option_sets)
+    option_sets: dict[str, list[OptionDefinition]] = {
+        option_set.name: [
+            {
+                "value": option.value,
+                "label": option.label,
+                "attributes": option.attributes,
+            }
+            for option in option_set.options.all()
+        ]
+        for option_set in survey.option_sets.prefetch_related("options")
+    }
+    _check_definition(items, option_sets)
+    try:
+        order = evaluation_order(items)
+    except CycleError as error:
+        raise NotPublishable(f"Rules wait for each other: {error}.") from error
     return {
         "format": FORMAT,
         "name": survey.name,
@@ -160,101 +168,49 @@ def compile_definition(
         "title": survey.title,
         "languages": survey.languages,
         "option_sets": option_sets,
-        "pages": compiled_pages,
+        "pages": pages,
         "items": items,
-        "order": _order(items),
+        "order": order,
     }
 
 
-def _pages(survey: Survey) -> Iterable[Page]:
-    items = Item.objects.select_related("option_set")
-    blocks = Block.objects.prefetch_related(Prefetch("items", queryset=items))
-    return survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks))
-
-
-def _option_sets(survey: Survey) -> Iterable[OptionSet]:
-    return survey.option_sets.prefetch_related("options")
-
-
-def _compiled_page(page: Page) -> dict[str, Any]:
-    return {
-        "name": page.name,
-        "title": page.title,
-        "blocks": [
-            {
-                "label": block.label,
-                "grid": block.is_grid,
-                "items": [item.name for item in block.items.all()],
-            }
-            for block in page.blocks.all()
-        ],
-    }
-
-
-def _compiled_item(item: Item, page: int, item_id: int) -> dict[str, Any]:
-    texts = {"label": item.label, "hint": item.hint, "guidance": item.guidance}
-    compiled: dict[str, Any] = {"id": item_id, "page": page, "kind": item.kind}
-    compiled |= {key: text for key, text in texts.items() if text}
+def _compile_item(item: Item, page: int, item_id: int) -> ItemDefinition:
+    compiled: ItemDefinition = {"id": item_id, "page": page, "kind": item.kind}
+    if item.label:
+        compiled["label"] = item.label
+    if item.hint:
+        compiled["hint"] = item.hint
+    if item.guidance:
+        compiled["guidance"] = item.guidance
     if item.option_set:
         compiled["option_set"] = item.option_set.name
-    return compiled | item.rules
+    compiled.update(item.rules)
+    return compiled
 
 
-def _compiled_options(option_set: OptionSet) -> list[dict[str, Any]]:
-    return [
-        {
-            "value": option.value,
-            "label": option.label,
-            "attributes": option.attributes,
-        }
-        for option in option_set.options.all()
-    ]
-
-
-def _order(items: dict[str, dict[str, Any]]) -> list[str]:
-    try:
-        return evaluation_order(items)
-    except CycleError as error:
-        raise NotPublishable(f"Rules wait for each other: {error}.") from error
-
-
-def _check(
-    items: dict[str, dict[str, Any]], option_sets: dict[str, list[dict[str, Any]]]
+def _check_definition(
+    items: Mapping[str, ItemDefinition],
+    option_sets: Mapping[str, list[OptionDefinition]],
 ) -> None:
-    """What the reader checked, again: a draft can be changed by hand."""
-    if not any(_is_answerable(item) for item in items.values()):
+    # The workbook's reader checked all this; a draft can be changed by hand.
+    if not any(item["kind"] in ANSWERABLE for item in items.values()):
         raise NotPublishable("Nothing in the survey can be answered.")
     for name, item in items.items():
         for rule in RULES:
-            unknown = _read_by(item.get(rule, True)) - items.keys()
+            expression = item.get(rule, True)
+            unknown = (references(expression) | labels_of(expression)) - items.keys()
             if unknown:
                 missing = ", ".join(sorted(unknown))
                 raise NotPublishable(f"{name}: {rule} reads {missing}, not an item.")
-        if item["kind"] in ("select_one", "select_multiple") and not option_sets.get(
-            item.get("option_set", "")
-        ):
+        if item["kind"] in SELECTS and not option_sets.get(item.get("option_set", "")):
             raise NotPublishable(f"{name} has no options.")
-    _check_work(items, option_sets)
-
-
-def _check_work(
-    items: dict[str, dict[str, Any]], option_sets: dict[str, list[dict[str, Any]]]
-) -> None:
-    work = Work(items, option_sets)
+    costs = RuleCosts(items, option_sets)
     units: Counter[int] = Counter()
     for item in items.values():
-        units[item["page"]] += sum(work.of_item(item).values())
+        units[item["page"]] += sum(costs.of_item(item).values())
     for page, count in units.items():
-        if count > MOST_WORK:
+        if count > MAX_PAGE_COST:
             raise NotPublishable(
                 f"The rules of page {page} take too long: they count {count:,} of at"
-                f" most {MOST_WORK:,}."
+                f" most {MAX_PAGE_COST:,}."
             )
-
-
-def _is_answerable(item: dict[str, Any]) -> bool:
-    return item["kind"] not in ("note", "calculate", "hidden")
-
-
-def _read_by(expression: Any) -> set[str]:
-    return references(expression) | labels_of(expression)

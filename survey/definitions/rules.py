@@ -1,54 +1,38 @@
-"""The rules of a survey, applied to one respondent's answers.
+"""Apply the rules of a survey to one respondent's answers.
 
 `static/js/rules.js` does the same in the browser; the vectors in
-`survey/tests/definitions/rules_vectors.json` run through both. Answers are text: '' or
-absent is blank, a multiple choice is its values joined by one space.
+`survey/tests/definitions/rules_vectors.json` run through both. Answers are
+text: "" or no entry is blank, and a multiple choice is its values joined by
+one space.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from survey.definitions import portable_regex
 from survey.definitions.expressions import (
     Context,
-    Expr,
     Value,
     evaluate,
-    labels_of,
-    reads_clock,
-    references,
-    text,
-    truth,
+    to_boolean,
+    to_text,
+)
+from survey.definitions.schema import (
+    ANSWERABLE,
+    SELECTS,
+    VISIBLE,
+    Expr,
+    OptionDefinition,
+    RuledItem,
+    RuleName,
+    SurveyDefinition,
 )
 
-Item = Mapping[str, Any]
-Definition = Mapping[str, Any]
-Option = Mapping[str, Any]
-
-UNANSWERABLE = frozenset({"note", "calculate", "hidden"})
-# These take no room on a page.
-UNSEEN = frozenset({"calculate", "hidden"})
-CHOICES = frozenset({"select_one", "select_multiple"})
-# What must be known before an item's value is: the other rules only judge it.
-ORDERING_RULES = ("relevant", "calculation", "choice_filter", "default_expression")
-LOCAL_RULES = ("relevant", "calculation", "choice_filter", "constraint", "required")
 # As long as any answer; calculations that feed each other would otherwise
 # double a text again and again.
-LONGEST_VALUE = 5000
-
-
-class CycleError(ValueError):
-    """Items whose rules wait for each other; `cycle` ends where it begins."""
-
-    def __init__(self, cycle: list[str]) -> None:
-        super().__init__(" → ".join(cycle))
-        self.cycle = cycle
+MAX_VALUE_LENGTH = 5000
 
 
 @dataclass(frozen=True)
@@ -60,14 +44,14 @@ class Clock:
 
 
 @dataclass
-class State:
-    """What holds for these answers; the names that were asked about only.
+class RuleState:
+    """Results of the rules for one set of answers, by the items' names.
 
-    `values` has '' for an item that is not relevant. `problems` says of a
-    relevant item "required", "option" (no longer offered) or "constraint".
+    `values` has "" for an item that is not relevant. `problems` maps relevant
+    items to "required", "option" (no longer offered) or "constraint".
     """
 
-    definition: Definition
+    definition: SurveyDefinition
     clock: Clock
     language: str
     only_local: bool = False
@@ -75,16 +59,14 @@ class State:
     values: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
-    def item(self, name: str) -> Item:
-        item: Item = self.definition["items"][name]
-        return item
+    def item(self, name: str) -> RuledItem:
+        return self.definition["items"][name]
 
-    def rule(self, item: Item, rule: str) -> Expr | None:
-        """The rule's expression, or None where it is not to be applied."""
+    def rule(self, item: RuledItem, rule: RuleName) -> Expr | None:
+        """Return the rule's expression, or None where it must not be applied."""
         if self.only_local and rule not in item.get("local", ()):
             return None
-        expr: Expr | None = item.get(rule)
-        return expr
+        return item.get(rule)
 
     def value_of(self, expr: Expr, row: Mapping[str, str] | None = None) -> Value:
         context = Context(
@@ -96,65 +78,105 @@ class State:
         )
         return evaluate(expr, context)
 
-    def holds(self, item: Item, rule: str, default: bool) -> bool:
+    def holds(self, item: RuledItem, rule: RuleName, default: bool) -> bool:
         expr = self.rule(item, rule)
-        return default if expr is None else truth(self.value_of(expr))
+        return default if expr is None else to_boolean(self.value_of(expr))
 
-    def options(self, name: str) -> list[Option]:
-        option_set = self.definition["items"].get(name, {}).get("option_set")
-        options: list[Option] = self.definition["option_sets"].get(option_set, [])
-        return options
+    def options(self, name: str) -> list[OptionDefinition]:
+        item = self.definition["items"].get(name)
+        option_set = item.get("option_set", "") if item else ""
+        return self.definition["option_sets"].get(option_set, [])
 
-    def offered(self, name: str) -> list[Option]:
-        """The item's options that its choice filter lets through."""
+    def offered(self, name: str) -> list[OptionDefinition]:
+        """Return the item's options that its choice filter lets through."""
         return [o for o in self.options(name) if self.offers(name, o)]
 
-    def offers(self, name: str, option: Option) -> bool:
+    def offers(self, name: str, option: OptionDefinition) -> bool:
         expr = self.rule(self.item(name), "choice_filter")
-        return expr is None or truth(self.value_of(expr, _row(option)))
+        return expr is None or to_boolean(self.value_of(expr, filter_row(option)))
 
     def required(self, name: str) -> bool:
         return self.holds(self.item(name), "required", False)
 
     def visible_pages(self) -> set[int]:
-        """The numbers, from 1, of the pages on which anything shows."""
+        """Return the numbers, from 1, of the pages on which anything shows."""
         return {
             item["page"]
             for name, item in self.definition["items"].items()
-            if item["kind"] not in UNSEEN and self.relevant.get(name, False)
+            if item["kind"] in VISIBLE and self.relevant.get(name, False)
         }
 
     def choice_label(self, name: str, value: str) -> str:
-        """The label in the state's language; several values are listed."""
-        labels = {o["value"]: self.label(o) for o in self.options(name)}
+        """Return the label in the state's language; several values are listed."""
+        first = self.definition["languages"][0]["code"]
+        labels = {
+            option["value"]: option["label"].get(self.language)
+            or option["label"].get(first)
+            or option["value"]
+            for option in self.options(name)
+        }
         if value in labels:
             return labels[value]
         return ", ".join(labels[part] for part in value.split(" ") if part in labels)
 
-    def label(self, option: Option) -> str:
-        label = option.get("label", "")
-        if isinstance(label, str):
-            return label
-        first = self.definition["languages"][0]["code"]
-        words: str = label.get(self.language) or label.get(first) or option["value"]
-        return words
+    def compute_values(self, names: Iterable[str], answers: Mapping[str, str]) -> None:
+        for name in names:
+            item = self.item(name)
+            self.relevant[name] = self.holds(item, "relevant", True)
+            if not self.relevant[name]:
+                self.values[name] = ""
+            elif item["kind"] == "hidden":
+                self.values[name] = str(item.get("default", ""))
+            elif is_computed(item):
+                expr = self.rule(item, "calculation")
+                value = "" if expr is None else self.value_of(expr)
+                # As ODK stores it: NaN is no answer.
+                not_a_number = isinstance(value, float) and math.isnan(value)
+                text = "" if not_a_number else to_text(value)
+                self.values[name] = text[:MAX_VALUE_LENGTH]
+            else:
+                self.values[name] = answers.get(name) or ""
+
+    def find_problems(self, names: Iterable[str]) -> None:
+        for name in names:
+            item = self.item(name)
+            if not self.relevant[name] or item["kind"] not in ANSWERABLE:
+                continue
+            value = self.values[name]
+            if value == "":
+                if self.holds(item, "required", False):
+                    self.problems[name] = "required"
+            elif item["kind"] in SELECTS and not self.is_offered(name, value):
+                self.problems[name] = "option"
+            elif not self.holds(item, "constraint", True):
+                self.problems[name] = "constraint"
+
+    def is_offered(self, name: str, value: str) -> bool:
+        chosen = {value}
+        if self.item(name)["kind"] == "select_multiple":
+            chosen = set(value.split(" "))
+        # The filter runs for the chosen options alone, not for 5,000.
+        known = [o for o in self.options(name) if o["value"] in chosen]
+        return chosen <= {o["value"] for o in known if self.offers(name, o)}
 
 
 def state_of(
-    definition: Definition,
+    definition: SurveyDefinition,
     answers: Mapping[str, str],
     *,
     today: str,
     now: str,
     language: str,
-) -> State:
-    """All rules of the survey, as at finishing and export."""
-    state = State(definition, Clock(today, now), language)
-    return _settled(state, definition["order"], answers)
+) -> RuleState:
+    """Apply all rules of the survey, as at finishing and export."""
+    state = RuleState(definition, Clock(today, now), language)
+    state.compute_values(definition["order"], answers)
+    state.find_problems(definition["order"])
+    return state
 
 
 def page_state(
-    definition: Definition,
+    definition: SurveyDefinition,
     number: int,
     answers: Mapping[str, str],
     *,
@@ -162,400 +184,50 @@ def page_state(
     now: str,
     language: str,
     names: Collection[str] = (),
-) -> State:
-    """The rules that read nothing but page `number`, as at saving it.
+) -> RuleState:
+    """Apply the rules that read nothing but page `number`, as at saving it.
 
     A rule that reads more counts as fulfilled: pages arrive in any order.
-    `names` are `names_on` of the page, where somebody keeps them.
+    `names` are `names_on` of the page, for callers that cache them.
     """
-    state = State(definition, Clock(today, now), language, only_local=True)
-    return _settled(state, names or names_on(definition, number), answers)
+    names = names or names_on(definition, number)
+    state = RuleState(definition, Clock(today, now), language, only_local=True)
+    state.compute_values(names, answers)
+    state.find_problems(names)
+    return state
 
 
 def values_of(
-    definition: Definition,
+    definition: SurveyDefinition,
     answers: Mapping[str, str],
     *,
     names: Collection[str],
     today: str,
     now: str,
     language: str,
-) -> State:
-    """What is relevant and which value it has; nothing is judged.
+) -> RuleState:
+    """Compute relevance and values only, without looking for problems.
 
-    `names` are in the definition's order, with all that they wait for.
+    `names` are in the definition's order, with everything that they read.
     """
-    state = State(definition, Clock(today, now), language)
-    _values(state, names, answers)
+    state = RuleState(definition, Clock(today, now), language)
+    state.compute_values(names, answers)
     return state
 
 
-def names_on(definition: Definition, number: int) -> list[str]:
-    """The items of a page, each after those that its rules wait for."""
+def names_on(definition: SurveyDefinition, number: int) -> list[str]:
+    """Return the items of a page, each after those that its rules read."""
     items = definition["items"]
     return [name for name in definition["order"] if items[name]["page"] == number]
 
 
-def _settled(state: State, names: Collection[str], answers: Mapping[str, str]) -> State:
-    _values(state, names, answers)
-    for name in names:
-        problem = _problem(state, name) if state.relevant[name] else None
-        if problem:
-            state.problems[name] = problem
-    return state
-
-
-def _values(state: State, names: Iterable[str], answers: Mapping[str, str]) -> None:
-    for name in names:
-        item = state.item(name)
-        state.relevant[name] = state.holds(item, "relevant", True)
-        known = state.relevant[name]
-        state.values[name] = _value(state, name, item, answers) if known else ""
-
-
-def _value(state: State, name: str, item: Item, answers: Mapping[str, str]) -> str:
-    if item["kind"] == "hidden":
-        return str(item.get("default", ""))
-    if is_computed(item):
-        expr = state.rule(item, "calculation")
-        return "" if expr is None else _computed(state.value_of(expr))
-    return answers.get(name) or ""
-
-
-def is_computed(item: Item) -> bool:
-    """Whether the value is the calculation's, whatever was sent."""
+def is_computed(item: RuledItem) -> bool:
+    """Return whether a calculation sets the value and answers are ignored."""
     if item["kind"] == "calculate":
         return True
     return bool(item.get("read_only")) and "calculation" in item
 
 
-def _computed(value: Value) -> str:
-    # As ODK stores it: a number that is none is no answer.
-    if isinstance(value, float) and math.isnan(value):
-        return ""
-    return text(value)[:LONGEST_VALUE]
-
-
-def _problem(state: State, name: str) -> str | None:
-    item = state.item(name)
-    if item["kind"] in UNANSWERABLE:
-        return None
-    value = state.values[name]
-    if value == "":
-        return "required" if state.holds(item, "required", False) else None
-    if item["kind"] in CHOICES and not _is_offered(state, name, value):
-        return "option"
-    return None if state.holds(item, "constraint", True) else "constraint"
-
-
-def _is_offered(state: State, name: str, value: str) -> bool:
-    chosen = {value}
-    if state.item(name)["kind"] == "select_multiple":
-        chosen = set(value.split(" "))
-    # The filter runs for what was chosen alone, not for 5,000 options.
-    known = [o for o in state.options(name) if o["value"] in chosen]
-    return chosen <= {o["value"] for o in known if state.offers(name, o)}
-
-
-def _row(option: Option) -> dict[str, str]:
+def filter_row(option: OptionDefinition) -> dict[str, str]:
+    """Return the columns of an option that a choice filter can read."""
     return {**option.get("attributes", {}), "name": option["value"]}
-
-
-# --- For publishing ----------------------------------------------------------
-
-
-def evaluation_order(items: Mapping[str, Item]) -> list[str]:
-    """The names, each after all that its value depends on; else CycleError.
-
-    Items that do not wait for each other keep their places.
-    """
-    waits = {name: _dependencies(item) & items.keys() for name, item in items.items()}
-    followers: dict[str, list[str]] = {name: [] for name in items}
-    for name, others in waits.items():
-        for other in others:
-            followers[other].append(name)
-    position = {name: index for index, name in enumerate(items)}
-    order = _in_order(waits, followers, position)
-    if len(order) < len(items):
-        raise CycleError(_cycle(waits, set(items) - set(order)))
-    return order
-
-
-def _dependencies(item: Item) -> set[str]:
-    rules = [item[rule] for rule in ORDERING_RULES if rule in item]
-    return set().union(*map(references, rules))
-
-
-def _in_order(
-    waits: Mapping[str, set[str]],
-    followers: Mapping[str, list[str]],
-    position: Mapping[str, int],
-) -> list[str]:
-    missing = {name: len(others) for name, others in waits.items()}
-    ready = [(position[name], name) for name, count in missing.items() if not count]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, name = heapq.heappop(ready)
-        order.append(name)
-        for follower in followers[name]:
-            missing[follower] -= 1
-            if not missing[follower]:
-                heapq.heappush(ready, (position[follower], follower))
-    return order
-
-
-def _cycle(waits: Mapping[str, set[str]], left: set[str]) -> list[str]:
-    # Whoever is left waits for someone who is left, so the walk must return.
-    path = [min(left)]
-    while path.count(path[-1]) < 2:
-        path.append(min(waits[path[-1]] & left))
-    return path[path.index(path[-1]) :]
-
-
-def local_rules(item: Item, page_items: Mapping[str, Item]) -> list[str]:
-    """The rules of `item` that read nothing but its own page.
-
-    They are checked when the page is saved. A rule that reads the clock is
-    not among them: a save that waits in a queue over midnight would be
-    refused although it was right when it was made. Nor is one that reads an
-    option's label: the save does not know which language was on the screen.
-    """
-    known = _known_on_page(page_items)
-    own = {name for name, other in page_items.items() if other is item}
-    return [
-        rule
-        for rule in LOCAL_RULES
-        if rule in item and _reads_only(item[rule], _readable(rule, known, own, item))
-    ]
-
-
-def _readable(rule: str, known: set[str], own: set[str], item: Item) -> set[str]:
-    # An item's own answer is at hand when that answer is what is judged.
-    judges = rule in {"constraint", "required"} and not is_computed(item)
-    return known | own if judges else known
-
-
-def _reads_only(expr: Expr, names: Collection[str]) -> bool:
-    if reads_clock(expr) or labels_of(expr):
-        return False
-    return all(name in names for name in references(expr))
-
-
-def _known_on_page(page_items: Mapping[str, Item]) -> set[str]:
-    """Names whose values follow from the answers of this page alone."""
-    readers: dict[str, list[str]] = {name: [] for name in page_items}
-    lost = []
-    for name, item in page_items.items():
-        for expr in deciding_rules(item):
-            if not _reads_only(expr, page_items):
-                lost.append(name)
-            for other in references(expr) & page_items.keys():
-                readers[other].append(name)
-    return set(page_items) - _with_readers(lost, readers)
-
-
-def deciding_rules(item: Item) -> Iterable[Expr]:
-    """On which it depends whether the item has a value, and which."""
-    if "relevant" in item:
-        yield item["relevant"]
-    if is_computed(item) and "calculation" in item:
-        yield item["calculation"]
-
-
-def _with_readers(names: list[str], readers: Mapping[str, list[str]]) -> set[str]:
-    reached: set[str] = set()
-    while names:
-        name = names.pop()
-        if name not in reached:
-            reached.add(name)
-            names.extend(readers[name])
-    return reached
-
-
-# --- What a page's rules cost -------------------------------------------------
-
-# One unit is about a microsecond of Python, for the worst answers there are:
-# a page that is saved keeps its worker for at most 100 ms with its rules.
-MOST_WORK = 100_000
-COSTED_RULES = (*LOCAL_RULES, "default_expression")
-# A context, and the option's columns.
-WORK_OF_USE = 4
-# Per 1,000 characters of the arguments; measured with texts of 5,000 that are
-# all spaces, digits or two-letter words, whichever is slowest.
-WORK_PER_1000 = {
-    "contains": 30,
-    "count-selected": 50,
-    "selected-at": 50,
-    "selected": 17,
-    "format-date": 14,
-    "date": 9,
-    "round": 5,
-}
-# To read a number, which most operations may have to do.
-WORK_OF_NUMBER = 5
-WORK_OF_TEXT = 1
-ON_TEXT = frozenset(
-    {"and", "or", "not", "boolean", "if", "coalesce", "concat", "string", "once"}
-    | {"string-length", "starts-with", "ends-with", "substr", "jr:choice-name"}
-)
-WORK_OF_ROUND = 5
-# Per state and 1,000 characters, where RE2 must follow all states at once:
-# it reads bytes, and a state such as `.` or \p{L} is many of its own.
-WORK_OF_STATE = 12
-WORK_OF_WIDE_STATE = 50
-WIDE = re.compile(r"\[\^|\\[pPDW]|[^\x00-\x7F]")
-CLASS_OR_ESCAPE = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
-UNBOUNDED = re.compile(r"[*+]|,\}")
-# The longest number in plain digits, and other answers that are not free text.
-LONGEST_NUMBER = 350
-LONGEST_SHORT = 40
-SHORT = frozenset(
-    {"integer", "decimal", "range", "date", "time", "datetime", "acknowledge"}
-)
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """Of a set of options: how many, and the characters in them.
-
-    Of one value, of all values, of one label and of one column.
-    """
-
-    count: int = 0
-    longest: int = 0
-    values: int = 0
-    label: int = 0
-    columns: int = 0
-
-
-class Work:
-    """What the rules of a survey cost, by their form, for any answers.
-
-    Every node counts at least one; one that goes through a text counts by the
-    longest text that can come there, a pattern by its states, and a choice
-    filter once for each option. Linear in the size of the survey.
-    """
-
-    def __init__(
-        self,
-        items: Mapping[str, Item],
-        option_sets: Mapping[str, Collection[Option]],
-    ) -> None:
-        self.items = items
-        self.sizes = {name: _sizes(one) for name, one in option_sets.items()}
-
-    def of_item(self, item: Item) -> dict[str, int]:
-        """Units by rule."""
-        return {
-            rule: self._of_rule(item, rule) for rule in COSTED_RULES if rule in item
-        }
-
-    def _of_rule(self, item: Item, rule: str) -> int:
-        sizes = self._sizes_of(item)
-        once = WORK_OF_USE + self._work(item[rule], sizes.columns)[0]
-        return math.ceil(once * (sizes.count if rule == "choice_filter" else 1))
-
-    def _sizes_of(self, item: Item) -> _Sizes:
-        return self.sizes.get(item.get("option_set", ""), _Sizes())
-
-    def _work(self, expr: Expr, column: int) -> tuple[float, int]:
-        """The units, and how long a text may come out."""
-        if not isinstance(expr, list):
-            return 1, len(expr) if isinstance(expr, str) else LONGEST_NUMBER
-        operation, arguments = expr[0], expr[1:]
-        if operation == "$":
-            return 1, self._longest_answer(arguments[0])
-        if operation == "col":
-            return 1, column
-        if operation in {"regex", "jr:choice-name"}:
-            return self._special(expr, column)
-        parts = [self._work(argument, column) for argument in arguments]
-        lengths = [length for _, length in parts]
-        own = 1 + _per_1000(expr) * sum(lengths) / 1000
-        own += WORK_OF_ROUND * (operation == "round")
-        return own + sum(work for work, _ in parts), _length(expr, lengths)
-
-    def _special(self, expr: list[Any], column: int) -> tuple[float, int]:
-        work, length = self._work(expr[1], column)
-        if expr[0] == "regex":
-            return work + 1 + _matching(expr[2], length), LONGEST_NUMBER
-        sizes = self._sizes_of(self.items.get(expr[2], {}))
-        # A word may stand in the value again and again, and so its label.
-        words = length // 2 + 1
-        own = 1 + sizes.count + words / 4
-        return work + own, words * (sizes.label + 2)
-
-    def _longest_answer(self, name: str) -> int:
-        item = self.items.get(name, {"kind": "text"})
-        if item["kind"] == "hidden":
-            return len(str(item.get("default", "")))
-        if is_computed(item):
-            return LONGEST_VALUE
-        if item["kind"] in CHOICES:
-            sizes = self._sizes_of(item)
-            single = item["kind"] == "select_one"
-            return sizes.longest if single else sizes.values
-        return LONGEST_SHORT if item["kind"] in SHORT else LONGEST_VALUE
-
-
-def _sizes(options: Collection[Option]) -> _Sizes:
-    values = [len(one["value"]) for one in options]
-    columns = [len(text) for one in options for text in _row(one).values()]
-    return _Sizes(
-        count=len(values),
-        longest=max(values, default=0),
-        values=sum(values) + len(values),
-        label=max(map(_longest_label, options), default=0),
-        columns=max(columns, default=0),
-    )
-
-
-def _longest_label(option: Option) -> int:
-    label = option.get("label", "")
-    texts = [label] if isinstance(label, str) else label.values()
-    return max(map(len, texts), default=0)
-
-
-def _per_1000(expr: list[Any]) -> float:
-    operation = expr[0]
-    compares = operation in {"=", "!="}
-    if operation in ON_TEXT or (compares and all(map(_is_text, expr[1:]))):
-        return WORK_OF_TEXT
-    return WORK_PER_1000.get(operation, WORK_OF_NUMBER)
-
-
-def _is_text(expr: Expr) -> bool:
-    # Two texts are compared as they are; else both are read as numbers.
-    return isinstance(expr, str) or (isinstance(expr, list) and expr[0] in {"$", "col"})
-
-
-def _length(expr: list[Any], lengths: list[int]) -> int:
-    operation = expr[0]
-    if operation == "concat":
-        return sum(lengths)
-    if operation in {"if", "coalesce"}:
-        return max(lengths)
-    if operation in {"string", "once", "substr", "selected-at"}:
-        return lengths[0]
-    if operation == "format-date":
-        return 2 * lengths[1]
-    return LONGEST_NUMBER
-
-
-def _matching(pattern: str, length: int) -> float:
-    states = _states(pattern)
-    # A longer text is not looked at, and without a loop each character that
-    # is taken leaves a state behind for good.
-    read = min(length, portable_regex.LONGEST_INPUT)
-    if not UNBOUNDED.search(CLASS_OR_ESCAPE.sub("", pattern)):
-        read = min(read, states)
-    weight = WORK_OF_WIDE_STATE if WIDE.search(pattern) else WORK_OF_STATE
-    return 1 + states * weight * read / 1000
-
-
-def _states(pattern: str) -> int:
-    try:
-        return portable_regex._Reader(pattern).alternatives().states
-    except portable_regex.PatternError:
-        return portable_regex.MOST_STATES

@@ -18,7 +18,8 @@ from accounts.models import District, User
 from survey import jobs
 from survey.jobs import Progress, job
 from survey.models import Job, PublishedSurvey, SurveyUpload
-from survey.spreadsheets.archive import MAX_INFLATED, MIB, declared_size
+from survey.spreadsheets.old_excel import is_old_excel
+from survey.spreadsheets.workbook_guard import MIB, unpacked_size
 from survey.xlsform import (
     Problem,
     Reading,
@@ -60,8 +61,9 @@ def receive(
             name=quoted(name, 255),
             content=content,
         )
-        # What declares more than is ever read is refused at once.
-        if READ_AT_ONCE < declared_size(content) <= MAX_INFLATED:
+        # An .xls file is converted first, by another process. A file that is
+        # damaged or declares too much counts as 0: it is refused at once.
+        if is_old_excel(content) or unpacked_size(content) > READ_AT_ONCE:
             jobs.start(read_upload, subject_id=upload.pk, by=by)
             return upload
     _read(upload.pk, request=request)

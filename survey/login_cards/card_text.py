@@ -1,16 +1,19 @@
-"""What a login card says, in the languages that there are words for."""
+"""The words on login cards, in English, Spanish and Arabic."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone, translation
 from django.utils.formats import date_format
 
+from survey.models import Administration
+
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CardWords:
     """Each is one line of a card: shorter than 60 letters."""
 
     code: str
@@ -19,14 +22,14 @@ class Words:
     # With {opens} and {closes}; a window of one day has {day}.
     window: str
     one_day: str
-    # By what cards are handed out: with {name}, and for teachers.
+    # The group that gets these cards, with {name}.
     room: str
     grade: str
     teachers: str
 
 
-WORDS = {
-    "en": Words(
+CARD_WORDS = {
+    "en": CardWords(
         code="Your access code",
         open="Open the address above, or point a camera at the square.",
         type="Type your code. It is yours alone, like a password.",
@@ -36,7 +39,7 @@ WORDS = {
         grade="Grade {name}",
         teachers="Teachers",
     ),
-    "es": Words(
+    "es": CardWords(
         code="Tu código de acceso",
         open="Abre la dirección de arriba o apunta una cámara al cuadro.",
         type="Escribe tu código. Es solo tuyo, como una contraseña.",
@@ -46,7 +49,7 @@ WORDS = {
         grade="Grado {name}",
         teachers="Docentes",
     ),
-    "ar": Words(
+    "ar": CardWords(
         code="رمز الدخول الخاص بك",
         open="افتح العنوان المكتوب أعلاه، أو وجّه الكاميرا إلى المربع.",
         type="اكتب رمزك. هو لك وحدك، مثل كلمة السر.",
@@ -61,22 +64,29 @@ RIGHT_TO_LEFT = frozenset(("ar",))
 
 
 def card_language(*wanted: str) -> str:
-    """The first of the wanted codes that there are words for, or none.
+    """Return the first of these languages that has words, or "".
 
     "es-MX" is Spanish.
     """
     for language in wanted:
         base = language.replace("_", "-").split("-")[0].lower()
-        if base in WORDS:
+        if base in CARD_WORDS:
             return base
     return ""
 
 
+def first_card_language(administration: Administration) -> str:
+    """Return the survey's own language, or English if it has no card words."""
+    definition = json.loads(administration.published.definition)
+    codes = [language["code"] for language in definition["languages"]]
+    return card_language(*codes) or "en"
+
+
 def window_in_words(language: str, opens_at: datetime, closes_at: datetime) -> str:
     first = timezone.localtime(opens_at).date()
-    # What closes at midnight is open on the day before.
+    # An administration that closes at midnight is last open the day before.
     last = timezone.localtime(closes_at - timedelta(seconds=1)).date()
-    words = WORDS[language]
+    words = CARD_WORDS[language]
     with translation.override(language):
         if first == last:
             return words.one_day.format(day=date_format(first, "DATE_FORMAT"))

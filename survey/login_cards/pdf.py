@@ -1,15 +1,14 @@
-"""Login cards as a PDF: eight on a page, to be cut apart, and a page per class.
+"""Login cards as a PDF: eight on a page to cut apart, each class on its own pages.
 
-Letter paper; what is drawn fits on A4 as well. Vectors and text only: a page
-of eight cards takes some 15 kB, and everything printed can be searched.
+Letter paper; everything fits on A4 as well. Vectors and text only: a page of
+eight cards takes some 15 kB, and all printed text can be searched.
 """
 
 from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -20,13 +19,13 @@ from fpdf import FPDF
 from fpdf.enums import Align, RenderStyle
 from fpdf.prefs import ViewerPreferences
 
-from survey.login_cards.card_text import RIGHT_TO_LEFT, WORDS
+from survey.login_cards.card_text import CARD_WORDS, RIGHT_TO_LEFT
 
-# It would name the signs of a person's name that a font lacks.
+# Their warnings quote the characters of a name that a font lacks.
 logging.getLogger("fpdf").setLevel(logging.ERROR)
 logging.getLogger("fontTools").setLevel(logging.ERROR)
 
-FOLDER = Path(settings.BASE_DIR) / "static" / "fonts"
+FONT_FOLDER = Path(settings.BASE_DIR) / "static" / "fonts"
 FONTS = {
     ("sans", ""): "DejaVuSans.ttf",
     ("sans", "B"): "DejaVuSans-Bold.ttf",
@@ -35,75 +34,68 @@ FONTS = {
 
 # In millimetres.
 COLUMNS, ROWS = 2, 4
+CARDS_ON_PAGE = COLUMNS * ROWS
 CARD_WIDTH, CARD_HEIGHT = 95.0, 61.0
 LEFT, TOP, HEAD = 12.95, 20.0, 8.5
 PADDING = 4.5
 INSIDE = CARD_WIDTH - 2 * PADDING
-SQUARE = 27.0
+QR_SIZE = 27.0
 MARK = 3.0
 LINE = 3.5
-# How much of its size a name that is too long keeps.
-SMALLEST = 0.65
-# In modules: what the standard asks for around a QR code.
-QUIET = 4
+# A text that is too long is shrunk to this part of its size, then cut.
+MIN_SCALE = 0.65
+# In modules: the empty border that the standard requires around a QR code.
+QUIET_ZONE = 4
 MUTED = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """`group` is whose page it is on; the rest is printed on the card."""
-
+class LoginCard:
+    # Cards of one group share their pages, with this as the heading.
     group: str
     place: str
     given_name: str
     family_name: str
     # As people type it, in groups of four.
     code: str
-    # Second language; empty: none.
+    # The second language, or "".
     language: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """What is the same on all cards."""
+class CardSheet:
+    """The parts that are the same on all cards."""
 
     title: str
     # The survey's address, without a slash at its end.
     address: str
     first_language: str
-    # Language -> the window in words.
+    # Language -> a sentence with the dates.
     windows: dict[str, str]
-
-    @property
-    def host(self) -> str:
-        """As people type it."""
-        return self.address.removeprefix("https://").removeprefix("http://")
 
 
 def draw_cards(
-    cards: Iterable[Card], sheet: Sheet, drawn: Callable[[int], None]
+    cards: Iterable[LoginCard], sheet: CardSheet, advance: Callable[[int], None]
 ) -> bytearray:
-    """The PDF. Cards of one group stand beside each other; `drawn` counts them."""
-    pages = _Pages(sheet)
+    """Return the PDF. `advance` is called with the number of each page's cards."""
+    document = _CardDocument(sheet)
     for group, of_group in groupby(cards, key=lambda card: card.group):
-        on_pages = list(_in_pages(list(of_group)))
-        for number, page in enumerate(on_pages, start=1):
-            pages.begin_page(group, number, len(on_pages))
+        cards_of_group = list(of_group)
+        starts = range(0, len(cards_of_group), CARDS_ON_PAGE)
+        for number, start in enumerate(starts, start=1):
+            document.begin_page(group, number, len(starts))
+            page = cards_of_group[start : start + CARDS_ON_PAGE]
             for position, card in enumerate(page):
-                pages.draw(card, position)
-            drawn(len(page))
-    return pages.finished()
+                document.draw(card, position)
+            advance(len(page))
+    return document.pdf.output()
 
 
-def _in_pages(cards: Sequence[Card]) -> Iterator[Sequence[Card]]:
-    size = COLUMNS * ROWS
-    for start in range(0, len(cards), size):
-        yield cards[start : start + size]
-
-
-class _Pages:
-    def __init__(self, sheet: Sheet) -> None:
+class _CardDocument:
+    def __init__(self, sheet: CardSheet) -> None:
         self.sheet = sheet
+        # As people type it.
+        self.host = sheet.address.removeprefix("https://").removeprefix("http://")
         self.pdf = pdf = FPDF(format="letter")
         pdf.set_auto_page_break(False)
         pdf.c_margin = 0
@@ -112,57 +104,55 @@ class _Pages:
         pdf.set_producer("Groundswell")
         pdf.viewer_preferences = ViewerPreferences(display_doc_title=True)
         for (family, style), file in FONTS.items():
-            pdf.add_font(family, style, FOLDER / file)
+            pdf.add_font(family, style, FONT_FOLDER / file)
 
     def begin_page(self, group: str, number: int, of: int) -> None:
-        self.pdf.add_page()
+        """Start a page with a heading and dashed lines to cut along."""
+        pdf = self.pdf
+        pdf.add_page()
         self._text(LEFT, HEAD, 2 * CARD_WIDTH - 20, group, size=11, style="B")
         if of > 1:
             self._font("sans", "", 8)
-            self.pdf.set_xy(LEFT, HEAD)
-            self.pdf.cell(2 * CARD_WIDTH, 5, f"{number} / {of}", align=Align.R)
-        self._draw_marks()
+            pdf.set_xy(LEFT, HEAD)
+            pdf.cell(2 * CARD_WIDTH, 5, f"{number} / {of}", align=Align.R)
+        pdf.set_draw_color(150)
+        pdf.set_line_width(0.15)
+        pdf.set_dash_pattern(dash=1, gap=1.5)
+        for row in range(ROWS + 1):
+            y = TOP + row * CARD_HEIGHT
+            pdf.line(LEFT - MARK, y, LEFT + COLUMNS * CARD_WIDTH + MARK, y)
+        for column in range(COLUMNS + 1):
+            x = LEFT + column * CARD_WIDTH
+            pdf.line(x, TOP - MARK, x, TOP + ROWS * CARD_HEIGHT + MARK)
+        pdf.set_dash_pattern()
 
-    def draw(self, card: Card, position: int) -> None:
-        """`position` counts along the rows."""
+    def draw(self, card: LoginCard, position: int) -> None:
+        """Draw a card; `position` counts along the rows."""
         row, column = divmod(position, COLUMNS)
         x = LEFT + column * CARD_WIDTH + PADDING
         y = TOP + row * CARD_HEIGHT + PADDING
-        width = INSIDE - SQUARE - 2
+        width = INSIDE - QR_SIZE - 2
+        first, second = self.sheet.first_language, card.language
+        languages = [first, second] if second and second != first else [first]
+        label = " · ".join(CARD_WORDS[language].code for language in languages)
         self._text(x, y, width, card.place, size=8, grey=MUTED)
         self._name(card, x, y + 4.5, width)
-        self._text(x, y + 12.5, width, self._label(card), size=7, grey=MUTED)
+        self._text(x, y + 12.5, width, label, size=7, grey=MUTED)
         self._text(x, y + 16, width, card.code, size=17, family="mono", style="B")
-        # However long it is: whoever types half of it gets nowhere.
-        self._text(x, y + 23.5, width, self.sheet.host, size=8.5, style="B", smallest=0)
-        self._square(f"{self.sheet.address}/#{card.code}", x + INSIDE - SQUARE, y)
-        below = y + SQUARE + 2
-        for language in self._languages(card):
-            below = self._instructions(language, x, below) + 1
+        # Never cut, however long: half an address leads nowhere.
+        self._text(x, y + 23.5, width, self.host, size=8.5, style="B", min_scale=0)
+        self._qr_code(f"{self.sheet.address}/#{card.code}", x + INSIDE - QR_SIZE, y)
+        y += QR_SIZE + 2
+        for language in languages:
+            words = CARD_WORDS[language]
+            rtl = language in RIGHT_TO_LEFT
+            for text in (words.open, words.type, self.sheet.windows[language]):
+                self._text(x, y, INSIDE, text, size=7.4, rtl=rtl)
+                y += LINE
+            y += 1
 
-    def finished(self) -> bytearray:
-        return self.pdf.output()
-
-    def _languages(self, card: Card) -> list[str]:
-        first = self.sheet.first_language
-        second = card.language if card.language != first else ""
-        return [one for one in (first, second) if one]
-
-    def _label(self, card: Card) -> str:
-        return " · ".join(WORDS[one].code for one in self._languages(card))
-
-    def _instructions(self, language: str, x: float, y: float) -> float:
-        """Where the next ones may begin."""
-        words = WORDS[language]
-        for text in (words.open, words.type, self.sheet.windows[language]):
-            self._text(
-                x, y, INSIDE, text, size=7.4, backwards=language in RIGHT_TO_LEFT
-            )
-            y += LINE
-        return y
-
-    def _name(self, card: Card, x: float, y: float, width: float) -> None:
-        """In one line, or in two where it is long."""
+    def _name(self, card: LoginCard, x: float, y: float, width: float) -> None:
+        """Draw the name in one line, or in two if it is long."""
         whole = f"{card.given_name} {card.family_name}".strip()
         self._font("sans", "B", 12)
         if self.pdf.get_string_width(whole) * 0.75 <= width:
@@ -182,52 +172,42 @@ class _Pages:
         style: str = "",
         family: str = "sans",
         grey: int = 0,
-        backwards: bool = False,
-        smallest: float = SMALLEST,
+        rtl: bool = False,
+        min_scale: float = MIN_SCALE,
     ) -> None:
-        """One line, smaller or in the end cut where it would not fit."""
-        direction = "rtl" if backwards else None
-        with self._shaping(direction, needed=_needs_shaping(text)):
-            self._font(family, style, size, grey)
-            wide = self.pdf.get_string_width(text)
-            if wide > width:
-                self.pdf.set_font_size(size * max(0.97 * width / wide, smallest))
-                text = self._cut(text, width)
-            self.pdf.set_xy(x, y)
-            align = Align.R if backwards else Align.L
-            self.pdf.cell(width, size * 0.45, text, align=align)
-
-    def _cut(self, text: str, width: float) -> str:
-        if self.pdf.get_string_width(text) <= width:
-            return text
-        while text and self.pdf.get_string_width(f"{text}…") > width:
-            text = text[:-1].rstrip()
-        return f"{text}…"
+        """Draw one line; shrink it, and in the end cut it, where it is too long."""
+        # Shaping takes fifteen times as long, and Latin letters do not need it.
+        needed = _needs_shaping(text)
+        self.pdf.set_text_shaping(needed, direction="rtl" if rtl else None)
+        self._font(family, style, size, grey)
+        text_width = self.pdf.get_string_width(text)
+        if text_width > width:
+            self.pdf.set_font_size(size * max(0.97 * width / text_width, min_scale))
+        if self.pdf.get_string_width(text) > width:
+            while text and self.pdf.get_string_width(f"{text}…") > width:
+                text = text[:-1].rstrip()
+            text = f"{text}…"
+        self.pdf.set_xy(x, y)
+        self.pdf.cell(width, size * 0.45, text, align=Align.R if rtl else Align.L)
+        self.pdf.set_text_shaping(False)
 
     def _font(self, family: str, style: str, size: float, grey: int = 0) -> None:
         self.pdf.set_font(family, style, size)
         self.pdf.set_text_color(grey)
 
-    @contextmanager
-    def _shaping(self, direction: str | None, *, needed: bool) -> Iterator[None]:
-        # Fifteen times as slow as without, and Latin letters do not need it.
-        self.pdf.set_text_shaping(needed, direction=direction)
-        yield
-        self.pdf.set_text_shaping(False)
-
-    def _square(self, link: str, x: float, y: float) -> None:
-        """The link's QR code, as one black bar for each run of modules."""
-        code = qrcode.QRCode(error_correction=qrcode.ERROR_CORRECT_M, border=QUIET)
+    def _qr_code(self, link: str, x: float, y: float) -> None:
+        """Draw a QR code, as one black bar for each run of modules."""
+        code = qrcode.QRCode(error_correction=qrcode.ERROR_CORRECT_M, border=QUIET_ZONE)
         code.add_data(link)
         modules = code.get_matrix()
-        module = SQUARE / len(modules)
+        module = QR_SIZE / len(modules)
         self.pdf.set_fill_color(0)
         for row, line in enumerate(modules):
             column = 0
             for dark, run in groupby(line):
                 length = len(list(run))
                 if dark:
-                    # Somewhat higher: no hair between one row and the next.
+                    # Slightly too high, so that no gap shows between two rows.
                     self.pdf.rect(
                         x + column * module,
                         y + row * module,
@@ -237,23 +217,9 @@ class _Pages:
                     )
                 column += length
 
-    def _draw_marks(self) -> None:
-        """Where to cut: across the page, only between and beside the cards."""
-        pdf = self.pdf
-        pdf.set_draw_color(150)
-        pdf.set_line_width(0.15)
-        pdf.set_dash_pattern(dash=1, gap=1.5)
-        for row in range(ROWS + 1):
-            y = TOP + row * CARD_HEIGHT
-            pdf.line(LEFT - MARK, y, LEFT + COLUMNS * CARD_WIDTH + MARK, y)
-        for column in range(COLUMNS + 1):
-            x = LEFT + column * CARD_WIDTH
-            pdf.line(x, TOP - MARK, x, TOP + ROWS * CARD_HEIGHT + MARK)
-        pdf.set_dash_pattern()
-
 
 def _needs_shaping(text: str) -> bool:
-    """Letters that are joined, run from right to left, or carry marks."""
+    """Return whether letters are joined, run from right to left or carry marks."""
     return any(
         unicodedata.bidirectional(sign) in ("R", "AL", "NSM")
         for sign in text

@@ -1,7 +1,7 @@
-"""A roster file as rows of text, whatever program wrote it.
+"""Read a roster file as rows of text: CSV in any encoding, .xlsx and .xls.
 
-Everything is bounded and streamed: a file of any size or malice gives rows
-or a `RosterUnreadable` that says what is wrong, never another exception.
+Everything is streamed and bounded: a file of any size or malice gives rows or
+a RosterUnreadable with the reason, never another exception.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from itertools import islice
 from typing import BinaryIO
 
 from survey.rosters.columns import REQUIRED, Columns, best_header
-from survey.spreadsheets.safe_workbook import UnsafeWorkbook
-from survey.spreadsheets.xlsx_rows import Row, Workbook
+from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
+from survey.spreadsheets.workbook_guard import UnsafeWorkbook
+from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
 
 LARGEST_FILE = 2 * 2**30
 MOST_COLUMNS = 300
@@ -26,12 +27,30 @@ MOST_COLUMNS = 300
 MOST_ROWS = 5_000_000
 # In characters; above csv's own limit for one field, which is 131,072.
 LONGEST_LINE = 500_000
-# The header may stand under a title and a few blank lines.
+# The header may be below a title and a few blank lines.
 HEADER_WITHIN = 20
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+ENCODING_NAMES = {
+    "utf-8-sig": "UTF-8",
+    "utf-16": "UTF-16",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+    "utf-32": "UTF-32",
+    "cp1252": "Windows-1252",
+}
+# UTF-32's little-endian mark begins with UTF-16's, so it comes first.
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 class RosterUnreadable(ValueError):
-    """The file as a whole cannot be read; says why to a person."""
+    """Tell a person why the file as a whole cannot be read."""
 
 
 class NotATable(RosterUnreadable):
@@ -65,16 +84,16 @@ class UnclosedQuote(RosterUnreadable):
 @dataclass
 class Table:
     columns: Columns
-    # Begins with the file anew.
-    read: Callable[[], Iterator[Row]]
+    # Starts at the first row again each time.
+    read: Callable[[], Iterator[SheetRow]]
     # Such as "UTF-8, separated by semicolons"; for the report.
     description: str
 
     @property
-    def rows(self) -> Iterator[Row]:
-        """(number, cells) after the header; only one reading at a time.
+    def rows(self) -> Iterator[SheetRow]:
+        """Read the rows after the header, one reading at a time.
 
-        The number is the one that a spreadsheet shows beside the row. Blank
+        The number is the one that a spreadsheet shows next to the row. Blank
         rows are left out; cells are as many as the file has, at least the
         header's.
         """
@@ -83,10 +102,10 @@ class Table:
 
 @contextmanager
 def open_table(file: BinaryIO) -> Iterator[Table]:
-    """Find out what the file is and where its header stands.
+    """Find out what kind of file this is and where its header is.
 
-    The file must be seekable; it is not closed. Its name says nothing:
-    exports called .csv are workbooks, and the other way round.
+    The file must be seekable; it is not closed. Its name is ignored: exports
+    called .csv are workbooks, and the other way round.
     """
     if file.seek(0, io.SEEK_END) > LARGEST_FILE:
         raise TooLarge("The file is larger than 2 GB.")
@@ -94,11 +113,12 @@ def open_table(file: BinaryIO) -> Iterator[Table]:
     start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
         yield _open_workbook(file)
-    elif start.startswith(b"\xd0\xcf\x11\xe0"):
-        raise NotATable(
-            "This is an old Excel file or one with a password."
-            " Save it as .xlsx without a password."
-        )
+    elif is_old_excel(start):
+        try:
+            with converted_to_xlsx(file) as workbook:
+                yield _open_workbook(workbook)
+        except UnsafeWorkbook as error:
+            raise NotATable(str(error)) from error
     else:
         with _open_text(file) as table:
             yield table
@@ -114,64 +134,55 @@ def _open_text(file: BinaryIO) -> Iterator[Table]:
     text = io.TextIOWrapper(file, encoding, newline="")
     try:
         sample = text.read(65536)
-        delimiter, columns = _header_of(sample)
+        # The delimiter under which the first rows name the most columns.
+        found: dict[str, Columns] = {}
+        for delimiter in DELIMITERS:
+            lines = io.StringIO(sample, newline="")
+            rows = _text_rows(lines, delimiter, is_sample=True)
+            columns = best_header(islice(enumerate(rows, 1), HEADER_WITHIN))
+            if columns:
+                found[delimiter] = columns
+        if not found:
+            raise _no_header(sample.splitlines()[:1])
+        delimiter = max(found, key=lambda delimiter: len(found[delimiter].fields))
+        columns = found[delimiter]
+        _check_columns(columns)
 
-        def read() -> Iterator[Row]:
+        def read() -> Iterator[SheetRow]:
             text.seek(0)
-            rows = enumerate(_text_rows(text, delimiter), 1)
-            return _people_rows(islice(rows, columns.row, None), columns)
+            numbered = enumerate(_text_rows(text, delimiter), 1)
+            return _people_rows(islice(numbered, columns.row, None), columns)
 
         yield Table(
             columns,
             read,
-            f"{_ENCODING_NAMES[encoding]}, separated by {_DELIMITERS[delimiter]}",
+            f"{ENCODING_NAMES[encoding]}, separated by {DELIMITERS[delimiter]}",
         )
     finally:
         text.detach()
 
 
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_ENCODING_NAMES = {
-    "utf-8-sig": "UTF-8",
-    "utf-16": "UTF-16",
-    "utf-16-le": "UTF-16",
-    "utf-16-be": "UTF-16",
-    "utf-32": "UTF-32",
-    "cp1252": "Windows-1252",
-}
-# UTF-32's little-endian mark begins with UTF-16's, so it comes first.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
 def _encoding_of(file: BinaryIO) -> str:
-    """The encoding in which the whole file decodes; 0.1 s for 50 MB."""
+    """Return the encoding in which the whole file decodes; 0.1 s for 50 MB."""
     file.seek(0)
     start = file.read(4096)
-    for encoding in _likely_encodings(start):
+    marked = [name for mark, name in BYTE_ORDER_MARKS if start.startswith(mark)]
+    if marked:
+        likely = marked[:1]
+    # Latin letters in UTF-16 are every other byte a NUL.
+    elif start and start[1::2].count(0) > len(start) // 4:
+        likely = ["utf-16-le"]
+    elif start and start[0::2].count(0) > len(start) // 4:
+        likely = ["utf-16-be"]
+    else:
+        likely = ["utf-8-sig", "cp1252"]
+    for encoding in likely:
         if _decodes(file, encoding):
             return encoding
     raise UnknownEncoding(
         "The file's letters cannot be read: it is neither UTF-8, UTF-16 nor"
         " Windows-1252. Save it as 'CSV UTF-8'."
     )
-
-
-def _likely_encodings(start: bytes) -> tuple[str, ...]:
-    for mark, encoding in _MARKS:
-        if start.startswith(mark):
-            return (encoding,)
-    # Latin letters in UTF-16 are every other byte a NUL.
-    if start and start[1::2].count(0) > len(start) // 4:
-        return ("utf-16-le",)
-    if start and start[0::2].count(0) > len(start) // 4:
-        return ("utf-16-be",)
-    return ("utf-8-sig", "cp1252")
 
 
 def _decodes(file: BinaryIO, encoding: str) -> bool:
@@ -185,8 +196,8 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
             if "\x00" in text:
                 line = lines + text[: text.index("\x00")].count("\n")
                 raise NulCharacters(
-                    f"Line {line} holds a NUL character: this is no text file,"
-                    " or a damaged one."
+                    f"Line {line} contains a NUL character: this is not a text file,"
+                    " or it is damaged. Save it again as CSV."
                 )
             lines += text.count("\n")
             if not piece:
@@ -195,29 +206,14 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
         return False
 
 
-def _header_of(sample: str) -> tuple[str, Columns]:
-    """The delimiter under which the first rows name the most columns."""
-    found: dict[str, Columns] = {}
-    for delimiter in _DELIMITERS:
-        rows = _text_rows(io.StringIO(sample, newline=""), delimiter, is_sample=True)
-        columns = best_header(islice(enumerate(rows, 1), HEADER_WITHIN))
-        if columns:
-            found[delimiter] = columns
-    if not found:
-        raise _no_header(sample.splitlines()[:1])
-    best = max(found, key=lambda delimiter: len(found[delimiter].fields))
-    _check_columns(found[best])
-    return best, found[best]
-
-
 def _text_rows(
     text: io.TextIOBase, delimiter: str, *, is_sample: bool = False
 ) -> Iterator[list[str]]:
-    lines = _Lines(text, is_sample=is_sample)
+    lines = _LineReader(text, is_sample=is_sample)
     reader = csv.reader(lines, delimiter=delimiter)
     number = 0
     while True:
-        lines.row, lines.taken = number + 1, 0
+        lines.row, lines.characters = number + 1, 0
         try:
             cells = next(reader)
         except StopIteration:
@@ -230,28 +226,31 @@ def _text_rows(
         yield cells
 
 
-class _Lines:
-    """Hands csv.reader one line after the other, and never too much of one row."""
+class _LineReader:
+    """Give csv.reader one line at a time, and never too much of one row."""
 
     def __init__(self, text: io.TextIOBase, *, is_sample: bool) -> None:
         self.text = text
         self.is_sample = is_sample
         self.row = 1
-        self.taken = 0
+        # How many of this row were read.
+        self.characters = 0
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> _LineReader:
         return self
 
     def __next__(self) -> str:
         line = self.text.readline(LONGEST_LINE)
         if line:
-            self.taken += len(line)
-            if self.taken >= LONGEST_LINE and not self.is_sample:
-                raise TooLarge(f"Row {self.row} is longer than {LONGEST_LINE:,}.")
+            self.characters += len(line)
+            if self.characters >= LONGEST_LINE and not self.is_sample:
+                raise TooLarge(
+                    f"Row {self.row} is longer than {LONGEST_LINE:,} characters."
+                )
             return line
-        # csv.reader asks in the middle of a row only within quotes. It would
-        # take all that follows the quote for one cell, and lose those people.
-        if self.taken and not self.is_sample:
+        # csv.reader needs a line in the middle of a row only within quotes. It
+        # would read all that follows the quote as one cell, and lose those people.
+        if self.characters and not self.is_sample:
             raise UnclosedQuote(f"A quotation mark in row {self.row} is never closed.")
         raise StopIteration
 
@@ -260,37 +259,31 @@ class _Lines:
 
 
 def _open_workbook(file: BinaryIO) -> Table:
+    """Find the first visible sheet that has a header."""
     try:
-        workbook = Workbook(file)
-        return _table_of(workbook)
+        workbook = XlsxWorkbook(file)
+        first: list[str] = []
+        for sheet in workbook.sheets:
+            if sheet.startswith("_"):
+                continue
+            start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN))
+            first = first or next((cells for _, cells in start), [])
+            columns = best_header(start)
+            if columns:
+                _check_columns(columns)
+                read = partial(_sheet_people, workbook, sheet, columns)
+                return Table(columns, read, f"Excel, sheet {sheet}")
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
-
-
-def _table_of(workbook: Workbook) -> Table:
-    """The first visible sheet that has a header."""
-    first: list[str] = []
-    for sheet in workbook.sheets:
-        if sheet.startswith("_"):
-            continue
-        start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN))
-        first = first or next((cells for _, cells in start), [])
-        columns = best_header(start)
-        if columns:
-            _check_columns(columns)
-            read = partial(_sheet_people, workbook, sheet, columns)
-            return Table(columns, read, f"Excel, sheet {sheet}")
     raise _no_header(first)
 
 
-def _sheet_people(workbook: Workbook, sheet: str, columns: Columns) -> Iterator[Row]:
-    rows = (row for row in _sheet_rows(workbook, sheet) if row[0] > columns.row)
-    return _people_rows(rows, columns)
-
-
-def _sheet_rows(workbook: Workbook, sheet: str) -> Iterator[Row]:
+def _sheet_people(
+    workbook: XlsxWorkbook, sheet: str, columns: Columns
+) -> Iterator[SheetRow]:
+    rows = (row for row in workbook.rows(sheet, MOST_COLUMNS) if row[0] > columns.row)
     try:
-        yield from workbook.rows(sheet, MOST_COLUMNS)
+        yield from _people_rows(rows, columns)
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
 
@@ -298,8 +291,8 @@ def _sheet_rows(workbook: Workbook, sheet: str) -> Iterator[Row]:
 # Both ---------------------------------------------------------------------------
 
 
-def _people_rows(rows: Iterable[Row], columns: Columns) -> Iterator[Row]:
-    """Rows without blank ones, filled up to the header's width."""
+def _people_rows(rows: Iterable[SheetRow], columns: Columns) -> Iterator[SheetRow]:
+    """Skip blank rows, and fill the others up to the header's width."""
     width = len(columns.header)
     for number, cells in rows:
         if not any(map(str.strip, cells)):
@@ -316,7 +309,7 @@ def _check_columns(columns: Columns) -> None:
         found = ", ".join(text for text in columns.header if text)
         raise MissingColumns(
             f"No column for: {', '.join(columns.missing)}."
-            f" Row {columns.row} holds: {found[:500]}."
+            f" Row {columns.row} contains: {found[:500]}."
         )
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
-from survey.definitions.expressions import Expr, labels_of, references
-from survey.definitions.rules import COSTED_RULES, State, is_computed, state_of
+from survey.definitions.expressions import labels_of, references
+from survey.definitions.rules import RuleState, is_computed, state_of
+from survey.definitions.schema import RULES, Expr, ItemDefinition, RangeScale
 from survey.taking.published import Published
-from survey.taking.validation import BadAnswer, check_page, stored
+from survey.taking.validation import BadAnswer, check_page, stored_text
 
 Wire = str | list[str] | None
 Answers = dict[str, Wire]
@@ -75,7 +75,7 @@ class _Maker:
     ) -> None:
         self.published = published
         self.definition = published.definition
-        self.items: Mapping[str, Mapping[str, Any]] = published.definition["items"]
+        self.items = published.definition["items"]
         self.draw = draw
         self.now = now
         self.given: dict[str, str] = {}
@@ -112,7 +112,7 @@ class _Maker:
 
     # One page
 
-    def _answered(self, n: int) -> tuple[Answers, State]:
+    def _answered(self, n: int) -> tuple[Answers, RuleState]:
         expected = self.published.answerable[n - 1]
         state = self._state(self.given)
         answers = {name: self._drawn(name, state) for name in expected}
@@ -131,7 +131,7 @@ class _Maker:
                 answers[name] = None if given_up else self._drawn(name, state, True)
         raise NoAnswerFound(sorted(wrong))
 
-    def _settle(self, name: str, answers: Answers, state: State) -> None:
+    def _settle(self, name: str, answers: Answers, state: RuleState) -> None:
         """What the browser sends whatever its person does."""
         item = self.items[name]
         if not state.relevant[name]:
@@ -145,12 +145,12 @@ class _Maker:
         several = self.items[name]["kind"] == "select_multiple"
         wire: Wire = text.split(" ") if several and text else text or None
         try:
-            stored(self.items[name], wire, self.definition)
+            stored_text(self.items[name], wire, self.definition)
         except BadAnswer:
             return None
         return wire
 
-    def _wrong(self, n: int, state: State) -> set[str]:
+    def _wrong(self, n: int, state: RuleState) -> set[str]:
         return {name for name in state.problems if self.items[name]["page"] <= n}
 
     def _changed(self, n: int, answers: Answers) -> Answers:
@@ -170,7 +170,7 @@ class _Maker:
 
     # One answer
 
-    def _drawn(self, name: str, state: State, answered: bool = False) -> Wire:
+    def _drawn(self, name: str, state: RuleState, answered: bool = False) -> Wire:
         item = self.items[name]
         if item.get("read_only"):
             return item.get("default") or None
@@ -189,7 +189,7 @@ class _Maker:
             return self._number(item)
         return self._moment(item["kind"])
 
-    def _chosen(self, kind: str, name: str, state: State) -> Wire:
+    def _chosen(self, kind: str, name: str, state: RuleState) -> Wire:
         offered = [option["value"] for option in state.offered(name)]
         if not offered:
             return None
@@ -199,11 +199,13 @@ class _Maker:
         chosen = set(self.draw.sample(offered, many))
         return [value for value in offered if value in chosen]
 
-    def _in_range(self, bounds: Mapping[str, str]) -> str:
-        start, end, step = (Decimal(bounds[one]) for one in ("start", "end", "step"))
+    def _in_range(self, bounds: RangeScale) -> str:
+        start, end, step = map(
+            Decimal, (bounds["start"], bounds["end"], bounds["step"])
+        )
         return format(start + step * self.draw.randint(0, int((end - start) / step)))
 
-    def _number(self, item: Mapping[str, Any]) -> str:
+    def _number(self, item: ItemDefinition) -> str:
         # A rule names the limits it compares with: the answer lies near one.
         near = [round(number) for number in _constants(item)] or [0]
         reach = self.draw.choice((0, 1, 5, 20, 100))
@@ -224,7 +226,7 @@ class _Maker:
 
     # The rules
 
-    def _state(self, texts: Mapping[str, str], language: str = "") -> State:
+    def _state(self, texts: Mapping[str, str], language: str = "") -> RuleState:
         language = language or self.published.languages[0]
         return state_of(self.definition, texts, **self._clock(), language=language)
 
@@ -243,17 +245,17 @@ class _Maker:
         }
 
 
-def _read_by_others(items: Mapping[str, Mapping[str, Any]]) -> set[str]:
+def _read_by_others(items: Mapping[str, ItemDefinition]) -> set[str]:
     read: set[str] = set()
     for name, item in items.items():
-        for rule in COSTED_RULES:
+        for rule in RULES:
             if rule in item:
                 found = references(item[rule]) | set(labels_of(item[rule]))
                 read |= set(found) - {name}
     return read
 
 
-def _constants(item: Mapping[str, Any]) -> list[float]:
+def _constants(item: ItemDefinition) -> list[float]:
     return list(_numbers(item.get("constraint")))
 
 

@@ -18,15 +18,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 from openpyxl import Workbook
 
-from survey.access_codes import code_for, shown
-from survey.administrations import open_administration
+from survey.access_codes import code_for, format_code
+from survey.administrations import invited_people, open_administration
 from survey.definitions.publishing import publish_survey
-from survey.login_cards.cards import invited
 from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
 from survey.rosters.file_reader import Table
-from survey.spreadsheets.xlsx_rows import Row
+from survey.spreadsheets.xlsx_rows import SheetRow
 from survey.xlsform import import_survey, read_xlsform
 
 WAVE = "Rehearsals"
@@ -73,7 +72,7 @@ def open_rehearsal(
     administration = _administration(name, pages, items)
     if empty:
         take_back_answers(administration)
-    people = invited(administration)
+    people = invited_people(administration)
     counted = people.filter(started_at=None) if unstarted else people
     missing = respondents - counted.count()
     if missing > 0:
@@ -211,7 +210,7 @@ def _invite(administration: Administration, known: int, missing: int) -> None:
             raise AssertionError(report.rejections)
 
 
-def _rows(numbers: range) -> Iterator[Row]:
+def _rows(numbers: range) -> Iterator[SheetRow]:
     return ((number + 2, _person(number)) for number in numbers)
 
 
@@ -235,7 +234,7 @@ def write_codes(
     administration: Administration, path: Path, *, most: int, unstarted: bool = False
 ) -> int:
     """One code a line, for at most so many people, by age; how many."""
-    people = invited(administration).order_by("pk")
+    people = invited_people(administration).order_by("pk")
     if unstarted:
         people = people.filter(started_at=None)
     found = people.values_list("pk", "issue", "code_key_version")[:most]
@@ -243,7 +242,7 @@ def write_codes(
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.writelines(f"{shown(code_for(*one))}\n" for one in found)
+            file.writelines(f"{format_code(code_for(*one))}\n" for one in found)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

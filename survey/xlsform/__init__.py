@@ -1,7 +1,7 @@
-"""Surveys come in as XLSForm workbooks.
+"""Read surveys from XLSForm workbooks (.xlsx and .xls).
 
-`read_xlsform` reads a file to a draft or to everything that is wrong with it;
-`import_survey` stores the draft.
+`read_xlsform` reads a file to a draft, or to a list of everything that is
+wrong with it; `import_survey` stores the draft.
 """
 
 from survey.xlsform.importing import SurveyIsPublished, import_survey

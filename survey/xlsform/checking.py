@@ -5,25 +5,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
 
 from survey.definitions.expressions import labels_of, references
-from survey.definitions.rules import MOST_WORK, CycleError, Work, evaluation_order
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.definitions.rule_dependencies import CycleError, evaluation_order
+from survey.definitions.schema import RULES, Expr, OptionDefinition, RuledItem
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, PageDraft, Texts
 from survey.xlsform.names import has_open_reference, quoted_names, tidied
 from survey.xlsform.outline import Group, Outline
 from survey.xlsform.problems import Findings
-from survey.xlsform.rules import Expr
 
-RULES = (
-    "relevant",
-    "required",
-    "constraint",
-    "calculation",
-    "choice_filter",
-    "default_expression",
-)
 COLUMN_OF_RULE = {"default_expression": "default"}
 
 
@@ -132,7 +124,7 @@ class _Whole:
     def _check_cycles(self) -> None:
         # One cycle at a time is found; each is told and taken out, so that
         # the next is found as well.
-        rules: dict[str, dict[str, Any]] = {
+        rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, **item.rules} for name, item in self.items.items()
         }
         while True:
@@ -146,22 +138,30 @@ class _Whole:
                 return
 
     def _check_work(self) -> None:
-        rules = {
+        rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
             for name, item in self.items.items()
         }
-        sets = {
-            name: [vars(option) for option in options]
+        sets: dict[str, list[OptionDefinition]] = {
+            name: [
+                {
+                    "value": option.value,
+                    "label": option.label,
+                    "attributes": option.attributes,
+                }
+                for option in options
+            ]
             for name, options in self.draft.option_sets.items()
         }
-        work = Work(rules, sets)
+        rule_costs = RuleCosts(rules, sets)
         for page in self.draft.pages:
             costs = {
                 (item.name, rule): units
                 for item in page.items()
-                for rule, units in work.of_item(rules.get(item.name, {})).items()
+                if item.name in rules
+                for rule, units in rule_costs.of_item(rules[item.name]).items()
             }
-            if sum(costs.values()) > MOST_WORK:
+            if sum(costs.values()) > MAX_PAGE_COST:
                 self._refuse_work(page, costs)
 
     def _refuse_work(self, page: PageDraft, costs: dict[tuple[str, str], int]) -> None:
@@ -171,7 +171,7 @@ class _Whole:
         whole, part = sum(costs.values()), costs[name, rule]
         reason = (
             f"the rules of the page {page.name!r} take too long: they count {whole:,}"
-            f" of at most {MOST_WORK:,}, and {part:,} of it is the {column} of"
+            f" of at most {MAX_PAGE_COST:,}, and {part:,} of it is the {column} of"
             f" ${{{name}}}; shorten it, lessen the options that it filters,"
             " or divide the page"
         )

@@ -20,7 +20,7 @@ from pyxform.survey import Survey
 from survey.xlsform.languages import Language, language_of
 from survey.xlsform.names import RESERVED
 from survey.xlsform.problems import Findings
-from survey.xlsform.workbook import Sheet
+from survey.xlsform.workbook import SurveySheet
 
 SURVEY_COLUMNS: dict[tuple[str, ...], str] = {
     ("type",): "type",
@@ -118,7 +118,7 @@ class Columns:
         ]
 
 
-def read_columns(sheet: Sheet, findings: Findings) -> Columns:
+def read_columns(sheet: SurveySheet, findings: Findings) -> Columns:
     columns = Columns()
     seen: dict[tuple[str, str, str], int] = {}
     for number, header in sorted(sheet.headers.items()):
@@ -193,7 +193,7 @@ def _longest_known(
     return None
 
 
-def _warn_of_columns_without_header(sheet: Sheet, findings: Findings) -> None:
+def _warn_of_columns_without_header(sheet: SurveySheet, findings: Findings) -> None:
     told: Collection[int] = set(sheet.headers)
     orphans: dict[int, int] = {}
     for number, cells in sheet.rows.items():
@@ -240,7 +240,7 @@ class Row:
         )
 
 
-def read_rows(sheet: Sheet, columns: Columns, default: Language) -> list[Row]:
+def read_rows(sheet: SurveySheet, columns: Columns, default: Language) -> list[Row]:
     """Texts without a language are in the default one; a text that names it
     wins over one that does not, as in pyxform."""
     rows = []

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from survey.definitions.schema import (
+    ANSWERABLE,
+    VISIBLE,
+    Expr,
+    ItemRules,
+    LanguageDefinition,
+    Texts,
+)
 from survey.xlsform.columns import Row
-
-Texts = dict[str, str]
 
 
 @dataclass
@@ -33,16 +38,16 @@ class ItemDraft:
     hint: Texts = field(default_factory=dict)
     guidance: Texts = field(default_factory=dict)
     option_set: str = ""
-    rules: dict[str, Any] = field(default_factory=dict)
-    own_relevant: Any = None
+    rules: ItemRules = field(default_factory=lambda: ItemRules())
+    own_relevant: Expr | None = None
 
     @property
     def is_answerable(self) -> bool:
-        return self.kind not in ("note", "calculate", "hidden")
+        return self.kind in ANSWERABLE
 
     @property
     def is_shown(self) -> bool:
-        return self.kind not in ("calculate", "hidden")
+        return self.kind in VISIBLE
 
 
 @dataclass
@@ -68,7 +73,7 @@ class Draft:
     name: str
     version: str
     title: Texts
-    languages: list[dict[str, str]]
+    languages: list[LanguageDefinition]
     option_sets: dict[str, list[OptionDraft]]
     pages: list[PageDraft]
 

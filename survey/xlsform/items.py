@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from survey.definitions.schema import Expr
 from survey.xlsform.choices import check_spaces
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import ItemDraft, OptionDraft, Texts
 from survey.xlsform.problems import Findings
 from survey.xlsform.rules import (
     SELECTS,
-    Expr,
     both,
     compiled,
     read_default,
@@ -166,12 +166,10 @@ def _read_rules(
     constraint = compiled(row, "constraint", findings, self_name=item.name)
     if constraint is not None:
         item.rules["constraint"] = constraint
-    for message, rule in (
-        ("required_message", "required"),
-        ("constraint_message", "constraint"),
-    ):
-        if rule in item.rules and row.text(message):
-            item.rules[message] = row.text(message)
+    if "required" in item.rules and (message := row.text("required_message")):
+        item.rules["required_message"] = message
+    if constraint is not None and (message := row.text("constraint_message")):
+        item.rules["constraint_message"] = message
     _read_filter(item, type_, option_sets, findings)
     read_looks(item, findings)
     if item.is_answerable:
@@ -256,11 +254,13 @@ def _read_filter(
 
 def other_item(item: ItemDraft, languages: list[str]) -> ItemDraft:
     """What `or_other` adds: a text that is asked when *Other* is chosen."""
-    chosen = ["selected", ["$", item.name], OTHER_VALUE]
+    relevant: Expr = ["selected", ["$", item.name], OTHER_VALUE]
+    if "relevant" in item.rules:
+        relevant = ["and", item.rules["relevant"], relevant]
     return ItemDraft(
         name=f"{item.name}_other",
         kind="text",
         row=item.row,
         label=in_languages(SPECIFY_OTHER, languages),
-        rules={"relevant": both(item.rules.get("relevant"), chosen)},
+        rules={"relevant": relevant},
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from django.conf.locale import LANG_INFO
+
+from survey.definitions.schema import Direction, LanguageDefinition
 
 RIGHT_TO_LEFT = re.compile(
     "ar|arc|azb|bal|bgn|ckb|dv|fa|glk|he|iw|ks|lrc|mzn|nqo|pnb|prs|ps|sd|sdh|skr"
@@ -28,7 +30,7 @@ class Language:
     name: str
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Direction:
         """By the script where the code has one (`ur-Latn`), else by the language."""
         primary, *rest = self.code.lower().split("-")
         scripts = [subtag for subtag in rest if len(subtag) == 4 and subtag.isalpha()]
@@ -36,11 +38,11 @@ class Language:
             return _direction(RIGHT_TO_LEFT_SCRIPTS, scripts[0])
         return _direction(RIGHT_TO_LEFT, primary)
 
-    def as_json(self) -> dict[str, str]:
-        return {**asdict(self), "direction": self.direction}
+    def as_json(self) -> LanguageDefinition:
+        return {"code": self.code, "name": self.name, "direction": self.direction}
 
 
-def _direction(right_to_left: re.Pattern[str], subtag: str) -> str:
+def _direction(right_to_left: re.Pattern[str], subtag: str) -> Direction:
     return "rtl" if right_to_left.fullmatch(subtag) else "ltr"
 
 

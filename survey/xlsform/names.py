@@ -6,7 +6,7 @@ import re
 
 from pyxform.parsing.expression import is_xml_tag
 
-from survey.definitions.expressions import ITEM_NAME
+from survey.definitions.expressions.parser import ITEM_NAME
 
 # What every JavaScript object answers to: `answers["constructor"]` is a
 # function there, whatever the survey says.

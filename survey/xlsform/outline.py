@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from survey.definitions.schema import Expr
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import ItemDraft, Texts
 from survey.xlsform.items import OptionSets, other_item, read_item
 from survey.xlsform.names import LONGEST_EXPORTED, why_no_name
 from survey.xlsform.problems import Findings
-from survey.xlsform.rules import Expr, both, compiled, yes_or_no
+from survey.xlsform.rules import both, compiled, yes_or_no
 from survey.xlsform.types import Type, parse_type
 
 MAX_ITEMS = 1_000

@@ -12,6 +12,10 @@ LONGEST_QUOTE = 120
 LONGEST_REASON = 600
 
 
+class FileRefused(Exception):
+    """The file as a whole cannot be read."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong: where (as the author sees it), why, and the text itself.

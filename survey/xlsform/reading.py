@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from survey.spreadsheets.archive import MAX_FILE, FileRefused
+from survey.definitions.schema import Expr
+from survey.spreadsheets.workbook_guard import SURVEY
 from survey.xlsform.checking import check_whole
 from survey.xlsform.choices import read_choices
 from survey.xlsform.columns import (
@@ -24,14 +25,14 @@ from survey.xlsform.languages import ENGLISH, Language, language_of
 from survey.xlsform.outline import Outline
 from survey.xlsform.pages import paginate
 from survey.xlsform.problems import (
+    FileRefused,
     Findings,
     Problem,
     in_reading_order,
     quoted,
 )
 from survey.xlsform.pyxform_check import ask_pyxform
-from survey.xlsform.rules import Expr
-from survey.xlsform.workbook import Sheet, read_workbook
+from survey.xlsform.workbook import SurveySheet, read_workbook
 
 MAX_LANGUAGES = 50
 LONGEST_SETTING = 64
@@ -74,15 +75,15 @@ def _content(file: str | PathLike[str] | bytes | BinaryIO) -> bytes:
         return file
     if isinstance(file, str | PathLike):
         with Path(file).open("rb") as opened:
-            return opened.read(MAX_FILE + 1)
-    return file.read(MAX_FILE + 1)
+            return opened.read(SURVEY.file + 1)
+    return file.read(SURVEY.file + 1)
 
 
-def _read(sheets: dict[str, Sheet], name: str, findings: Findings) -> Draft:
+def _read(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draft:
     if "survey" not in sheets:
         raise FileRefused("There is no sheet named survey.")
     columns = {
-        title: read_columns(sheets.get(title, Sheet(title)), findings)
+        title: read_columns(sheets.get(title, SurveySheet(title)), findings)
         for title in ("survey", "choices", "settings")
     }
     _require_columns(sheets, columns, findings)
@@ -117,7 +118,7 @@ def _read(sheets: dict[str, Sheet], name: str, findings: Findings) -> Draft:
 
 
 def _require_columns(
-    sheets: dict[str, Sheet], columns: dict[str, Columns], findings: Findings
+    sheets: dict[str, SurveySheet], columns: dict[str, Columns], findings: Findings
 ) -> None:
     for title, needed in (
         ("survey", ("type", "name")),
@@ -134,7 +135,7 @@ def _require_columns(
 
 
 def _languages(
-    sheets: dict[str, Sheet], columns: dict[str, Columns], findings: Findings
+    sheets: dict[str, SurveySheet], columns: dict[str, Columns], findings: Findings
 ) -> list[Language]:
     """The default language first, then as the columns come."""
     found: dict[str, Language] = {}
@@ -150,7 +151,7 @@ def _languages(
 
 
 def _default_language(
-    sheets: dict[str, Sheet],
+    sheets: dict[str, SurveySheet],
     columns: dict[str, Columns],
     found: dict[str, Language],
     findings: Findings,
@@ -188,7 +189,7 @@ def _default_language(
 
 
 def _raw_setting(
-    sheets: dict[str, Sheet], columns: dict[str, Columns], key: str
+    sheets: dict[str, SurveySheet], columns: dict[str, Columns], key: str
 ) -> str:
     for number, column in columns["settings"].known.items():
         if column.key == key:
@@ -291,7 +292,7 @@ def _with_columns(option: OptionDraft, read: Iterable[str]) -> OptionDraft:
     return OptionDraft(option.value, option.label, kept)
 
 
-def _columns_read(expression: Expr) -> set[str]:
+def _columns_read(expression: Expr | None) -> set[str]:
     if not isinstance(expression, list):
         return set()
     if expression[0] == "col":

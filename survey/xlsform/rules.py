@@ -6,17 +6,16 @@ import re
 from collections.abc import Collection
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 from pyxform.errors import PyXFormError
 from pyxform.parsing.parameters import parse as parse_parameters
 
 from survey.definitions.expressions import ExpressionError, compile_expression
+from survey.definitions.schema import Expr, RangeScale
 from survey.xlsform.columns import Row
 from survey.xlsform.draft import ItemDraft, OptionDraft
 from survey.xlsform.problems import Findings
 
-Expr = Any
 LONGEST_EXPRESSION = 4_000
 LONGEST_DEFAULT = 5_000
 STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
@@ -139,7 +138,7 @@ def _as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
     return text if len(text) <= LONGEST_DEFAULT else None
 
 
-def _is_on_scale(text: str, scale: dict[str, str] | None) -> bool:
+def _is_on_scale(text: str, scale: RangeScale | None) -> bool:
     if not DECIMAL.fullmatch(text):
         return False
     if scale is None:
@@ -223,12 +222,13 @@ def _read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> N
 
 
 def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
-    scale = {
+    scale: RangeScale = {
         "start": given.pop("start", "1"),
         "end": given.pop("end", "10"),
         "step": given.pop("step", "1"),
     }
-    if not all(DECIMAL.fullmatch(number) for number in scale.values()):
+    numbers = scale["start"], scale["end"], scale["step"]
+    if not all(map(DECIMAL.fullmatch, numbers)):
         reason = "start, end and step are numbers of at most ten decimals"
     elif Decimal(scale["start"]) >= Decimal(scale["end"]):
         reason = "start must be less than end"
@@ -244,6 +244,6 @@ def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> N
     item.row.refuse(findings, "parameters", reason)
 
 
-def _steps(scale: dict[str, str]) -> Decimal:
+def _steps(scale: RangeScale) -> Decimal:
     width = Decimal(scale["end"]) - Decimal(scale["start"])
     return width / Decimal(scale["step"])

@@ -1,8 +1,8 @@
-"""Cells as text, with the row and column that the author sees.
+"""Read the sheets of a survey as text, with the row and column of each cell.
 
-openpyxl reads the parts, through its streaming parser, so that the place of
-every cell is the one written in the file: neither a million formatted but
-empty rows nor a gap of a million costs anything.
+openpyxl reads the parts through its streaming parser, so that each cell's
+place is the one written in the file: neither a million formatted but empty
+rows nor a gap of a million costs anything.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TypedDict
+from xml.etree.ElementTree import Element
 
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
-from survey.spreadsheets.archive import FileRefused, safe_archive
-from survey.xlsform.problems import Findings
+from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
+from survey.spreadsheets.workbook_guard import (
+    MIB,
+    SURVEY,
+    UnsafeWorkbook,
+    unpack_survey,
+)
+from survey.xlsform.problems import FileRefused, Findings
 
 SHEETS = ("settings", "survey", "choices")
 MAX_ROWS = 10_000
@@ -29,31 +37,48 @@ MAX_COLUMNS = 300
 MAX_TEXT = 32_767
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# How Excel writes a character that XML cannot hold: _x000D_ is a return.
+# How Excel writes a character that XML cannot contain: _x000D_ is a return.
 ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 @dataclass
-class Sheet:
-    """`headers` by column number; `rows` by row number, blank ones left out."""
+class SurveySheet:
+    """`headers` by column number; `rows` by row number, without blank ones."""
 
     name: str
     headers: dict[int, str] = field(default_factory=dict)
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
 
 
-def read_workbook(content: bytes, findings: Findings) -> dict[str, Sheet]:
-    """The sheets of an XLSForm by their names in lower case.
+class ParsedCell(TypedDict):
+    """A cell as openpyxl's parser returns it."""
 
-    Raises FileRefused where the file as a whole is of no use.
+    row: int
+    column: int
+    value: object
+    data_type: str
+
+
+def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
+    """Read the sheets of an XLSForm, .xlsx or .xls, by their names in lower case.
+
+    Raises FileRefused if the file as a whole cannot be used.
     """
-    archive = safe_archive(content)
+    try:
+        if len(content) > SURVEY.file:
+            raise UnsafeWorkbook(f"The file is larger than {SURVEY.file // MIB} MB.")
+        if is_old_excel(content):
+            with converted_to_xlsx(io.BytesIO(content)) as converted:
+                content = converted.read(SURVEY.file + 1)
+        unpacked = unpack_survey(content)
+    except UnsafeWorkbook as error:
+        raise FileRefused(str(error)) from error
     try:
         # openpyxl warns of what it leaves out (charts, validations), none of
         # which an XLSForm needs.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _read_sheets(archive, findings)
+            return _read_sheets(unpacked, findings)
     except FileRefused:
         raise
     # A parser of other people's files can fail in any way; each is the same
@@ -61,23 +86,23 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, Sheet]:
     except Exception as error:
         cause = error.__cause__ or error
         raise FileRefused(
-            f"The workbook is damaged ({type(cause).__name__}): open it in a"
+            f"The workbook is damaged ({type(cause).__name__}). Open it in a"
             " spreadsheet program and save it again."
         ) from error
 
 
-def _read_sheets(archive: bytes, findings: Findings) -> dict[str, Sheet]:
+def _read_sheets(unpacked: bytes, findings: Findings) -> dict[str, SurveySheet]:
     workbook = load_workbook(
-        io.BytesIO(archive), read_only=True, data_only=True, keep_links=False
+        io.BytesIO(unpacked), read_only=True, data_only=True, keep_links=False
     )
-    sheets: dict[str, Sheet] = {}
+    sheets: dict[str, SurveySheet] = {}
     for worksheet in workbook.worksheets:
         title = str(worksheet.title)
         name = title.strip().lower()
         if name.startswith("_"):
             continue
         if name not in SHEETS:
-            findings.warn(title, None, "", "not a sheet of a survey: ignored")
+            findings.warn(title, None, "", "not a sheet of an XLSForm: ignored")
         elif name in sheets:
             raise FileRefused(f"There are two sheets named {name}.")
         else:
@@ -86,21 +111,23 @@ def _read_sheets(archive: bytes, findings: Findings) -> dict[str, Sheet]:
     return sheets
 
 
-class _Cells(WorkSheetParser):
-    """Tells a formula that was never computed from an empty cell."""
+class _CellParser(WorkSheetParser):
+    """Distinguish a formula that was never computed from an empty cell."""
 
-    def parse_cell(self, element: Any) -> dict[str, Any]:
-        cell = super().parse_cell(element)
+    def parse_cell(self, element: Element) -> ParsedCell:
+        cell: ParsedCell = super().parse_cell(element)
         if cell["value"] is None and element.find(FORMULA_TAG) is not None:
             cell["data_type"] = "f"
         return cell
 
 
-def _read_sheet(name: str, worksheet: Any, findings: Findings) -> Sheet:
-    sheet = Sheet(name)
+def _read_sheet(
+    name: str, worksheet: ReadOnlyWorksheet, findings: Findings
+) -> SurveySheet:
+    sheet = SurveySheet(name)
     book = worksheet.parent
     with worksheet._get_source() as source:
-        parser = _Cells(
+        parser = _CellParser(
             source,
             worksheet._shared_strings,
             data_only=True,
@@ -110,73 +137,8 @@ def _read_sheet(name: str, worksheet: Any, findings: Findings) -> Sheet:
         )
         for _, cells in parser.parse():
             for cell in cells:
-                _take(sheet, cell, findings)
-    _warn_of_merged_cells(sheet, parser.merged_cells, findings)
-    return sheet
-
-
-def _take(sheet: Sheet, cell: dict[str, Any], findings: Findings) -> None:
-    row, column = int(cell["row"]), int(cell["column"])
-    if cell["value"] is None and cell["data_type"] != "f":
-        return
-    if row > MAX_ROWS or column > MAX_COLUMNS:
-        raise FileRefused(
-            f"The sheet {sheet.name} has content in {get_column_letter(column)}{row},"
-            f" beyond {MAX_ROWS:,} rows or {MAX_COLUMNS} columns."
-        )
-    letter = sheet.headers.get(column) or get_column_letter(column)
-    problem = _unreadable(cell)
-    if problem:
-        findings.refuse(sheet.name, row, letter, problem, str(cell["value"] or ""))
-        return
-    text = _as_text(cell["value"])
-    if len(text) > MAX_TEXT:
-        reason = f"longer than {MAX_TEXT:,} characters"
-        findings.refuse(sheet.name, row, letter, reason, text)
-    elif CONTROL.search(text):
-        findings.refuse(sheet.name, row, letter, "contains a control character", text)
-    elif text and row == 1:
-        sheet.headers[column] = text
-    elif text:
-        sheet.rows.setdefault(row, {})[column] = text
-
-
-def _unreadable(cell: dict[str, Any]) -> str:
-    if cell["data_type"] == "f":
-        return (
-            "a formula whose value is not in the file: open it in a spreadsheet"
-            " program and save it, or paste the value"
-        )
-    if cell["data_type"] == "e":
-        return "the cell holds a spreadsheet error"
-    return ""
-
-
-def _as_text(value: object) -> str:
-    """As the author reads it: 3.0 is 3, TRUE is TRUE, a date is 2027-03-01."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float):
-        return _number_as_text(value)
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time.min:
-        return value.date().isoformat()
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(timespec="seconds")
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    text = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), str(value))
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.replace("\N{NO-BREAK SPACE}", " ").strip()
-
-
-def _number_as_text(value: int | float) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    # repr, and not the double's hundred digits: 0.1 is what was typed.
-    return format(Decimal(repr(value)), "f")
-
-
-def _warn_of_merged_cells(sheet: Sheet, merged: Any, findings: Findings) -> None:
+                _read_cell(sheet, cell, findings)
+    merged = parser.merged_cells
     ranges = [str(cell.ref) for cell in merged.mergeCell] if merged else []
     if ranges:
         findings.warn(
@@ -186,3 +148,56 @@ def _warn_of_merged_cells(sheet: Sheet, merged: Any, findings: Findings) -> None
             "merged cells: only the first cell of each is read",
             ", ".join(ranges[:10]),
         )
+    return sheet
+
+
+def _read_cell(sheet: SurveySheet, cell: ParsedCell, findings: Findings) -> None:
+    row, column, value = int(cell["row"]), int(cell["column"]), cell["value"]
+    if value is None and cell["data_type"] != "f":
+        return
+    if row > MAX_ROWS or column > MAX_COLUMNS:
+        raise FileRefused(
+            f"The sheet {sheet.name} has content in {get_column_letter(column)}{row},"
+            f" beyond {MAX_ROWS:,} rows or {MAX_COLUMNS} columns."
+        )
+    letter = sheet.headers.get(column) or get_column_letter(column)
+    text = cell_text(value)
+    problem = ""
+    if cell["data_type"] == "f":
+        text = str(value or "")
+        problem = (
+            "a formula whose value is not in the file: open it in a spreadsheet"
+            " program and save it, or paste the value"
+        )
+    elif cell["data_type"] == "e":
+        problem = "the cell contains a spreadsheet error"
+    elif len(text) > MAX_TEXT:
+        problem = f"longer than {MAX_TEXT:,} characters"
+    elif CONTROL.search(text):
+        problem = "contains a control character"
+    if problem:
+        findings.refuse(sheet.name, row, letter, problem, text)
+    elif text and row == 1:
+        sheet.headers[column] = text
+    elif text:
+        sheet.rows.setdefault(row, {})[column] = text
+
+
+def cell_text(value: object) -> str:
+    """Return a value as its author reads it: 3, TRUE, 2027-03-01."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        # repr, and not the double's hundred digits: 0.1 is what was typed.
+        return format(Decimal(repr(value)), "f")
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time.min:
+        return value.date().isoformat()
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    text = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), str(value))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\N{NO-BREAK SPACE}", " ").strip()

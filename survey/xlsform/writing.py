@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from survey.definitions.expressions import PRECEDENCE, Expr, text
+from survey.definitions.expressions import to_text
+from survey.definitions.expressions.parser import PRECEDENCE
+from survey.definitions.schema import Expr
 
 UNARY = 7
 
 
-def as_text(expr: Expr | Any) -> str:
+def as_text(expr: Expr) -> str:
     """`${age} >= 4 and ${age} <= 19`. Compiling it gives the same again."""
     return _written(expr, 0)
 
@@ -20,7 +20,7 @@ def _written(expr: Expr, weakest: int) -> str:
     if isinstance(expr, str):
         return f'"{expr}"' if "'" in expr else f"'{expr}'"
     if not isinstance(expr, list):
-        return text(float(expr))
+        return to_text(float(expr))
     operation, *arguments = expr
     if operation == "$":
         return f"${{{arguments[0]}}}"

@@ -12,14 +12,16 @@ from provisioning.benchmarks import statement
 from provisioning.commands import ROOT, Refusal
 from survey.models import Response
 from survey.simulation.load_survey import open_rehearsal
-from survey.taking.published import understand
+from survey.taking.published import build_published
 
 
 @pytest.fixture
 def pages(db):
     """Ids of a rehearsal in this database, as the benchmark reads them."""
     opened = open_rehearsal(name="rehearsal", respondents=4, pages=3, items=5)
-    published = understand("", json.loads(opened.administration.published.definition))
+    published = build_published(
+        "", json.loads(opened.administration.published.definition)
+    )
     ids = opened.administration.respondents.values_list("pk", flat=True)
     return statement.SavedPages(
         administration=opened.administration.pk,

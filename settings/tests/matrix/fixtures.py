@@ -23,7 +23,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import District, Invitation, Letter, Membership, School, User
 from reports.models import Export
-from survey.access_codes import code_for, current_version, digest_for, shown
+from survey.access_codes import code_for, current_version, digest_for, format_code
 from survey.administrations import open_administration
 from survey.definitions.corrections import publish_correction
 from survey.definitions.publishing import publish_survey
@@ -273,7 +273,7 @@ def furnish(
             **surveys,
             **personal(mark, administrator),
         },
-        secrets=[*codes, *map(shown, codes)],
+        secrets=[*codes, *map(format_code, codes)],
     )
 
 

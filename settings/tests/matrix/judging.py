@@ -21,7 +21,7 @@ from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from django.urls import Resolver404, get_urlconf, resolve
 
-from accounts.access import Rule, Who
+from accounts.access import Audience, Rule
 from accounts.models import User
 from accounts.permissions import CAPABILITIES
 from accounts.staff_cookies import PREFIX
@@ -195,7 +195,7 @@ class World:
 
     def askers_of(self, route: Route) -> list[Asker]:
         """All; an engineers' page knows neither places nor roles."""
-        if route.rule.who is not Who.ENGINEER:
+        if route.rule.audience is not Audience.ENGINEER:
             return self.askers
         known = (None, self.mine.administrator)
         return [one for one in self.askers if one.place is None or one.user in known]
@@ -248,8 +248,8 @@ class World:
         """Whose marks this asker must never see."""
         if asker.user and asker.place is None:
             # An engineer's own pages show everything; the console nothing.
-            own = Who.ENGINEER if asker.user.is_staff else route.rule.who
-            if route.rule.who is own:
+            own = Audience.ENGINEER if asker.user.is_staff else route.rule.audience
+            if route.rule.audience is own:
                 return []
         return [one for one in self.places if not self.is_in(asker, one)]
 
@@ -326,11 +326,11 @@ def _changes_nothing(
 ) -> bool:
     if method in SAFE:
         return True
-    if route.rule.who is Who.ANYONE:
+    if route.rule.audience is Audience.ANYONE:
         return False
     if asker.user is None or _is_foreign(route, world, asker, address):
         return True
-    return route.rule.who is not Who.SIGNED_IN and not asker.second_factor
+    return route.rule.audience is not Audience.SIGNED_IN and not asker.second_factor
 
 
 def _is_foreign(route: Route, world: World, asker: Asker, address: Address) -> bool:
@@ -342,7 +342,7 @@ def _is_foreign(route: Route, world: World, asker: Asker, address: Address) -> b
     if address.whose is None:
         return False
     if asker.place is None:
-        return asker.user.is_superuser and route.rule.who is not Who.ENGINEER
+        return asker.user.is_superuser and route.rule.audience is not Audience.ENGINEER
     return not world.is_in(asker, address.whose)
 
 
@@ -433,7 +433,7 @@ def _filtered(route: Route, world: World, asker: Asker, address: Address) -> lis
     """With the other district's numbers after the "?"."""
     wrong = []
     # Of pages that are for everybody there are no lists.
-    lists = route.rule.who is Who.STAFF and _gets_in(route.rule, asker)
+    lists = route.rule.audience is Audience.STAFF and _gets_in(route.rule, asker)
     for place in world.others_of(asker, route) if lists else ():
         questions = questions_about(place)
         if asker.place is world.theirs:
@@ -502,9 +502,9 @@ def _refused(
         login = reply.status == 302 and reply.location.startswith(
             resolve_url(settings.LOGIN_URL)
         )
-        fine = rule.who is Who.ANYONE or login
+        fine = rule.audience is Audience.ANYONE or login
         return [] if fine else [f"{about} is {reply.status}, not the login"]
-    if rule.who is Who.SIGNED_IN or rule.who is Who.ANYONE:
+    if rule.audience is Audience.SIGNED_IN or rule.audience is Audience.ANYONE:
         if _is_foreign(route, world, asker, address) and reply.status != 404:
             return [f"{about} is {reply.status}, not 404"]
         return []
@@ -524,17 +524,17 @@ def _refused(
 
 def _gets_in(rule: Rule, asker: Asker) -> bool:
     """As far as the view, by its rule; an engineer's pages are Django's own."""
-    if rule.who is Who.ANYONE:
+    if rule.audience is Audience.ANYONE:
         return True
-    if asker.user is None or rule.who is Who.ENGINEER:
+    if asker.user is None or rule.audience is Audience.ENGINEER:
         return False
-    if rule.who is Who.SIGNED_IN:
+    if rule.audience is Audience.SIGNED_IN:
         return True
     return asker.second_factor and _has_role(rule, asker)
 
 
 def _has_role(rule: Rule, asker: Asker) -> bool:
-    if rule.who is Who.ENGINEER:
+    if rule.audience is Audience.ENGINEER:
         return asker.user.is_staff
     if not rule.capabilities:
         return bool(asker.roles)

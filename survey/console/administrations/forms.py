@@ -1,294 +1,185 @@
-"""What is typed to open, change and reopen an administration."""
+"""Forms to open, change, close and reopen an administration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django import forms
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.forms.utils import ErrorDict
+from django.http import QueryDict
 from django.utils import timezone
 from django.utils.functional import cached_property
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.administrations import (
-    LONGEST_NAME,
-    Plan,
+    MAX_NAME_LENGTH,
+    AdministrationPlan,
+    has_people,
+    has_started,
     plan_of,
-    somebody_has_started,
-    somebody_was_invited,
     suggest_name,
     surveys_to_offer,
 )
+from survey.console.administrations.fields import (
+    MAX_FOUND,
+    MAX_PLACES,
+    LocalDateTimeField,
+    PlacesField,
+    SurveyField,
+    WaveField,
+    place_choices,
+)
 from survey.models import Administration, PublishedSurvey, Role, Wave
+from survey.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
 from survey.waves import waves_for
 
-# More are chosen by their districts; and a form has a thousand fields at most.
-MOST_PLACES = 500
-MOST_FOUND = 20
-LONGEST_SEARCH = 200
+MAX_SEARCH_LENGTH = 200
 STATE = "state"
 
 
-def time_zone_in_words() -> str:
-    """ "the time of Chicago (America/Chicago)"."""
-    city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
-    return f"the time of {city} ({settings.TIME_ZONE})"
+class AdministrationForm(forms.Form):
+    """The fields that opening and changing have in common."""
 
-
-class LocalMomentField(forms.DateTimeField):
-    """A date and a time of day, as clocks show them where surveys are taken."""
-
-    widget = forms.DateTimeInput(
-        attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"
-    )
-
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("help_text", f"In {time_zone_in_words()}.")
-        super().__init__(**options)
-
-    def to_python(self, value: Any) -> datetime | None:
-        try:
-            return super().to_python(value)
-        except ValidationError as error:
-            if error.code == "ambiguous_timezone":
-                raise ValidationError(
-                    "The clocks are changed in that hour, so it is there twice or not"
-                    " at all. Choose an hour before or after."
-                ) from error
-            raise ValidationError(
-                "Write a date and a time of day, such as 2027-03-01 08:00."
-            ) from error
-        # At the ends of the calendar there is no room for a time zone.
-        except OverflowError:
-            raise ValidationError("That date is too far away.") from None
-
-
-class PlacesField(forms.Field):
-    """Districts and schools, as `district-12` and `school-345`."""
-
-    widget = forms.SelectMultiple
-    districts: QuerySet[District]
-    schools: QuerySet[School]
-
-    def clean(self, value: Sequence[str] | None) -> tuple[list[District], list[School]]:
-        value = list(dict.fromkeys(value or ()))
-        if len(value) > MOST_PLACES:
-            raise ValidationError(
-                f"At most {MOST_PLACES} places can be chosen one by one. Choose whole"
-                " districts, or none at all for everywhere."
-            )
-        districts, schools = self.known(value)
-        if len(districts) + len(schools) != len(value):
-            raise ValidationError(
-                "One of the places is not there. Those that are there are still"
-                " chosen; find the others again."
-            )
-        return districts, schools
-
-    def known(self, value: Sequence[str]) -> tuple[list[District], list[School]]:
-        """2 statements."""
-        return (
-            list(self.districts.filter(pk__in=_numbers(value, "district"))),
-            list(
-                self.schools.filter(pk__in=_numbers(value, "school")).select_related(
-                    "district"
-                )
-            ),
-        )
-
-
-def _numbers(value: Sequence[str], kind: str) -> list[int]:
-    """Those that can be a key at all."""
-    texts = (one.removeprefix(f"{kind}-") for one in value if one.startswith(kind))
-    return [
-        int(one) for one in texts if one.isascii() and one.isdigit() and one[:18] == one
-    ]
-
-
-class SurveyChoice(forms.ModelChoiceField):
-    def label_from_instance(self, published: Model) -> str:
-        return survey_in_words(published)  # type: ignore[arg-type]
-
-
-class WaveChoice(forms.ModelChoiceField):
-    def label_from_instance(self, wave: Model) -> str:
-        owner = getattr(wave, "district", None)
-        return f"{wave} ({owner})" if owner else str(wave)
-
-
-def survey_in_words(published: PublishedSurvey) -> str:
-    """Its title where it has one, in its first language, and its version."""
-    survey = published.survey
-    first = survey.languages[0]["code"] if survey.languages else ""
-    title = survey.title.get(first) or next(iter(survey.title.values()), "")
-    named = f"{survey.name}, version {survey.version}"
-    return f"{title} ({named})" if title else named
-
-
-class PlanForm(forms.Form):
-    """What opening and changing have in common."""
-
-    published = SurveyChoice(
+    published = SurveyField(
         queryset=PublishedSurvey.objects.none(),
         label="Survey",
         empty_label="Choose a survey",
-        help_text="A published one. It stays the same once people are invited.",
+        help_text="Can't be changed once people are invited.",
         error_messages={
-            "required": "Choose the survey that is offered.",
+            "required": "Choose a survey.",
             "invalid_choice": "Choose one of the published surveys.",
         },
     )
     role = forms.ChoiceField(
-        label="Whom it asks",
-        choices=[(one.value, f"{one.label}s") for one in Role],
+        label="Audience",
+        choices=[(role.value, f"{role.label}s") for role in Role],
         widget=forms.RadioSelect,
+        help_text="Can't be changed once people are invited.",
         error_messages={
-            "required": "Choose whom it asks.",
+            "required": "Choose the audience.",
             "invalid_choice": "Choose students, teachers or parents.",
         },
     )
-    wave = WaveChoice(
+    wave = WaveField(
         queryset=Wave.objects.none(),
         required=False,
         empty_label="No wave",
-        help_text="Administrations of one wave are compared with each other over time.",
+        help_text="Groups the surveys of one season.",
         error_messages={"invalid_choice": "Choose one of the waves in the list."},
     )
     places = PlacesField(required=False)
     q = forms.CharField(required=False, label="Find districts and schools")
-    opens_at = LocalMomentField(
-        label="Opens", error_messages={"required": "Say when it opens."}
+    opens_at = LocalDateTimeField(
+        label="Opens", required_message="Enter when the survey opens."
     )
-    closes_at = LocalMomentField(
+    closes_at = LocalDateTimeField(
         label="Closes",
-        error_messages={"required": "Say when it closes."},
-        help_text=f"In {time_zone_in_words()}. A page that was begun in time may still"
-        " arrive for ten minutes.",
+        required_message="Enter when the survey closes.",
+        help_text="Pages already started can be submitted for ten more minutes.",
     )
     coordinators_see_finished = forms.BooleanField(
         required=False,
-        label="Coordinators may see who has finished, by name",
-        help_text="For reminding students or parents. Never for teachers: nobody in"
-        " their school learns who has answered. No page shows answers beside a name.",
+        label="Coordinators can see who has finished, by name",
+        help_text="Helps them to remind students or parents. Not available for"
+        " teachers. Answers are never shown next to a name.",
     )
 
     def __init__(
         self,
-        *args: Any,
+        data: QueryDict | None,
+        *,
         permissions: Permissions,
         owner: District | None,
-        **options: Any,
+        initial: dict[str, object] | None = None,
     ) -> None:
-        super().__init__(*args, **options)
-        self.permissions = permissions
+        super().__init__(data, initial=initial)
         self.district = owner
-        needs = Capability.MANAGE_SURVEYS
-        chosen = self.fields
-        chosen["published"].queryset = surveys_to_offer(permissions)  # type: ignore[attr-defined]
-        chosen["wave"].queryset = self._waves()  # type: ignore[attr-defined]
-        places: PlacesField = chosen["places"]  # type: ignore[assignment]
-        places.districts = permissions.districts(needs)
-        places.schools = permissions.schools(needs)
+        self.waves = self.get_waves(permissions)
+        cast(WaveField, self.fields["wave"]).queryset = self.waves
+        self.surveys = surveys_to_offer(permissions)
+        self.survey_field = cast(SurveyField, self.fields["published"])
+        self.survey_field.queryset = self.surveys
+        self.places_field = cast(PlacesField, self.fields["places"])
+        districts = permissions.districts(Capability.MANAGE_SURVEYS)
+        schools = permissions.schools(Capability.MANAGE_SURVEYS)
         if owner is not None:
-            places.districts = places.districts.filter(pk=owner.pk)
-            places.schools = places.schools.filter(district=owner)
+            districts = districts.filter(pk=owner.pk)
+            schools = schools.filter(district=owner)
+        self.places_field.districts = districts
+        self.places_field.schools = schools
 
-    def _waves(self) -> QuerySet[Wave]:
-        waves = waves_for(self.permissions).select_related("district")
-        return waves.filter(Q(district=None) | Q(district=self.district)).order_by(
-            "-pk"
-        )
+    def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
+        waves = waves_for(permissions).select_related("district")
+        own = Q(district=None) | Q(district=self.district)
+        return waves.filter(own).order_by("-pk")
 
-    def complains_not_yet(self) -> None:
-        """Shown again as it was typed, before it was to be saved."""
+    def skip_validation(self) -> None:
+        """Show the form as it was typed, without errors."""
         self._errors = ErrorDict()
 
-    def complain(self, error: ValidationError) -> None:
-        """What a function refused, beside the field that it is about."""
-        if not hasattr(error, "error_dict"):
-            self.add_error(None, error)
-            return
-        for name, errors in error.error_dict.items():
-            self.add_error(name if name in self.fields else None, errors)
-
-    # The places: chosen ones stay ticked, found ones can be ticked.
+    # Places: chosen ones stay ticked, found ones can be ticked.
 
     @cached_property
     def chosen(self) -> tuple[list[District], list[School]]:
-        """2 statements."""
+        """The ticked districts and schools. 2 statements."""
         if not self.is_bound:
             return self.initial.get("places", ([], []))
-        field: PlacesField = self.fields["places"]  # type: ignore[assignment]
-        return field.known((self["places"].data or [])[: MOST_PLACES + 1])
-
-    most_found = MOST_FOUND
+        return self.places_field.get_places(
+            (self["places"].data or [])[: MAX_PLACES + 1]
+        )
 
     @property
     def chosen_places(self) -> list[tuple[str, str]]:
-        return _places(*self.chosen)
+        return place_choices(*self.chosen)
+
+    max_found = MAX_FOUND
 
     @property
     def searched(self) -> str:
-        return str(self["q"].data or "")[:LONGEST_SEARCH].replace("\x00", "").strip()
+        query = str(self["q"].data or "")[:MAX_SEARCH_LENGTH]
+        return query.replace("\x00", "").strip()
 
     @cached_property
     def found_places(self) -> list[tuple[str, str]]:
-        """One more than are to be shown, where there are. 2 statements."""
         if not self.searched:
             return []
-        field: PlacesField = self.fields["places"]  # type: ignore[assignment]
-        districts = _found(field.districts, self.searched, self.chosen[0])
-        schools = _found(field.schools, self.searched, self.chosen[1], "district__name")
-        return _places(list(districts), list(schools.select_related("district")))
+        return self.places_field.find(self.searched, self.chosen)
 
 
-def _places(
-    districts: Sequence[District], schools: Sequence[School]
-) -> list[tuple[str, str]]:
-    return [
-        *((f"district-{one.pk}", f"{one}, the whole district") for one in districts),
-        *((f"school-{one.pk}", f"{one}, in {one.district}") for one in schools),
-    ]
+def show_errors(form: forms.Form, error: ValidationError) -> None:
+    """Add the errors of a function to the fields that they are about."""
+    if not hasattr(error, "error_dict"):
+        form.add_error(None, error)
+        return
+    for name, errors in error.error_dict.items():
+        form.add_error(name if name in form.fields else None, errors)
 
 
-def _found(
-    rows: QuerySet[Any], query: str, chosen: Sequence[Model], *look_ups: str
-) -> QuerySet[Any]:
-    """The first that have each word, without those that are chosen."""
-    for word in query.split():
-        anywhere = Q(name__icontains=word) | Q(code__icontains=word)
-        for look_up in look_ups:
-            anywhere |= Q(**{f"{look_up}__icontains": word})
-        rows = rows.filter(anywhere)
-    return rows.exclude(pk__in=[one.pk for one in chosen])[: MOST_FOUND + 1]
-
-
-class OpeningForm(PlanForm):
-    owner = forms.ChoiceField(label="Whose it is")
+class OpenAdministrationForm(AdministrationForm):
+    owner = forms.ChoiceField(label="Owner")
     new_wave = forms.CharField(
         required=False,
         label="Or a new wave",
-        max_length=200,
+        max_length=MAX_WAVE_NAME_LENGTH,
         help_text="Such as Spring 2027.",
     )
     name = forms.CharField(
         required=False,
-        max_length=LONGEST_NAME,
+        label="Short name",
+        max_length=MAX_NAME_LENGTH,
         validators=[validate_slug],
-        help_text="Letters, digits and hyphens. Files and lists carry it, and it stays."
-        " Left empty, it is made of the wave and the role.",
+        help_text="Letters, digits and hyphens. Shown in lists and file names; can't be"
+        " changed later. Made from the wave and the audience if left empty.",
         error_messages={
             "invalid": "Use letters, digits and hyphens only, such as spring-2027."
         },
     )
-    # The name that was made last: one that was typed instead is kept.
+    # The last suggested name; a different name was typed and is kept.
     suggested = forms.CharField(required=False, widget=forms.HiddenInput)
 
     field_order = (
@@ -304,151 +195,141 @@ class OpeningForm(PlanForm):
         "coordinators_see_finished",
     )
 
-    def __init__(self, *args: Any, permissions: Permissions, **options: Any) -> None:
+    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
         self.owners = owners_for(permissions)
-        only = self.owners[0] if len(self.owners) == 1 else None
-        super().__init__(*args, permissions=permissions, owner=only, **options)
+        only_owner = self.owners[0] if len(self.owners) == 1 else None
+        super().__init__(data, permissions=permissions, owner=only_owner)
         if len(self.owners) == 1:
             del self.fields["owner"]
         else:
-            field: forms.ChoiceField = self.fields["owner"]  # type: ignore[assignment]
-            field.choices = [(_key(one), str(one)) for one in self.owners]
-        if self.is_bound:
-            self._name_it()
+            cast(forms.ChoiceField, self.fields["owner"]).choices = [
+                (_owner_key(owner), str(owner)) for owner in self.owners
+            ]
+        if data is not None:
+            self.data = self._with_suggested_name(data)
 
-    def _waves(self) -> QuerySet[Wave]:
+    def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         if len(self.owners) > 1:
-            return waves_for(self.permissions).select_related("district")
-        return super()._waves()
+            return waves_for(permissions).select_related("district")
+        return super().get_waves(permissions)
 
     def chosen_owner(self) -> District | None:
-        """By what was typed; the first of them where that is none."""
-        asked = self.data.get("owner")
-        return next((one for one in self.owners if _key(one) == asked), self.owners[0])
+        """Return the chosen owner, or the first one if there is no valid choice."""
+        key = self.data.get("owner")
+        chosen = (owner for owner in self.owners if _owner_key(owner) == key)
+        return next(chosen, self.owners[0])
 
-    def _name_it(self) -> None:
-        """A name that nobody typed follows the wave and the role."""
-        data = self.data.copy()  # type: ignore[attr-defined]
+    def _with_suggested_name(self, data: QueryDict) -> QueryDict:
+        """Return the data with a name from wave and role, unless one was typed."""
         typed = data.get("name", "").strip()
         if typed and typed != data.get("suggested"):
-            return
+            return data
         role = data.get("role", "")
+        wave = data.get("new_wave", "")[:MAX_WAVE_NAME_LENGTH]
         name = ""
         if role in Role.values:
-            name = suggest_name(
-                role=role,
-                wave=data.get("new_wave", "")[:200]
-                or self._wave_name(data.get("wave", "")),
-                district=self.chosen_owner(),
-            )
+            key = data.get("wave", "")
+            if not wave and key.isascii() and key.isdigit() and len(key) < 19:
+                found = self.waves.filter(pk=int(key)).first()
+                wave = found.name if found else ""
+            name = suggest_name(role=role, wave=wave, district=self.chosen_owner())
+        data = data.copy()
         data["name"] = data["suggested"] = name
-        self.data = data
-
-    def _wave_name(self, key: str) -> str:
-        if not (key.isascii() and key.isdigit() and len(key) < 19):
-            return ""
-        found = self._waves().filter(pk=int(key)).first()
-        return found.name if found else ""
+        return data
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
+        cleaned = super().clean() or {}
         closes_at = cleaned.get("closes_at")
         if closes_at is not None and closes_at <= timezone.now():
-            self.add_error("closes_at", "That is over already. Choose a later moment.")
+            self.add_error("closes_at", "This time has passed. Choose a later one.")
         if cleaned.get("wave") and cleaned.get("new_wave"):
             self.add_error(
-                "new_wave", "Choose a wave from the list or write a new one, not both."
+                "new_wave", "Choose a wave from the list or enter a new one, not both."
             )
         return cleaned
 
 
-def _key(owner: District | None) -> str:
+def _owner_key(owner: District | None) -> str:
     return f"district-{owner.pk}" if owner else STATE
 
 
 def owners_for(permissions: Permissions) -> list[District | None]:
-    """For whom somebody opens administrations; None is the state."""
+    """Return the possible owners of a user's administrations; None is the state."""
     if permissions.places(Capability.MANAGE_SURVEYS).state:
         return [None]
     return list(permissions.districts(Capability.MANAGE_SURVEYS))
 
 
-class ChangeForm(PlanForm):
-    # How many changes whoever asks has seen.
+class ChangeAdministrationForm(AdministrationForm):
+    # The number of changes when the page was loaded.
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    confirmed = forms.CharField(
-        required=False, label="Its name, to confirm that it closes so soon"
-    )
+    confirmed = forms.CharField(required=False, label="Short name, to confirm")
 
     def __init__(
         self,
-        *args: Any,
+        data: QueryDict | None,
+        *,
         permissions: Permissions,
         administration: Administration,
-        **options: Any,
     ) -> None:
         self.administration = administration
         plan = plan_of(administration)
-        initial = {
-            "published": plan.published.pk,
-            "role": plan.role,
-            "wave": plan.wave and plan.wave.pk,
-            "places": (
-                sorted(plan.districts, key=str),
-                sorted(plan.schools, key=str),
-            ),
-            "opens_at": plan.opens_at,
-            "closes_at": plan.closes_at,
-            "coordinators_see_finished": plan.coordinators_see_finished,
-            "seen": administration.changes,
-        }
         super().__init__(
-            *args,
+            data,
             permissions=permissions,
             owner=administration.district,
-            initial=initial,
-            **options,
+            initial={
+                "published": plan.published.pk,
+                "role": plan.role,
+                "wave": plan.wave and plan.wave.pk,
+                "places": (
+                    sorted(plan.districts, key=str),
+                    sorted(plan.schools, key=str),
+                ),
+                "opens_at": plan.opens_at,
+                "closes_at": plan.closes_at,
+                "coordinators_see_finished": plan.coordinators_see_finished,
+                "seen": administration.changes,
+            },
         )
-        self._keep_what_is_offered(plan)
-        self._freeze()
-
-    def _keep_what_is_offered(self, plan: Plan) -> None:
-        """Also when it could not be chosen anew."""
-        survey: Any = self.fields["published"]
-        survey.queryset = survey.queryset | PublishedSurvey.objects.select_related(
-            "survey"
-        ).defer("definition", "survey__source").filter(pk=plan.published.pk)
-
-    def _freeze(self) -> None:
-        """Says beforehand what would be refused."""
-        if self.administration.state == Administration.State.CLOSED:
-            self._keep("closes_at", "It is closed. To take answers again, reopen it.")
-        if somebody_was_invited(self.administration):
+        # The current survey can be kept even if it could not be chosen anew.
+        self.survey_field.queryset = self.surveys | (
+            PublishedSurvey.objects.select_related("survey")
+            .defer("definition", "survey__source")
+            .filter(pk=plan.published.pk)
+        )
+        # Fields that `survey.administrations.checks` would refuse to change.
+        if administration.state == Administration.State.CLOSED:
+            reason = "It is closed. To accept answers again, reopen it."
+            self._disable("closes_at", reason)
+        if has_people(administration):
             for name in ("published", "role"):
-                self._keep(name, "People are invited, so this stays as it is.")
-            if somebody_has_started(self.administration):
-                self._keep("opens_at", "Somebody has started, so its beginning stays.")
+                self._disable(name, "Can't be changed, because people are invited.")
+            if has_started(administration):
+                reason = "Can't be changed, because people have started."
+                self._disable("opens_at", reason)
 
-    def _keep(self, name: str, why: str) -> None:
+    def _disable(self, name: str, reason: str) -> None:
         self.fields[name].disabled = True
-        self.fields[name].help_text = why
+        self.fields[name].help_text = reason
 
     def clean_opens_at(self) -> datetime:
-        return self._to_the_second("opens_at")
+        return self._keep_seconds("opens_at")
 
     def clean_closes_at(self) -> datetime:
-        return self._to_the_second("closes_at")
+        return self._keep_seconds("closes_at")
 
-    def _to_the_second(self, name: str) -> datetime:
-        """The field shows minutes: one that was not touched is as it was."""
+    def _keep_seconds(self, name: str) -> datetime:
+        # The field shows minutes: an untouched one keeps its seconds.
         typed: datetime = self.cleaned_data[name]
-        was: datetime = getattr(self.administration, name)
-        return was if _minute(typed) == _minute(was) else typed
+        current: datetime = getattr(self.administration, name)
+        minute = current.replace(second=0, microsecond=0)
+        return current if typed.replace(second=0, microsecond=0) == minute else typed
 
-    def plan(self) -> Plan:
+    def plan(self) -> AdministrationPlan:
         cleaned = self.cleaned_data
         districts, schools = cleaned["places"]
-        return Plan(
+        return AdministrationPlan(
             published=cleaned["published"],
             role=cleaned["role"],
             wave=cleaned["wave"],
@@ -460,17 +341,12 @@ class ChangeForm(PlanForm):
         )
 
 
-def _minute(moment: datetime) -> datetime:
-    return moment.replace(second=0, microsecond=0)
-
-
-class SeenForm(forms.Form):
-    """Of a button that ends something: what whoever presses it has seen."""
-
+class CloseAdministrationForm(forms.Form):
+    # The number of changes when the page was loaded.
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
-class ReopeningForm(SeenForm):
-    closes_at = LocalMomentField(
-        label="Closes", error_messages={"required": "Say when it closes."}
+class ReopenAdministrationForm(CloseAdministrationForm):
+    closes_at = LocalDateTimeField(
+        label="Closes", required_message="Enter when the survey closes."
     )

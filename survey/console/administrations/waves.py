@@ -1,12 +1,14 @@
-"""Waves: what they are called, and whose they are."""
+"""The pages to list, add, rename and delete waves."""
 
 from __future__ import annotations
+
+from typing import cast
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Q, QuerySet
-from django.http import Http404, HttpResponse
+from django.db.models import Count, Q
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -19,7 +21,7 @@ from survey.administrations import administrations_for
 from survey.console.administrations.forms import owners_for
 from survey.models import Wave
 from survey.waves import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     create_wave,
     delete_wave,
     may_manage_wave,
@@ -29,22 +31,20 @@ from survey.waves import (
 
 
 class WaveForm(forms.Form):
-    name = forms.CharField(max_length=LONGEST_NAME, help_text="Such as Spring 2027.")
+    name = forms.CharField(max_length=MAX_NAME_LENGTH, help_text="Such as Spring 2027.")
 
 
 class NewWaveForm(WaveForm):
-    owner = forms.TypedChoiceField(label="Whose it is", coerce=int)
+    # The owner's position in the list of possible owners.
+    owner = forms.TypedChoiceField(label="Owner", coerce=int)
 
-    def __init__(
-        self, *args: object, permissions: Permissions, **options: object
-    ) -> None:
-        super().__init__(*args, **options)  # type: ignore[arg-type]
-        # By their places in the list; nobody has to choose among one.
+    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
+        super().__init__(data)
         self.owners = owners_for(permissions)
         if len(self.owners) == 1:
             del self.fields["owner"]
         else:
-            owner: forms.TypedChoiceField = self.fields["owner"]  # type: ignore[assignment]
+            owner = cast(forms.TypedChoiceField, self.fields["owner"])
             owner.choices = list(enumerate(map(str, self.owners)))
 
 
@@ -52,13 +52,16 @@ class NewWaveForm(WaveForm):
 @require_safe
 def wave_list(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
+    visible = administrations_for(permissions, C.SEE_RATES).values("pk")
     listing = Listing(
         request,
-        _counted(permissions),
+        waves_for(permissions)
+        .select_related("district")
+        .annotate(used=Count("administrations", filter=Q(administrations__in=visible))),
         search=("name", "district__name"),
         sorts={"newest": ("-pk",), "name": ("name",), "owner": ("district__name",)},
     )
-    own = {one.pk for one in listing.page if may_manage_wave(permissions, one)}
+    own = {wave.pk for wave in listing.page if may_manage_wave(permissions, wave)}
     return listing.render("survey/console/wave_list.html", {"own": own})
 
 
@@ -77,7 +80,10 @@ def wave_create(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, f"{wave} is there. Open administrations in it.")
+            messages.success(
+                request,
+                f"{wave} was added. You can choose it when you open an administration.",
+            )
             return redirect("wave_list")
     return render(request, "survey/console/wave_create.html", {"form": form})
 
@@ -85,7 +91,7 @@ def wave_create(request: StaffRequest) -> HttpResponse:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
-    wave = _own(request, pk)
+    wave = _own_wave_or_404(request, pk)
     form = WaveForm(request.POST or None, initial={"name": wave.name})
     if form.is_bound and form.is_valid():
         try:
@@ -98,7 +104,7 @@ def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, f"The wave is called {wave} now.")
+            messages.success(request, f"The wave was renamed to {wave}.")
             return redirect("wave_list")
     return render(
         request, "survey/console/wave_rename.html", {"form": form, "wave": wave}
@@ -108,7 +114,7 @@ def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def wave_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    wave = _own(request, pk)
+    wave = _own_wave_or_404(request, pk)
     problems: list[str] = []
     if request.method == "POST":
         try:
@@ -125,17 +131,7 @@ def wave_delete(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-def _counted(permissions: Permissions) -> QuerySet[Wave]:
-    """With the number of its administrations that somebody may see."""
-    seen = administrations_for(permissions, C.SEE_RATES).values("pk")
-    return (
-        waves_for(permissions)
-        .select_related("district")
-        .annotate(used=Count("administrations", filter=Q(administrations__in=seen)))
-    )
-
-
-def _own(request: StaffRequest, pk: int) -> Wave:
+def _own_wave_or_404(request: StaffRequest, pk: int) -> Wave:
     permissions = request.permissions
     wave = get_object_or_404(waves_for(permissions), pk=pk)
     if not may_manage_wave(permissions, wave):

@@ -12,9 +12,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
 from django.utils import timezone
 
-from survey.access_codes import CodeKeyMissing, code_of, shown
-from survey.administrations import AdministrationNotFound, administration_called
-from survey.login_cards.cards import invited
+from survey.access_codes import CodeKeyMissing, code_of, format_code
+from survey.administrations import (
+    AdministrationNotFound,
+    get_administration,
+    invited_people,
+)
 from survey.models import Administration, Respondent
 from survey.rosters.private_files import private_file
 from survey.simulation.answers import Answers, NoAnswerFound, Turn, made_up_take
@@ -79,7 +82,7 @@ class Command(BaseCommand):
 
 def _administration(name: str) -> Administration:
     try:
-        return administration_called(name)
+        return get_administration(name)
     except AdministrationNotFound as error:
         raise CommandError(str(error)) from None
 
@@ -105,7 +108,7 @@ def _write_codes(
     administration: Administration, takes: int, options: dict[str, Any]
 ) -> int:
     waiting = (
-        invited(administration)
+        invited_people(administration)
         .filter(completed_at=None)
         .only("issue", "code_key_version")
         .order_by(F("started_at").asc(nulls_first=True), "pk")
@@ -123,7 +126,7 @@ def _write_codes(
 def _code_lines(people: Iterable[Respondent], takes: int) -> Iterator[list[str]]:
     yield ["code", "take"]
     for place, respondent in enumerate(people):
-        yield [shown(code_of(respondent)), str(place % takes + 1)]
+        yield [format_code(code_of(respondent)), str(place % takes + 1)]
 
 
 def _write(path: Path, force: bool, lines: Iterable[list[str]]) -> None:

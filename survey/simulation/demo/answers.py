@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from survey.definitions.schema import RangeScale, SurveyDefinition
 
 Wire = str | list[str] | None
 
@@ -53,7 +54,7 @@ class Person:
 
 
 def answers_of(
-    person: Person, names: Sequence[str], definition: Mapping[str, Any]
+    person: Person, names: Sequence[str], definition: SurveyDefinition
 ) -> dict[str, Wire]:
     """A wire value for each of the items, as though every one were relevant."""
     return {name: _answer(person, name, definition) for name in names}
@@ -63,7 +64,7 @@ def dice(*about: str) -> random.Random:
     return random.Random("/".join(about))  # noqa: S311
 
 
-def _answer(person: Person, name: str, definition: Mapping[str, Any]) -> Wire:
+def _answer(person: Person, name: str, definition: SurveyDefinition) -> Wire:
     item = definition["items"][name]
     draw = dice(person.key, name)
     if item["kind"] == "text":
@@ -108,9 +109,9 @@ def _leaning(person: Person, name: str) -> float:
 
 
 def _in_range(
-    person: Person, name: str, bounds: Mapping[str, str], draw: random.Random
+    person: Person, name: str, bounds: RangeScale, draw: random.Random
 ) -> str:
-    start, end, step = (int(bounds[one]) for one in ("start", "end", "step"))
+    start, end, step = map(int, (bounds["start"], bounds["end"], bounds["step"]))
     usual = USUAL_OF.get(name, USUAL)
     place = usual + _leaning(person, name) + draw.gauss(0, 0.12)
     steps = (end - start) // step

@@ -18,7 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from survey.access_codes import code_of, shown
+from survey.access_codes import code_of, format_code
 from survey.administrations import open_administration
 from survey.definitions.publishing import publish_survey
 from survey.models import (
@@ -220,5 +220,5 @@ def _card(identity: Identity) -> Card:
         name=f"{identity.given_name} {identity.family_name}",
         school=respondent.school.name,
         language=respondent.language,
-        code=shown(code_of(respondent)),
+        code=format_code(code_of(respondent)),
     )

@@ -1,4 +1,4 @@
-"""What of a running administration may be changed, and what obeys it at once."""
+"""Changes of a running administration, and when they take effect."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from survey.administrations import (
-    Busy,
-    ChangedMeanwhile,
-    NeedsTyping,
-    WouldHarm,
+    ChangeBlocked,
+    ConfirmationRequired,
+    DatabaseBusy,
+    EditConflict,
     change_administration,
     changes,
     close_administration,
+    count_progress,
     open_administration,
     plan_of,
     reopen_administration,
-    standing,
 )
 from survey.database import advisory_locks
 from survey.models import Administration, Response, Role, Wave
@@ -38,7 +38,7 @@ COMMAND = "a test"
 MINUTE = timedelta(minutes=1)
 
 
-def changed(administration: Administration, **to: Any) -> Administration:
+def change(administration: Administration, **to: Any) -> Administration:
     options = {name: to.pop(name) for name in ("seen", "by", "confirmed") if name in to}
     return change_administration(
         administration=administration,
@@ -47,13 +47,13 @@ def changed(administration: Administration, **to: Any) -> Administration:
     )
 
 
-def closed(administration: Administration, **options: Any) -> Administration:
+def close(administration: Administration, **options: Any) -> Administration:
     return close_administration(
         administration=administration, **{"seen": None, "by": COMMAND, **options}
     )
 
 
-def reopened(administration: Administration, **options: Any) -> Administration:
+def reopen(administration: Administration, **options: Any) -> Administration:
     return reopen_administration(
         administration=administration,
         **{
@@ -65,8 +65,7 @@ def reopened(administration: Administration, **options: Any) -> Administration:
     )
 
 
-def put_back(administration: Administration, by: timedelta) -> None:
-    """As if its whole window were so much earlier."""
+def move_window_back(administration: Administration, by: timedelta) -> None:
     administration.refresh_from_db()
     Administration.objects.filter(pk=administration.pk).update(
         opens_at=administration.opens_at - by, closes_at=administration.closes_at - by
@@ -77,24 +76,22 @@ def outcome(reply: Any) -> tuple[int, str]:
     return reply.status_code, reply.json().get("error", "")
 
 
-def test_closing_now_holds_for_logins_at_once_and_for_saves_after_ten_minutes(
-    browser, maya, noor
-):
+def test_closing_stops_logins_at_once_and_saves_after_ten_minutes(browser, maya, noor):
     administration = maya.administration
     browser.log_in(maya)
     base = browser.shell()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
-    closed(administration)
+    close(administration)
 
-    # Noor has not started: no login any more. Maya goes on for ten minutes.
+    # Noor has not started and cannot log in. Maya continues for ten minutes.
     reply = browser.__class__().post("/", {"code": code_of(noor)})
     assert reply.status_code == 422
     noor.refresh_from_db()
     assert noor.started_at is None
     assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
-    put_back(administration, 9 * MINUTE)
+    move_window_back(administration, 9 * MINUTE)
     assert browser.save(2, SECOND_PAGE, base + 2).status_code == 200
-    put_back(administration, 2 * MINUTE)
+    move_window_back(administration, 2 * MINUTE)
     assert outcome(browser.save(2, SECOND_PAGE, base + 3)) == (409, "closed")
     saved = Response.objects.filter(respondent_id=maya.pk)
     assert saved.count() == 9
@@ -102,165 +99,166 @@ def test_closing_now_holds_for_logins_at_once_and_for_saves_after_ten_minutes(
     reply = browser.__class__().post("/", {"code": code_of(maya)})
     assert reply.status_code == 422
 
-    # Reopened, each goes on: the very next save is taken.
-    reopened(administration)
+    # After reopening, the very next save is accepted.
+    reopen(administration)
     assert browser.save(2, SECOND_PAGE, base + 4).status_code == 200
     browser.__class__().log_in(noor)
 
 
-def test_extending_lets_a_person_in_the_middle_go_on(browser, maya):
+def test_extending_lets_started_respondents_continue(browser, maya):
     administration = maya.administration
     browser.log_in(maya)
     base = browser.shell()["revision"]
-    # A tab that loaded before knows the old end, and asks the server anyway.
-    administration = changed(
+    # The tab was loaded before the change.
+    administration = change(
         administration, closes_at=timezone.now() + 1 * MINUTE, confirmed="students-2027"
     )
-    put_back(administration, 11 * MINUTE + MINUTE)
+    move_window_back(administration, 11 * MINUTE + MINUTE)
     assert outcome(browser.save(1, FIRST_PAGE, base)) == (409, "closed")
-    put_back(administration, -12 * MINUTE)
+    move_window_back(administration, -12 * MINUTE)
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
     administration.refresh_from_db()
-    changed(administration, closes_at=timezone.now() + timedelta(days=2))
+    change(administration, closes_at=timezone.now() + timedelta(days=2))
     assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
     assert browser.get("/take/complete/").status_code == 200
 
 
-def test_no_process_keeps_an_old_window(browser, maya, administration, monkeypatch):
-    """The cookie that stands in for a session remembers the survey, and for
-    thirty seconds; of the window nothing is kept."""
+def test_the_window_is_never_cached(browser, maya, administration, monkeypatch):
+    """The resume cookie caches the survey's digest for 30 s, and never the window."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
     browser.cookies.pop("sessionid")
     tag = browser.get("/take/", headers={"Accept": "application/json"}).json()["tag"]
     assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
     assert administration.pk in resume_cookie._digests
-    closed(administration)
-    put_back(administration, 11 * MINUTE)
-    assert outcome(browser.save(1, FIRST_PAGE, base + 1, tag=tag)) == (409, "closed")
+    close(administration)
+    move_window_back(administration, 11 * MINUTE)
+    assert outcome(browser.save(1, FIRST_PAGE, base + 1, tag=tag)) == (
+        409,
+        "closed",
+    )
 
 
-def test_an_exchanged_survey_is_known_after_thirty_seconds(
+def test_a_replaced_survey_is_used_after_thirty_seconds(
     administration, publish, monkeypatch
 ):
-    old = resume_cookie.digest_of(administration.pk)
-    changed(administration, published=publish(name="other"))
+    old = resume_cookie.published_digest(administration.pk)
+    change(administration, published=publish(name="other"))
     new = Administration.objects.get().published_id
     assert new != old
     now = resume_cookie.time.monotonic()
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 29)
-    assert resume_cookie.digest_of(administration.pk) == old
+    assert resume_cookie.published_digest(administration.pk) == old
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 31)
-    assert resume_cookie.digest_of(administration.pk) == new
+    assert resume_cookie.published_digest(administration.pk) == new
 
 
-# What would harm
+# Refused changes
 
 
-def test_survey_and_role_stay_once_somebody_is_invited(
+def test_survey_and_audience_are_fixed_after_the_first_invitation(
     administration, publish, lincoln
 ):
     other = publish(name="other")
-    administration = changed(administration, published=other, role=Role.PARENT)
+    administration = change(administration, published=other, role=Role.PARENT)
     assert (administration.published, administration.role) == (other, Role.PARENT)
     enrol(administration, lincoln)
     for to, word in (
         ({"role": Role.STUDENT}, "Open another administration"),
         ({"published": publish(name="third")}, "corrected version"),
     ):
-        with pytest.raises(WouldHarm, match=word):
-            changed(administration, **to)
+        with pytest.raises(ChangeBlocked, match=word):
+            change(administration, **to)
     administration.refresh_from_db()
     assert (administration.published, administration.role) == (other, Role.PARENT)
 
 
-def test_a_place_with_people_is_not_taken_away(staff, publish):
-    administration = at_once(publish(), districts=[staff.riverside, staff.lakeside])
+def test_schools_with_invited_people_cannot_be_removed(staff, publish):
+    administration = open_now(publish(), districts=[staff.riverside, staff.lakeside])
     enrol(administration, staff.lincoln)
     lakeside, riverside = (
         frozenset([one]) for one in (staff.lakeside, staff.riverside)
     )
-    with pytest.raises(WouldHarm, match="People of Lincoln are invited"):
-        changed(administration, districts=lakeside)
-    # Nobody of Lakeside's is; and Lincoln may be named alone instead.
-    administration = changed(administration, districts=riverside)
+    with pytest.raises(ChangeBlocked, match="People of Lincoln are invited"):
+        change(administration, districts=lakeside)
+    # No one in Lakeside is invited; and Lincoln alone may be named instead.
+    administration = change(administration, districts=riverside)
     lincoln = frozenset([staff.lincoln])
-    administration = changed(administration, districts=frozenset(), schools=lincoln)
+    administration = change(administration, districts=frozenset(), schools=lincoln)
     assert list(administration.schools.all()) == [staff.lincoln]
-    with pytest.raises(WouldHarm, match="Lincoln"):
-        changed(administration, schools=frozenset([staff.washington]))
-    # No place at all is everywhere.
-    changed(administration, schools=frozenset())
+    with pytest.raises(ChangeBlocked, match="Lincoln"):
+        change(administration, schools=frozenset([staff.washington]))
+    # Without places it is offered everywhere.
+    change(administration, schools=frozenset())
 
 
-def test_a_place_whose_people_were_withdrawn_is_taken_away(staff, publish):
-    """As the refusal advises."""
-    administration = at_once(publish(), districts=[staff.riverside])
+def test_schools_without_active_people_can_be_removed(staff, publish):
+    administration = open_now(publish(), districts=[staff.riverside])
     enrol(administration, staff.washington, withdrawn_at=timezone.now())
     enrol(administration, staff.lincoln)
     lincoln = frozenset([staff.lincoln])
-    administration = changed(administration, districts=frozenset(), schools=lincoln)
+    administration = change(administration, districts=frozenset(), schools=lincoln)
     assert list(administration.schools.all()) == [staff.lincoln]
 
 
-def test_everywhere_is_not_narrowed_past_its_people(staff, publish):
-    administration = at_once(publish())
+def test_a_statewide_offer_cannot_exclude_invited_schools(staff, publish):
+    administration = open_now(publish())
     for school in (staff.lincoln, staff.washington, staff.roosevelt):
         enrol(administration, school)
-    with pytest.raises(WouldHarm, match="Lincoln and Washington"):
-        changed(administration, districts=frozenset([staff.lakeside]))
+    with pytest.raises(ChangeBlocked, match="Lincoln and Washington"):
+        change(administration, districts=frozenset([staff.lakeside]))
 
 
-def test_a_beginning_stays_once_somebody_has_started(administration, lincoln):
+def test_opening_time_is_fixed_after_the_first_start(administration, lincoln):
     now = timezone.now()
-    administration = changed(administration, opens_at=now + timedelta(days=2))
+    administration = change(administration, opens_at=now + timedelta(days=2))
     assert administration.state == "planned"
-    administration = changed(administration, opens_at=now - timedelta(days=2))
+    administration = change(administration, opens_at=now - timedelta(days=2))
     enrol(administration, lincoln)
-    administration = changed(administration, opens_at=now - timedelta(hours=2))
+    administration = change(administration, opens_at=now - timedelta(hours=2))
     enrol(administration, lincoln, started_at=now, grade="7")
     for opens_at in (now + timedelta(hours=2), now - timedelta(days=5)):
-        with pytest.raises(WouldHarm, match="Somebody has started"):
-            changed(administration, opens_at=opens_at)
+        with pytest.raises(ChangeBlocked, match="People have started"):
+            change(administration, opens_at=opens_at)
     administration.refresh_from_db()
     assert administration.opens_at == now - timedelta(hours=2)
 
 
-def test_an_end_is_in_the_future_or_now(administration):
+def test_closing_time_must_be_in_the_future(administration):
     now = timezone.now()
-    with pytest.raises(WouldHarm, match="Close now"):
-        changed(administration, closes_at=now - MINUTE)
-    administration = changed(administration, closes_at=now + 11 * MINUTE)
-    with pytest.raises(NeedsTyping, match="type its name: students-2027"):
-        changed(administration, closes_at=now + 9 * MINUTE)
-    with pytest.raises(NeedsTyping):
-        changed(administration, closes_at=now + 9 * MINUTE, confirmed="students")
-    administration = changed(
+    with pytest.raises(ChangeBlocked, match="Close now"):
+        change(administration, closes_at=now - MINUTE)
+    administration = change(administration, closes_at=now + 11 * MINUTE)
+    with pytest.raises(ConfirmationRequired, match="short name: students-2027"):
+        change(administration, closes_at=now + 9 * MINUTE)
+    with pytest.raises(ConfirmationRequired):
+        change(administration, closes_at=now + 9 * MINUTE, confirmed="students")
+    administration = change(
         administration, closes_at=now + 9 * MINUTE, confirmed="students-2027"
     )
-    # Longer is never dangerous, however short it still is.
-    administration = changed(administration, closes_at=now + 9.5 * MINUTE)
-    administration = closed(administration)
-    with pytest.raises(WouldHarm, match="reopen it"):
-        changed(administration, closes_at=now + timedelta(days=1))
-    with pytest.raises(WouldHarm, match="closed already"):
-        closed(administration)
-    with pytest.raises(ValidationError, match="over already"):
-        reopened(administration, closes_at=now - MINUTE)
-    administration = reopened(administration)
-    with pytest.raises(WouldHarm, match="not closed"):
-        reopened(administration)
+    # A later end never needs confirmation.
+    administration = change(administration, closes_at=now + 9.5 * MINUTE)
+    administration = close(administration)
+    with pytest.raises(ChangeBlocked, match="reopen it"):
+        change(administration, closes_at=now + timedelta(days=1))
+    with pytest.raises(ChangeBlocked, match="It closed on"):
+        close(administration)
+    with pytest.raises(ValidationError, match="has passed"):
+        reopen(administration, closes_at=now - MINUTE)
+    administration = reopen(administration)
+    with pytest.raises(ChangeBlocked, match="not closed"):
+        reopen(administration)
 
 
-def test_what_has_not_begun_is_not_closed(publish):
+def test_a_planned_administration_cannot_be_closed(publish):
     tomorrow = timezone.now() + timedelta(days=1)
-    planned = at_once(
+    planned = open_now(
         publish(), opens_at=tomorrow, closes_at=tomorrow + timedelta(days=9)
     )
-    with pytest.raises(WouldHarm, match="has not begun"):
-        closed(planned)
-    # Nobody is in the middle of it, so nothing has to be typed.
-    changed(planned, opens_at=timezone.now(), closes_at=timezone.now() + 5 * MINUTE)
+    with pytest.raises(ChangeBlocked, match="has not opened"):
+        close(planned)
+    # No one is answering, so no confirmation is needed.
+    change(planned, opens_at=timezone.now(), closes_at=timezone.now() + 5 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -272,15 +270,15 @@ def test_what_has_not_begun_is_not_closed(publish):
         {"role": Role.TEACHER, "coordinators_see_finished": True},
     ],
 )
-def test_what_cannot_be_changes_nothing(administration, to):
+def test_invalid_changes_leave_everything_unchanged(administration, to):
     before = Administration.objects.values().get()
     with pytest.raises(ValidationError):
-        changed(administration, **to)
+        change(administration, **to)
     assert Administration.objects.values().get() == before
     assert not AuditEntry.objects.exists()
 
 
-def test_the_database_holds_what_it_can(administration):
+def test_database_constraints_refuse_invalid_rows(administration):
     def broken(**fields: Any) -> None:
         with pytest.raises(IntegrityError), transaction.atomic():
             Administration.objects.update(**fields)
@@ -292,21 +290,23 @@ def test_the_database_holds_what_it_can(administration):
         Wave.objects.create(name="SPRING")
 
 
-def test_two_who_change_at_once_see_each_other(administration):
+def test_simultaneous_changes_are_reported_as_a_conflict(administration):
     later = timezone.now() + timedelta(days=60)
-    changed(administration, closes_at=later, seen=0, by="the first")
-    with pytest.raises(ChangedMeanwhile, match="the first changed it.*closes:"):
-        closed(administration, seen=0)
+    change(administration, closes_at=later, seen=0, by="the first")
+    with pytest.raises(EditConflict, match="the first changed it.*closes:"):
+        close(administration, seen=0)
     administration.refresh_from_db()
     assert (administration.closes_at, administration.changes) == (later, 1)
-    closed(administration, seen=1)
+    close(administration, seen=1)
 
 
-def test_without_the_check_the_second_undoes_the_first(administration):
-    """The twin: nobody told what they had seen."""
+def test_without_the_check_the_second_change_overwrites_the_first(
+    administration,
+):
+    """The twin: without `seen`, the second change overwrites the first."""
     later = timezone.now() + timedelta(days=60)
     stale = plan_of(administration)
-    changed(administration, closes_at=later)
+    change(administration, closes_at=later)
     change_administration(
         administration=administration,
         to=replace(stale, coordinators_see_finished=True),
@@ -317,27 +317,27 @@ def test_without_the_check_the_second_undoes_the_first(administration):
     assert administration.closes_at == stale.closes_at
 
 
-def test_only_its_owners_administrators_may(staff, publish):
-    states = at_once(publish(), name="state")
-    own = at_once(states.published, name="own", district=staff.riverside)
+def test_only_the_owners_administrators_may_manage_it(staff, publish):
+    states = open_now(publish(), name="state")
+    own = open_now(states.published, name="own", district=staff.riverside)
     for user, administration in (
         (staff.dana, states),
         (staff.chen, own),
         (staff.analyst, own),
         (staff.sam, own),
     ):
-        for act in (closed, reopened, changed):
+        for act in (close, reopen, change):
             with pytest.raises(PermissionDenied):
                 act(administration, by=user)
         with pytest.raises(PermissionDenied):
-            at_once(states.published, name="x", district=staff.lakeside, by=user)
-    at_once(states.published, name="x", district=staff.riverside, by=staff.dana)
-    closed(own, by=staff.dana)
-    closed(states, by=staff.state)
-    reopened(own, by=staff.state)
+            open_now(states.published, name="x", district=staff.lakeside, by=user)
+    open_now(states.published, name="x", district=staff.riverside, by=staff.dana)
+    close(own, by=staff.dana)
+    close(states, by=staff.state)
+    reopen(own, by=staff.state)
 
 
-def test_a_district_offers_inside_and_in_waves_of_its_own(staff, publish):
+def test_a_district_offers_only_in_its_own_schools_and_waves(staff, publish):
     published = publish()
     lakes = Wave.objects.create(name="Lakes", district=staff.lakeside)
     for fields in (
@@ -346,19 +346,19 @@ def test_a_district_offers_inside_and_in_waves_of_its_own(staff, publish):
         {"wave": lakes},
     ):
         with pytest.raises(ValidationError):
-            at_once(published, district=staff.riverside, by=staff.dana, **fields)
-    with pytest.raises(ValidationError, match="its owner"):
-        at_once(published, wave=lakes)
+            open_now(published, district=staff.riverside, by=staff.dana, **fields)
+    with pytest.raises(ValidationError, match="another owner"):
+        open_now(published, wave=lakes)
     assert not Administration.objects.exists()
-    own = at_once(published, district=staff.riverside, schools=[staff.lincoln])
+    own = open_now(published, district=staff.riverside, schools=[staff.lincoln])
     with pytest.raises(ValidationError, match="not in Roosevelt"):
-        changed(own, schools=frozenset([staff.lincoln, staff.roosevelt]))
+        change(own, schools=frozenset([staff.lincoln, staff.roosevelt]))
 
 
-def test_each_change_is_written_down_with_before_and_after(staff, publish):
-    one = at_once(publish(), district=staff.riverside, by=staff.dana)
-    changed(one, schools=frozenset([staff.lincoln]), by=staff.dana)
-    closed(one, by=staff.state)
+def test_audit_entries_show_values_before_and_after(staff, publish):
+    one = open_now(publish(), district=staff.riverside, by=staff.dana)
+    change(one, schools=frozenset([staff.lincoln]), by=staff.dana)
+    close(one, by=staff.state)
     opened, moved, ended = AuditEntry.objects.order_by("pk")
     assert (opened.action, opened.before) == ("open administration", {})
     assert opened.after["survey"] == "climate 1"
@@ -369,17 +369,17 @@ def test_each_change_is_written_down_with_before_and_after(staff, publish):
     assert ended.by == staff.state.email
 
 
-def test_standing_counts_the_invited(administration, lincoln):
+def test_progress_counts_invited_people(administration, lincoln):
     now = timezone.now()
     enrol(administration, lincoln, grade="1")
     enrol(administration, lincoln, grade="2", started_at=now)
     enrol(administration, lincoln, grade="3", started_at=now, completed_at=now)
     enrol(administration, lincoln, grade="4", started_at=now, withdrawn_at=now)
-    found = standing(administration)
-    assert (found.not_started, found.in_the_middle, found.finished) == (1, 1, 1)
+    found = count_progress(administration)
+    assert (found.not_started, found.in_progress, found.finished) == (1, 1, 1)
 
 
-def test_waves_are_their_owners(staff):
+def test_only_owners_manage_waves(staff):
     states = create_wave(name="Spring", by=staff.state)
     own = create_wave(name="Spring", district=staff.riverside, by=staff.dana)
     for act in (
@@ -395,7 +395,7 @@ def test_waves_are_their_owners(staff):
     assert Wave.objects.get(pk=own.pk).name == "spring"
 
 
-def at_once(published: Any, **fields: Any) -> Administration:
+def open_now(published: Any, **fields: Any) -> Administration:
     now = timezone.now()
     return open_administration(
         **{
@@ -413,44 +413,44 @@ if connection.vendor == "postgresql":
     # SQLite has one writer at a time.
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_survey_is_not_exchanged_while_people_are_being_invited(
+    def test_the_survey_cannot_be_replaced_during_a_roster_import(
         administration, publish, lincoln
     ):
         other = publish(name="other")
 
-        def try_it() -> str:
-            with pytest.raises(Busy) as busy:
-                changed(administration, published=other)
-            # A window can be closed meanwhile.
-            closed(administration)
+        def change_survey() -> str:
+            with pytest.raises(DatabaseBusy) as busy:
+                change(administration, published=other)
+            # Closing does not wait for the roster.
+            close(administration)
             return busy.value.messages[0]
 
         with ThreadPoolExecutor(1) as threads, transaction.atomic():
-            is_importing(administration, lincoln)
-            said = threads.submit(elsewhere(try_it)).result(timeout=5)
-        assert "a roster that is being applied" in said
+            start_import(administration, lincoln)
+            message = threads.submit(elsewhere(change_survey)).result(timeout=5)
+        assert "a roster that is being applied" in message
         administration.refresh_from_db()
         assert administration.published != other
         assert administration.state == "closed"
 
     @pytest.mark.django_db(transaction=True)
-    def test_without_the_wait_it_is_exchanged_behind_them(
+    def test_without_the_lock_the_survey_is_replaced_during_an_import(
         administration, publish, lincoln, monkeypatch
     ):
-        """The twin: another survey for those who were invited to the old one."""
+        """The twin: invited people get another survey."""
         other = publish(name="other")
         monkeypatch.setattr(changes, "_wait_for_rosters", lambda administration: None)
         with ThreadPoolExecutor(1) as threads, transaction.atomic():
-            is_importing(administration, lincoln)
+            start_import(administration, lincoln)
             threads.submit(
-                elsewhere(lambda: changed(administration, published=other))
+                elsewhere(lambda: change(administration, published=other))
             ).result(timeout=5)
         administration.refresh_from_db()
         assert administration.published == other
         assert administration.respondents.exists()
 
-    def is_importing(administration: Administration, school: Any) -> None:
-        """As a roster does, until the transaction ends."""
+    def start_import(administration: Administration, school: Any) -> None:
+        """Take a roster's lock and invite a person, until the transaction ends."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_advisory_xact_lock(%s, %s)",

@@ -49,21 +49,21 @@ def test_an_administration_is_opened(publish):
         ("--role=pupil", "pupil"),
     ],
 )
-def test_what_cannot_be_is_named_and_nothing_is_opened(publish, argument, reason):
+def test_invalid_arguments_are_reported(publish, argument, reason):
     publish()
     with pytest.raises(CommandError, match=reason):
         opened(argument)
     assert not Administration.objects.exists()
 
 
-def test_a_name_is_taken_once(publish):
+def test_short_names_are_unique(publish):
     publish()
     opened()
     with pytest.raises(CommandError, match="Choose another name"):
         opened()
 
 
-def test_the_database_refuses_a_window_that_ends_before_it_begins(publish):
+def test_the_database_refuses_to_close_before_opening(publish):
     now = timezone.now()
     row = {"name": "x", "published": publish(), "role": "student"}
     with pytest.raises(ValidationError):
@@ -72,7 +72,7 @@ def test_the_database_refuses_a_window_that_ends_before_it_begins(publish):
         Administration.objects.create(**row, opens_at=now, closes_at=now)
 
 
-def test_a_districts_own_is_offered_where_it_is_said(publish, lincoln):
+def test_a_district_offers_in_chosen_places(publish, lincoln):
     publish()
     opened(
         "--wave=Spring 2027",
@@ -86,7 +86,7 @@ def test_a_districts_own_is_offered_where_it_is_said(publish, lincoln):
     assert list(administration.districts.all()) == [lincoln.district]
     assert list(administration.schools.all()) == [lincoln]
     assert administration.coordinators_see_finished
-    # Who changed what is known of a command as well.
+    # Commands are audited under their name.
     assert set(AuditEntry.objects.values_list("by", flat=True)) == {
         "open_administration"
     }
@@ -99,10 +99,13 @@ def test_a_districts_own_is_offered_where_it_is_said(publish, lincoln):
         (["--for-school=riverside/nowhere"], "No school has the codes"),
         (["--for-school=lincoln"], "Write DISTRICT/SCHOOL"),
         (["--district=lakeshore", "--for-district=riverside"], "not in Riverside"),
-        (["--role=teacher", "--coordinators-see-finished"], "Never for teachers"),
+        (
+            ["--role=teacher", "--coordinators-see-finished"],
+            "allowed for teachers",
+        ),
     ],
 )
-def test_a_place_that_cannot_be_is_named_and_nothing_is_left(
+def test_invalid_places_are_reported_and_nothing_is_saved(
     publish, lincoln, roosevelt, arguments, reason
 ):
     publish()
@@ -113,7 +116,7 @@ def test_a_place_that_cannot_be_is_named_and_nothing_is_left(
     assert not AuditEntry.objects.exists()
 
 
-def test_a_districts_own_goes_into_the_states_wave_of_that_name(publish, lincoln):
+def test_a_district_uses_the_states_wave_of_the_same_name(publish, lincoln):
     publish()
     Wave.objects.create(name="Spring 2027")
     opened("--wave=spring 2027", "--district=riverside")

@@ -1,4 +1,4 @@
-"""A window from its opening to its end, as staff and as a respondent see it."""
+"""An administration from opening to closing, for staff and a respondent."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SMALL = {"width": 390, "height": 844}
 
 @pytest.fixture
 def desk(device: Callable[..., BrowserContext], server: Server) -> Callable[..., Page]:
-    """A tab of the console, with somebody logged in."""
+    """Open a console tab with a user logged in."""
 
-    def sit_down(user: User, **options: object) -> Page:
+    def open_tab(user: User, **options: object) -> Page:
         context = device(**{"viewport": LAPTOP, **options})
         name = PREFIX + settings.SESSION_COOKIE_NAME
         cookie = log_in(Client(), user).cookies[name].value
         context.add_cookies([{"name": name, "value": cookie, "url": server.url}])
         return context.new_page()
 
-    return sit_down
+    return open_tab
 
 
 def local(moment: datetime) -> str:
@@ -48,7 +48,7 @@ def heading(page: Page):
     return page.get_by_role("heading", level=1)
 
 
-def test_opened_from_the_console_taken_by_maya_and_closed(desk, device, staff, publish):
+def test_opening_answering_and_closing(desk, device, staff, publish):
     published = publish()
     page = desk(staff.state)
     page.goto("/console/")
@@ -58,21 +58,21 @@ def test_opened_from_the_console_taken_by_maya_and_closed(desk, device, staff, p
     page.get_by_role("radio", name="Students").check()
     page.get_by_label("Or a new wave").fill("Spring 2027")
     page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
-    # The name is made meanwhile.
+    # The suggested name arrives.
     expect(page.locator("#id_name")).to_have_value("spring-2027-students")
     page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
     page.get_by_label("Find districts and schools").fill("linc")
     page.get_by_role("button", name="Find").click()
-    page.get_by_role("checkbox", name="Lincoln, in Riverside").check()
+    page.get_by_role("checkbox", name="Lincoln, Riverside").check()
     page.get_by_label("Find districts and schools").fill("washing")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("checkbox", name="Washington")).to_be_visible()
-    expect(page.get_by_role("checkbox", name="Lincoln, in Riverside")).to_be_checked()
-    page.get_by_role("button", name="Open it").click()
-    expect(heading(page)).to_contain_text("spring-2027-students open")
+    expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
+    page.get_by_role("button", name="Open administration").click()
+    administration = Administration.objects.get()
+    expect(heading(page)).to_contain_text(f"{administration.title} open")
     expect(page.get_by_role("definition").filter(has_text="Lincoln")).to_be_visible()
 
-    administration = Administration.objects.get()
     maya = enrol(administration, staff.lincoln, language="en")
     person = Person(device().new_page(), known={"age": "12"})
     person.log_in(maya)
@@ -82,12 +82,12 @@ def test_opened_from_the_console_taken_by_maya_and_closed(desk, device, staff, p
     page.reload()
     page.get_by_role("link", name="Close now").click()
     expect(page.locator(".caution-box")).to_contain_text(
-        "1 person has started and not finished; they have ten minutes"
+        "1 person has started and not finished. They have ten more minutes"
     )
-    page.get_by_role("button", name="Close it now").click()
+    page.get_by_role("button", name="Close now").click()
     expect(heading(page)).to_contain_text("closed")
 
-    # She has her ten minutes, and then no more.
+    # Maya has ten minutes, and then no more.
     person.answer_page()
     person.next()
     saved = Response.objects.filter(respondent_id=maya.pk).count()
@@ -108,7 +108,7 @@ SIZES = [{"viewport": LAPTOP}, {"viewport": SMALL, "color_scheme": "dark"}]
 
 
 @pytest.mark.parametrize("options", SIZES)
-def test_no_page_has_a_barrier_or_scrolls_sideways(
+def test_pages_are_accessible_and_fit_the_screen(
     desk, staff, publish, administration, options
 ):
     enrol(administration, staff.lincoln)
@@ -127,13 +127,13 @@ def test_no_page_has_a_barrier_or_scrolls_sideways(
         assert (sight, violations(page)) == (sight, [])
         assert (sight, scrolls_sideways(page)) == (sight, False)
 
-    # With what was found, and with everything that is wrong.
+    # With search results, and with all errors.
     page.goto("/console/administrations/open/")
     page.get_by_label("Find districts and schools").fill("r")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("checkbox", name=re.compile("Lincoln"))).to_be_visible()
     assert violations(page) == []
-    page.get_by_role("button", name="Open it").click()
+    page.get_by_role("button", name="Open administration").click()
     expect(page.locator(".error").first).to_be_visible()
     assert violations(page) == []
     assert not scrolls_sideways(page)
@@ -150,7 +150,8 @@ def test_the_form_works_without_scripts(desk, staff, publish):
     page.get_by_label("Find districts and schools").fill("lincoln")
     page.get_by_role("button", name="Find").click()
     expect(page.locator(".error")).to_have_count(0)
-    page.get_by_role("checkbox", name="Lincoln, in Riverside").check()
-    page.get_by_role("button", name="Open it").click()
-    expect(heading(page)).to_contain_text("riverside-parents planned")
-    assert list(Administration.objects.get().schools.all()) == [staff.lincoln]
+    page.get_by_role("checkbox", name="Lincoln, Riverside").check()
+    page.get_by_role("button", name="Open administration").click()
+    administration = Administration.objects.get()
+    expect(heading(page)).to_contain_text(f"{administration.title} planned")
+    assert list(administration.schools.all()) == [staff.lincoln]

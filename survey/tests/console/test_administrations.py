@@ -1,4 +1,4 @@
-"""Opening, changing and closing in the browser, by whom it is for."""
+"""The console pages of administrations and waves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from survey.models import Administration, PublishedSurvey, Role, Wave
 from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db
-# In the database only here and in the embedded installation.
+# Sessions are in the database only with SQLite: one more statement.
 SESSION = int(settings.SESSION_ENGINE.endswith(".db"))
 NEW = "/console/administrations/open/"
 
@@ -52,7 +52,7 @@ def local(moment: datetime) -> str:
     return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
 
 
-def typed(published: PublishedSurvey, **fields: Any) -> dict[str, Any]:
+def form_for(published: PublishedSurvey, **fields: Any) -> dict[str, Any]:
     now = timezone.now()
     return {
         "published": published.pk,
@@ -67,8 +67,8 @@ def typed(published: PublishedSurvey, **fields: Any) -> dict[str, Any]:
     }
 
 
-def as_it_stands(client: Client, pk: int) -> dict[str, Any]:
-    """What the form of changing holds, as a browser would send it back."""
+def current_values(client: Client, pk: int) -> dict[str, Any]:
+    """Return the form's current values, as a browser would send them."""
     form = client.get(reverse("administration_change", args=[pk])).context["form"]
     held = {name: form[name].value() for name in form.fields if name != "places"}
     held["places"] = [value for value, _ in form.chosen_places]
@@ -80,7 +80,7 @@ def as_it_stands(client: Client, pk: int) -> dict[str, Any]:
 
 
 def errors(response: Any) -> str:
-    """What the page says is wrong, as somebody reads it."""
+    """Return the error messages on the page."""
     assert response.status_code == 200, response
     found = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
     return " | ".join(found)
@@ -89,9 +89,9 @@ def errors(response: Any) -> str:
 def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     log_in(client, staff.state)
     page = client.get(NEW).content.decode()
-    assert "the time of Chicago (America/Chicago)" in page
+    assert "Chicago time (America/Chicago)" in page
 
-    reply = client.post(NEW, typed(published, places=[f"school-{staff.lincoln.pk}"]))
+    reply = client.post(NEW, form_for(published, places=[f"school-{staff.lincoln.pk}"]))
     administration = Administration.objects.get()
     detail = reverse("administration_detail", args=[administration.pk])
     assert reply["Location"] == detail
@@ -100,10 +100,10 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     assert list(administration.schools.all()) == [staff.lincoln]
     shown = client.get(detail).content.decode()
     assert "Lincoln" in shown
-    assert "spring-2027-students is open" in shown
+    assert f"{administration.title} is open" in shown
 
     later = timezone.now() + timedelta(days=40)
-    held = as_it_stands(client, administration.pk)
+    held = current_values(client, administration.pk)
     reply = client.post(f"{detail}change/", {**held, "closes_at": local(later)})
     assert reply["Location"] == detail, errors(reply)
     administration.refresh_from_db()
@@ -111,7 +111,7 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
 
     enrol(administration, staff.lincoln, started_at=timezone.now())
     page = client.get(f"{detail}close/")
-    assert "1 person has started and not finished; they have ten minutes" in (
+    assert "1 person has started and not finished. They have ten more minutes" in (
         page.content.decode()
     )
     seen = {"seen": page.context["form"]["seen"].value()}
@@ -135,13 +135,13 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     assert set(AuditEntry.objects.values_list("by", flat=True)) == {staff.state.email}
 
 
-def test_a_district_opens_its_own_and_nowhere_else(client, staff, published):
+def test_a_district_opens_only_in_its_own_schools(client, staff, published):
     log_in(client, staff.dana)
     inside = [f"school-{staff.lincoln.pk}", f"district-{staff.riverside.pk}"]
-    client.post(NEW, typed(published, places=inside))
+    client.post(NEW, form_for(published, places=inside))
     administration = Administration.objects.get()
     assert administration.district == administration.wave.district == staff.riverside
-    # What belongs to no state has its owner's code in front.
+    # Names of district administrations begin with the district's code.
     assert administration.name == "riverside-spring-2027-students"
 
     for elsewhere in (
@@ -149,18 +149,18 @@ def test_a_district_opens_its_own_and_nowhere_else(client, staff, published):
         f"district-{staff.lakeside.pk}",
         "school-999999",
     ):
-        reply = client.post(NEW, typed(published, name="other", places=[elsewhere]))
-        # As if they were not there.
-        assert "One of the places is not there" in errors(reply)
+        reply = client.post(NEW, form_for(published, name="other", places=[elsewhere]))
+        # The message does not reveal that they exist.
+        assert "One of the places does not exist" in errors(reply)
         assert b"Roosevelt" not in reply.content
         assert b"Lakeside" not in reply.content
     owner = f"district-{staff.lakeside.pk}"
-    client.post(NEW, typed(published, name="mine", new_wave="", owner=owner))
+    client.post(NEW, form_for(published, name="mine", new_wave="", owner=owner))
     assert Administration.objects.get(name="mine").district == staff.riverside
     assert Administration.objects.count() == 2
 
 
-def test_who_has_two_districts_says_for_which(client, staff, published):
+def test_an_administrator_of_two_districts_chooses_the_owner(client, staff, published):
     both = member("both@example.org", "district", district=staff.riverside)
     Membership.objects.create(user=both, role="district", district=staff.lakeside)
     log_in(client, both)
@@ -171,32 +171,32 @@ def test_who_has_two_districts_says_for_which(client, staff, published):
         ({**lakes, "places": [f"school-{staff.lincoln.pk}"]}, "not in Lincoln"),
     ]
     for fields, reason in refused:
-        assert reason in errors(client.post(NEW, typed(published, **fields)))
+        assert reason in errors(client.post(NEW, form_for(published, **fields)))
     assert not Administration.objects.exists()
-    client.post(NEW, typed(published, **lakes))
+    client.post(NEW, form_for(published, **lakes))
     assert Administration.objects.get().district == staff.lakeside
 
 
-def test_the_places_are_found_by_words_and_stay_ticked(client, staff, published):
+def test_places_are_searched_and_stay_ticked(client, staff, published):
     log_in(client, staff.state)
     ticked = f"school-{staff.washington.pk}"
-    asked = typed(published, again="find", q="lin riverside", places=[ticked])
+    asked = form_for(published, again="find", q="lin riverside", places=[ticked])
     reply = client.post(NEW, asked)
     form = reply.context["form"]
     assert [value for value, _ in form.found_places] == [f"school-{staff.lincoln.pk}"]
     assert [value for value, _ in form.chosen_places] == [ticked]
-    # Nothing was saved, nothing is complained of, and what was typed is there.
+    # Nothing is saved, no errors are shown, and the typed values are kept.
     assert errors(reply) == ""
     assert b"Spring 2027" in reply.content
     assert not Administration.objects.exists()
 
     log_in(client, staff.dana)
-    reply = client.post(NEW, typed(published, again="find", q="roosevelt"))
+    reply = client.post(NEW, form_for(published, again="find", q="roosevelt"))
     assert reply.context["form"].found_places == []
-    assert "Nothing more is called" in reply.content.decode()
+    assert "No other district or school matches" in reply.content.decode()
 
 
-def test_places_are_found_among_four_thousand(
+def test_searching_among_4000_schools(
     client, staff, published, django_assert_num_queries
 ):
     School.objects.bulk_create(
@@ -205,24 +205,24 @@ def test_places_are_found_among_four_thousand(
     )
     log_in(client, staff.state)
     ticked = [f"school-{pk}" for pk in School.objects.values_list("pk", flat=True)]
-    asked = typed(published, again="find", q="school", places=ticked[:300])
-    # 2 for who asks, 2 for the surveys, 1 for the waves, 1 for the suggested
-    # name, 1 for the schools that are ticked, 2 for what is found.
+    asked = form_for(published, again="find", q="school", places=ticked[:300])
+    # 2 for the user, 2 for the surveys, 1 for the waves, 1 for the suggested
+    # name, 1 for the ticked schools, 2 for the matches.
     with django_assert_num_queries(SESSION + 9):
         reply = client.post(NEW, asked)
     form = reply.context["form"]
     assert len(form.chosen_places) == 300
     assert len(reply.content) < 100_000
-    assert "There may be more than these" in reply.content.decode()
-    reply = client.post(NEW, typed(published, places=ticked[:501]))
-    assert "At most 500 places" in errors(reply)
+    assert "There are more matches" in reply.content.decode()
+    reply = client.post(NEW, form_for(published, places=ticked[:501]))
+    assert "Choose at most 500 places" in errors(reply)
 
 
-def test_a_name_follows_wave_and_role_until_one_is_typed(client, staff, published):
+def test_the_short_name_is_suggested_until_one_is_typed(client, staff, published):
     log_in(client, staff.state)
 
     def named(**fields: Any) -> str:
-        reply = client.post(NEW, typed(published, again="name", **fields))
+        reply = client.post(NEW, form_for(published, again="name", **fields))
         return reply.context["form"]["name"].value()
 
     wave = Wave.objects.create(name="Fall 2026")
@@ -230,14 +230,14 @@ def test_a_name_follows_wave_and_role_until_one_is_typed(client, staff, publishe
     made = named(name="fall-2026-parents", suggested="fall-2026-parents")
     assert made == "spring-2027-students"
     assert named(name="mine", suggested="fall-2026-parents") == "mine"
-    client.post(NEW, typed(published))
+    client.post(NEW, form_for(published))
     assert named() == "spring-2027-students-2"
 
 
-# Who sees what
+# Visibility
 
 
-def test_lists_show_each_their_own(client, staff, opened):
+def test_lists_show_only_visible_administrations(client, staff, opened):
     opened("state-wide")
     opened("riversides", district=staff.riverside)
     opened("lakesides", district=staff.lakeside)
@@ -265,11 +265,11 @@ def test_lists_show_each_their_own(client, staff, opened):
 
 
 @pytest.mark.parametrize("page", ["change", "close", "reopen"])
-def test_only_its_owners_administrators_change_it(client, staff, opened, page):
+def test_only_the_owners_administrators_can_edit(client, staff, opened, page):
     everywhere = opened("state-wide")
     own = opened("riversides", district=staff.riverside)
     foreign = opened("lakesides", district=staff.lakeside)
-    may = {
+    allowed_for = {
         staff.state: {everywhere, own, foreign},
         staff.dana: {own},
         staff.chen: set(),
@@ -277,7 +277,7 @@ def test_only_its_owners_administrators_change_it(client, staff, opened, page):
         staff.sam: set(),
     }
     before = list(Administration.objects.order_by("pk").values())
-    for user, allowed in may.items():
+    for user, allowed in allowed_for.items():
         log_in(client, user)
         for one in (everywhere, own, foreign):
             address = reverse(f"administration_{page}", args=[one.pk])
@@ -290,15 +290,15 @@ def test_only_its_owners_administrators_change_it(client, staff, opened, page):
     assert not AuditEntry.objects.exists()
 
 
-def test_opening_is_not_there_for_others(client, staff, published):
+def test_opening_requires_survey_management(client, staff, published):
     for user in (staff.chen, staff.analyst, staff.sam):
         log_in(client, user)
         assert client.get(NEW).status_code == 404
-        assert client.post(NEW, typed(published)).status_code == 404
+        assert client.post(NEW, form_for(published)).status_code == 404
     assert not Administration.objects.exists()
 
 
-def test_other_districts_places_are_only_counted(client, staff, opened):
+def test_places_of_other_districts_are_only_counted(client, staff, opened):
     places = {"districts": [staff.lakeside], "schools": [staff.lincoln]}
     one = opened("some", **places)
     page = log_in(client, staff.chen).get(
@@ -306,7 +306,7 @@ def test_other_districts_places_are_only_counted(client, staff, opened):
     )
     text = page.content.decode()
     assert "Lincoln" in text
-    assert "1 place more elsewhere" in " ".join(text.split())
+    assert "1 more in other districts" in " ".join(text.split())
     assert "Lakeside" not in text
     page = log_in(client, staff.state).get(
         reverse("administration_detail", args=[one.pk])
@@ -326,7 +326,7 @@ def test_a_list_costs_the_same_with_one_row_and_three(
                 wave=Wave.objects.create(name=f"wave {number}"),
                 schools=[staff.lincoln, staff.roosevelt],
             )
-        # 2 for who asks, 2 for the list.
+        # 2 for the user, 2 for the list.
         with django_assert_num_queries(SESSION + 4):
             page = client.get("/console/administrations/")
         assert len(page.context["rows"]) == count
@@ -359,31 +359,34 @@ def test_a_list_is_searched_sorted_and_filtered(client, staff, opened):
     assert names("q=%00&page=99999999999999999999") != []
 
 
-def test_empty_pages_say_what_to_do(client, staff):
+def test_empty_pages_show_the_next_step(client, staff):
     page = log_in(client, staff.state).get("/console/administrations/")
     assert "Open an administration" in page.content.decode()
     assert "Upload one and publish it" in client.get(NEW).content.decode()
     page = log_in(client, staff.chen).get("/console/administrations/")
-    assert "When the state or your district opens one" in page.content.decode()
+    assert "When the state or your district opens a survey" in page.content.decode()
 
 
-# What is refused
+# Refused values
 
 
-NONSENSE = [
+INVALID = [
     ({"opens_at": "0001-01-01T00:00"}, "Use a date between"),
     ({"closes_at": "9999-12-31T23:59"}, "Use a date between"),
-    ({"closes_at": "275760-01-01T00:00"}, "Write a date"),
-    ({"opens_at": "soon"}, "Write a date"),
-    ({"opens_at": "\x00"}, "Write a date"),
+    ({"closes_at": "275760-01-01T00:00"}, "Enter a date"),
+    ({"opens_at": "soon"}, "Enter a date"),
+    ({"opens_at": "\x00"}, "Enter a date"),
     ({"opens_at": "1" * 10_000}, "Use a date between"),
     # In Chicago, in 2027: 02:30 is left out, 01:30 comes twice.
-    ({"opens_at": "2027-03-14T02:30"}, "clocks are changed"),
-    ({"closes_at": "2027-11-07T01:30"}, "clocks are changed"),
-    ({"closes_at": "2026-11-01T08:00"}, "over already"),
+    ({"opens_at": "2027-03-14T02:30"}, "clocks change"),
+    ({"closes_at": "2027-11-07T01:30"}, "clocks change"),
+    ({"closes_at": "2026-11-01T08:00"}, "has passed"),
     ({"opens_at": "2027-03-02T08:00", "closes_at": "2027-03-01T08:00"}, "close after"),
     ({"role": "pupil"}, "students, teachers or parents"),
-    ({"role": "teacher", "coordinators_see_finished": "on"}, "Never for teachers"),
+    (
+        {"role": "teacher", "coordinators_see_finished": "on"},
+        "allowed for teachers",
+    ),
     ({"published": "x" * 10_000}, "Choose one of the published"),
     ({"published": "\x00"}, "Null characters"),
     ({"wave": "-1"}, "Choose one of the waves"),
@@ -394,49 +397,49 @@ NONSENSE = [
     ({"name": "x" * 10_000}, "at most 64 characters"),
     ({"name": "Spring 2027!"}, "letters, digits and hyphens"),
     ({"name": "a\x00"}, "letters, digits and hyphens"),
-    ({"places": ["school--1"]}, "not there"),
-    ({"places": ["school-" + "9" * 30]}, "not there"),
-    ({"places": ["\x00", "x" * 10_000]}, "not there"),
+    ({"places": ["school--1"]}, "does not exist"),
+    ({"places": ["school-" + "9" * 30]}, "does not exist"),
+    ({"places": ["\x00", "x" * 10_000]}, "does not exist"),
 ]
 
 
-@pytest.mark.parametrize(("fields", "reason"), NONSENSE)
-def test_nonsense_is_named_and_nothing_is_opened(
+@pytest.mark.parametrize(("fields", "reason"), INVALID)
+def test_invalid_values_are_reported_and_nothing_is_opened(
     client, staff, published, fields, reason
 ):
     log_in(client, staff.state)
-    sent = {**typed(published), **fields}
+    sent = {**form_for(published), **fields}
     assert reason in errors(client.post(NEW, sent))
     assert not Administration.objects.exists()
     assert not Wave.objects.exists()
     assert not AuditEntry.objects.exists()
-    # A search with it is none the worse.
+    # Searching for places with the same values works.
     again = {"again": "find", "q": "\x00" + "x" * 10_000}
     assert client.post(NEW, {**sent, **again}).status_code == 200
 
 
-def test_a_name_that_is_taken_is_said_so(client, staff, published, opened):
+def test_taken_short_names_are_refused(client, staff, published, opened):
     opened("spring")
     log_in(client, staff.state)
-    reply = client.post(NEW, typed(published, name="spring"))
-    assert "There is an administration called spring already" in errors(reply)
+    reply = client.post(NEW, form_for(published, name="spring"))
+    assert "An administration named spring already exists" in errors(reply)
     assert b'value="spring"' in reply.content
 
 
-def test_the_second_of_two_sees_what_the_first_did(client, staff, opened):
+def test_conflicting_changes_show_the_other_change(client, staff, opened):
     one = opened("spring", district=staff.riverside)
-    dana = as_it_stands(log_in(client, staff.dana), one.pk)
+    dana = current_values(log_in(client, staff.dana), one.pk)
     log_in(client, staff.state)
-    state = as_it_stands(client, one.pk)
+    state = current_values(client, one.pk)
     address = reverse("administration_change", args=[one.pk])
     later = timezone.now() + timedelta(days=60)
     assert client.post(address, {**state, "closes_at": local(later)}).status_code == 302
     log_in(client, staff.dana)
     sooner = timezone.now() + timedelta(days=3)
     reply = client.post(address, {**dana, "closes_at": local(sooner)})
-    said = errors(reply)
-    assert "state@example.org changed it" in said
-    assert "closes:" in said
+    message = errors(reply)
+    assert "state@example.org changed it" in message
+    assert "closes:" in message
     one.refresh_from_db()
     assert local(one.closes_at) == local(later)
     close = reverse("administration_close", args=[one.pk])
@@ -444,12 +447,12 @@ def test_the_second_of_two_sees_what_the_first_did(client, staff, opened):
     assert client.post(close, {"seen": one.changes}).status_code == 302
 
 
-def test_what_was_not_touched_is_as_it_was_to_the_second(client, staff, opened):
+def test_untouched_dates_keep_their_seconds(client, staff, opened):
     one = opened("spring")
     enrol(one, staff.lincoln, started_at=timezone.now())
     log_in(client, staff.state)
     address = reverse("administration_change", args=[one.pk])
-    held = as_it_stands(client, one.pk)
+    held = current_values(client, one.pk)
     assert client.post(address, held).status_code == 302
     assert not AuditEntry.objects.exists()
     wave = Wave.objects.create(name="Spring")
@@ -459,26 +462,26 @@ def test_what_was_not_touched_is_as_it_was_to_the_second(client, staff, opened):
     assert changed.wave == wave
 
 
-def test_closing_within_ten_minutes_has_to_be_typed(client, staff, opened):
+def test_closing_within_ten_minutes_needs_confirmation(client, staff, opened):
     one = opened("spring")
     log_in(client, staff.state)
     address = reverse("administration_change", args=[one.pk])
-    held = as_it_stands(client, one.pk)
+    held = current_values(client, one.pk)
     soon = {**held, "closes_at": local(timezone.now() + timedelta(minutes=5))}
     reply = client.post(address, soon)
-    assert "type its name: spring" in errors(reply)
+    assert "type its short name: spring" in errors(reply)
     assert b'name="confirmed"' in reply.content
-    assert "type its name" in errors(client.post(address, {**soon, "confirmed": "x"}))
+    assert "its short name" in errors(client.post(address, {**soon, "confirmed": "x"}))
     assert client.post(address, {**soon, "confirmed": " spring "}).status_code == 302
 
 
-def test_what_cannot_be_closed_or_reopened_says_so_instead(client, staff, opened):
+def test_close_and_reopen_pages_explain_when_they_do_not_apply(client, staff, opened):
     now = timezone.now()
     log_in(client, staff.state)
     planned = opened("planned", opens_at=now + timedelta(days=1))
     running = opened("running")
     for one, page, sentence in (
-        (planned, "close", "It has not begun"),
+        (planned, "close", "It has not opened yet"),
         (running, "reopen", "It is not closed"),
     ):
         address = reverse(f"administration_{page}", args=[one.pk])
@@ -498,14 +501,14 @@ def test_waves_are_added_renamed_and_deleted(client, staff, opened):
     wave = Wave.objects.get()
     assert (wave.name, wave.district) == ("Spring 2027", None)
     reply = client.post("/console/waves/new/", {"name": "spring 2027"})
-    assert "There is a wave called spring 2027 already" in errors(reply)
+    assert "A wave named spring 2027 already exists" in errors(reply)
     client.post(f"/console/waves/{wave.pk}/rename/", {"name": "Spring 2028"})
     wave.refresh_from_db()
     assert wave.name == "Spring 2028"
 
     one = opened("spring", wave=wave)
     reply = client.post(f"/console/waves/{wave.pk}/delete/")
-    assert "so it stays" in errors(reply)
+    assert "Move them to another wave" in errors(reply)
     Administration.objects.filter(pk=one.pk).update(wave=None)
     assert client.get(f"/console/waves/{wave.pk}/delete/").status_code == 200
     assert Wave.objects.exists()
@@ -515,11 +518,11 @@ def test_waves_are_added_renamed_and_deleted(client, staff, opened):
     assert list(actions) == ["create wave", "rename wave", "delete wave"]
 
 
-def test_a_districts_wave_is_nobody_elses(client, staff, opened, published):
+def test_waves_of_other_districts_are_hidden(client, staff, opened, published):
     states = Wave.objects.create(name="Spring 2027")
     lakesides = Wave.objects.create(name="Secret", district=staff.lakeside)
     log_in(client, staff.dana)
-    # A name is unique for its owner: nobody learns of another district's.
+    # Names are unique per owner, so another district's name is not revealed.
     client.post("/console/waves/new/", {"name": "Secret"})
     own = Wave.objects.get(district=staff.riverside)
     page = client.get("/console/waves/")
@@ -532,12 +535,14 @@ def test_a_districts_wave_is_nobody_elses(client, staff, opened, published):
             assert client.post(address, {"name": "x"}).status_code == 404
     assert client.post(f"/console/waves/{own.pk}/delete/").status_code == 302
 
-    # The state's may be used; another district's is not there.
-    client.post(NEW, typed(published, name="a", new_wave="", wave=states.pk))
+    # The state's wave may be used; another district's may not.
+    client.post(NEW, form_for(published, name="a", new_wave="", wave=states.pk))
     assert Administration.objects.get().wave == states
-    reply = client.post(NEW, typed(published, name="b", new_wave="", wave=lakesides.pk))
+    reply = client.post(
+        NEW, form_for(published, name="b", new_wave="", wave=lakesides.pk)
+    )
     assert "Choose one of the waves" in errors(reply)
-    # Only one's own are counted in the state's.
+    # Other districts' administrations are not counted.
     opened("lakes", wave=states, district=staff.lakeside)
     (shown,) = client.get("/console/waves/").context["rows"]
     assert shown.used == 1
@@ -547,19 +552,19 @@ def test_a_districts_wave_is_nobody_elses(client, staff, opened, published):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 10_000, "a\x00b", "a\u2028b\u200f"])
-def test_a_wave_has_a_name_of_one_line(client, staff, name):
+def test_wave_names_are_one_line(client, staff, name):
     log_in(client, staff.state)
     assert errors(client.post("/console/waves/new/", {"name": name}))
     assert not Wave.objects.exists()
 
 
-def test_a_district_without_administrations_sees_the_others_have_none(client, staff):
+def test_the_list_may_be_empty(client, staff):
     assert District.objects.count() == 2
     page = log_in(client, staff.sam).get("/console/administrations/")
     assert list(page.context["rows"]) == []
 
 
-def test_engineers_look_and_change_nothing(client, opened):
+def test_the_admin_site_is_read_only_for_administrations(client, opened):
     one = opened("spring")
     engineer = User.objects.create_superuser("engineer@example.org", "calm-harbour-42")
     log_in(client, engineer)

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from survey.administrations import Busy, open_administration
+from survey.administrations import DatabaseBusy, open_administration
 from survey.models import Administration, Role
 from survey.taking.storage import Outcome
 from survey.tests.taking.test_storage_races import elsewhere, save
@@ -195,7 +195,7 @@ def test_an_opening_does_not_wait_for_a_save(maya, administration):
 def test_an_opening_gives_up_with_words_and_leaves_nothing(administration):
     def try_it() -> tuple[float, str]:
         began = time.monotonic()
-        with pytest.raises(Busy) as busy:
+        with pytest.raises(DatabaseBusy) as busy:
             opening(administration.published, "second")
         return time.monotonic() - began, busy.value.messages[0]
 

@@ -7,7 +7,7 @@ from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
-from survey.access_codes import reissue, shown
+from survey.access_codes import format_code, reissue
 from survey.models import Administration, Respondent
 from survey.taking import views
 from survey.tests.conftest import Browser, code_of
@@ -26,7 +26,7 @@ def test_a_code_begins_the_survey(browser, maya):
 
 
 @pytest.mark.parametrize(
-    "change", [str.lower, shown, lambda code: f" {code[:5]} {code[5:]} "]
+    "change", [str.lower, format_code, lambda code: f" {code[:5]} {code[5:]} "]
 )
 def test_a_code_is_read_as_people_type_it(browser, maya, change):
     assert browser.post("/", {"code": change(code_of(maya))}).status_code == 302
@@ -136,7 +136,7 @@ def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
     def fail(typed):
         raise OperationalError("the database system is starting up")
 
-    monkeypatch.setattr(views, "admit", fail)
+    monkeypatch.setattr(views, "log_in_respondent", fail)
     response = browser.post("/", {"code": code_of(maya)})
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5

@@ -1,21 +1,24 @@
-"""Files that were not made for us: each is a named problem, never a traceback.
+"""Surveys that are damaged, huge or hostile give named problems.
 
-Each protection has a twin that shows what it holds off.
+Hostile archives are in survey/tests/spreadsheets.
 """
 
 from __future__ import annotations
 
 import io
-import struct
 import time
-import xml.etree.ElementTree as ET
-import zipfile
 
 import pytest
 from openpyxl import Workbook
 
-from survey.spreadsheets import archive
-from survey.spreadsheets.archive import MIB, FileRefused, safe_archive
+from survey.spreadsheets import workbook_guard
+from survey.spreadsheets.workbook_guard import MIB, SURVEY
+from survey.tests.spreadsheets.hostile_files import (
+    EXTERNAL,
+    LAUGHS,
+    SHEET,
+    with_entities,
+)
 from survey.tests.workbooks import (
     AGREE,
     SETTINGS,
@@ -31,20 +34,9 @@ from survey.xlsform import read_xlsform, workbook
 pytestmark = pytest.mark.once
 
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
-SHEET = "xl/worksheets/sheet1.xml"
-LAUGHS = (
-    b'<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a0 "ha">'
-    + b"".join(
-        b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 6)
-    )
-    + b"]>"
-)
-EXTERNAL = (
-    b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a5 SYSTEM "file:///etc/passwd">]>'
-)
 
 
-def why(content: bytes) -> str:
+def refusal(content: bytes) -> str:
     """The one problem of a file that is refused as a whole."""
     reading = read_xlsform(content)
     assert reading.draft is None
@@ -59,16 +51,7 @@ def with_sheet(change) -> bytes:
     )
 
 
-def with_entity(prolog: bytes) -> bytes:
-    def change(data: bytes) -> bytes:
-        head, body = data.split(b"<worksheet", 1)
-        body = body.replace(b"<v>", b"<v>&a5;<!--", 1).replace(b"</v>", b"--></v>", 1)
-        return prolog + b"<worksheet" + body
-
-    return with_sheet(change)
-
-
-def test_a_good_file_survives_the_checks():
+def test_good_file_is_read():
     assert read_xlsform(form(ROWS)).draft
     assert read_xlsform(io.BytesIO(form(ROWS))).draft
     assert read_xlsform(as_excel_writes_it(form(ROWS))).draft == (
@@ -76,175 +59,46 @@ def test_a_good_file_survives_the_checks():
     )
 
 
-OLE = bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 600
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "empty"),
-        (b"type,name,label\ntext,a,A?\n", "not an .xlsx"),
-        (b"<html></html>", "not an .xlsx"),
-        (OLE, "old .xls"),
-        (OLE + "EncryptedPackage".encode("utf-16-le"), "password"),
-        (b"PK\x03\x04 and no more", "damaged"),
+        (b"type,name,label\ntext,a,A?\n", "not an Excel workbook"),
+        (b"<html></html>", "not an Excel workbook"),
         (b"PK" + b"\xff" * 5000, "damaged"),
-        (b"PK\x05\x06" + b"\0" * 18, "no .xlsx"),
+        (b"PK\x05\x06" + b"\0" * 18, "not an Excel workbook"),
     ],
 )
-def test_what_is_no_workbook_is_named(content: bytes, reason: str):
-    assert reason in why(content)
+def test_file_that_is_not_a_workbook_is_refused(content: bytes, reason: str):
+    assert reason in refusal(content)
 
 
-def test_a_cut_off_file_is_damaged():
-    content = form(ROWS)
-    for length in (30, len(content) // 2, len(content) - 1):
-        assert "damaged" in why(content[:length])
-
-
-def test_every_flipped_byte_is_a_named_error_or_harmless():
-    content = bytearray(form(ROWS))
-    for position in range(0, len(content), 97):
-        content[position] ^= 0xFF
-        reading = read_xlsform(bytes(content))
-        assert (reading.draft is None) == bool(reading.problems)
-        content[position] ^= 0xFF
-
-
-def zipped(**parts: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as whole:
-        for name, data in parts.items():
-            whole.writestr(name, data)
-    return file.getvalue()
-
-
-def test_other_zips_are_named():
-    assert "no .xlsx" in why(zipped(a=b"b"))
-    oasis = b"application/vnd.oasis.opendocument.spreadsheet"
-    assert "OpenDocument" in why(zipped(mimetype=oasis))
-    assert ".xlsb" in why(zipped(**{"xl/workbook.bin": b""}))
-
-
-def test_an_encrypted_part_is_named():
-    content = bytearray(form(ROWS))
-    for signature, offset in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
-        at = content.find(signature)
-        content[at + offset] |= 1
-    assert "encrypted" in why(bytes(content))
-
-
-def test_a_part_that_is_there_twice_is_named():
-    file = io.BytesIO(form(ROWS))
-    with (
-        zipfile.ZipFile(file, "a") as whole,
-        pytest.warns(UserWarning, match="Duplicate"),
-    ):
-        whole.writestr(SHEET, b"another")
-    assert "twice" in why(file.getvalue())
-
-
-def test_too_many_parts_are_named():
-    many = {f"p{n}": b"" for n in range(archive.MAX_PARTS + 1)}
-    assert "parts" in why(zipped(**many))
-
-
-def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path):
+def test_file_above_the_limit_is_not_read_to_its_end(tmp_path):
     path = tmp_path / "large.xlsx"
-    path.write_bytes(b"PK" + b"\0" * (archive.MAX_FILE + 5 * MIB))
+    path.write_bytes(b"PK" + b"\0" * (SURVEY.file + 5 * MIB))
     reading = read_xlsform(path)
     assert "larger than 10 MB" in reading.problems[0].reason
-    assert len(reading.source) == archive.MAX_FILE + 1
+    assert len(reading.source) == SURVEY.file + 1
 
 
-# --- Bombs ---------------------------------------------------------------
+# --- Elements ------------------------------------------------------------
 
 
-def bomb(size: int) -> bytes:
-    return with_sheet(lambda data: data + b" " * size)
-
-
-def lying(content: bytes, part: str, declared: int) -> bytes:
-    """The directory and the part's own header say a size that is not so."""
-    changed = bytearray(content)
-    with zipfile.ZipFile(io.BytesIO(content)) as whole:
-        info = whole.getinfo(part)
-    struct.pack_into("<I", changed, info.header_offset + 22, declared)
-    at = changed.rfind(part.encode()) - 46
-    assert changed[at : at + 4] == b"PK\x01\x02"
-    struct.pack_into("<I", changed, at + 24, declared)
-    return bytes(changed)
-
-
-def test_a_bomb_is_refused_by_its_declared_size():
-    assert "declares more than 32 MB" in why(bomb(40 * MIB))
-
-
-def test_a_bomb_is_refused_by_its_declared_ratio():
-    assert "250 times" in why(bomb(20 * MIB))
-
-
-def test_a_bomb_that_lies_is_refused_while_it_inflates():
-    content = lying(bomb(40 * MIB), SHEET, 5_000)
-    assert len(content) < 100_000
-    assert "inflates to more than 32 MB" in why(content)
-
-
-def test_without_the_bounds_the_bomb_goes_off(monkeypatch):
-    honest, liar = bomb(40 * MIB), lying(bomb(40 * MIB), SHEET, 5_000)
-    monkeypatch.setattr(archive, "MAX_INFLATED", 1024 * MIB)
-    monkeypatch.setattr(archive, "MAX_RATIO", 10_000)
-    assert len(safe_archive(honest)) > 40 * MIB
-    # Inflated whole before anything could compare it with what was declared.
-    with pytest.raises(FileRefused, match=r"declares 5000 bytes and holds 4\d{7}"):
-        safe_archive(liar)
-
-
-def test_many_small_parts_are_one_bomb_together():
-    parts = {f"p{n}": b" " * (3 * MIB) for n in range(11)}
-    assert "declares more than 32 MB" in why(zipped(**parts))
-
-
-def test_a_part_that_is_smaller_than_it_says_is_refused():
-    content = lying(form(ROWS), SHEET, 999_999)
-    assert "declares 999999 bytes and holds" in why(content)
-
-
-# --- Entities ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("prolog", [LAUGHS, EXTERNAL])
-def test_documents_that_declare_entities_are_refused(prolog: bytes):
-    assert "entities" in why(with_entity(prolog))
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
-def test_entities_are_found_in_any_encoding(encoding: str):
-    text = '<?xml version="1.0"?>\n<!-- x -->\n<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
-    with pytest.raises(FileRefused, match="entities"):
-        archive._count_elements("a.xml", text.encode(encoding), 10)
-
-
-def test_a_doctype_in_any_part_is_refused():
+def test_document_type_in_any_part_is_refused():
     content = rezipped(
         form(ROWS),
         lambda name, data: (
             b"<!DOCTYPE a []><a/>" if name == "docProps/app.xml" else data
         ),
     )
-    assert "docProps/app.xml" in why(content)
+    assert "docProps/app.xml" in refusal(content)
 
 
-def test_without_the_check_entities_still_meet_the_second_guard(monkeypatch):
-    monkeypatch.setattr(archive, "_count_elements", lambda name, data, allowed: 0)
+def test_openpyxl_refuses_entities_too(monkeypatch):
+    monkeypatch.setattr(workbook_guard, "_count_elements", lambda *_: 0)
     for prolog in (LAUGHS, EXTERNAL):
-        assert "EntitiesForbidden" in why(with_entity(prolog))
-
-
-def test_an_unguarded_parser_would_swell():
-    with zipfile.ZipFile(io.BytesIO(with_entity(LAUGHS))) as whole:
-        root = ET.fromstring(whole.read(SHEET))  # noqa: S314
-    assert max(len(element.text or "") for element in root.iter()) == 2 * 10**5
+        content = with_entities(as_excel_writes_it(form(ROWS)), prolog)
+        assert "EntitiesForbidden" in refusal(content)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +110,9 @@ def test_an_unguarded_parser_would_swell():
         ("xl/styles.xml", b"</cellXfs>", b"<xf/>"),
     ],
 )
-def test_millions_of_elements_are_refused_before_they_are_read(part, before, element):
+def test_too_many_elements_are_refused_before_the_sheets_are_read(
+    part, before, element, monkeypatch
+):
     content = rezipped(
         as_excel_writes_it(form(ROWS)),
         lambda name, data: (
@@ -265,53 +121,8 @@ def test_millions_of_elements_are_refused_before_they_are_read(part, before, ele
             else data
         ),
     )
-    start = time.process_time()
-    assert "more cells, texts or styles" in why(content)
-    assert time.process_time() - start < 1.5
-
-
-def test_without_the_count_they_are_all_read(monkeypatch):
-    monkeypatch.setattr(archive, "MAX_ELEMENTS", {"": 10**9})
-    content = rezipped(
-        form(ROWS),
-        lambda name, data: (
-            data.replace(b"</cellXfs>", b"<xf/>" * 60_000 + b"</cellXfs>")
-            if name == "xl/styles.xml"
-            else data
-        ),
-    )
-    assert seconds_to_read(content) > 5 * seconds_to_read(form(ROWS))
-
-
-def seconds_to_read(content: bytes) -> float:
-    start = time.process_time()
-    assert read_xlsform(content).draft
-    return time.process_time() - start
-
-
-def with_format(code: bytes) -> bytes:
-    def change(name: str, data: bytes) -> bytes:
-        if name != "xl/styles.xml":
-            return data
-        number = b'<numFmts><numFmt numFmtId="200" formatCode="%b"/></numFmts>' % code
-        data = data.replace(b"<fonts", number + b"<fonts", 1)
-        head, cells = data.replace(b'<numFmts count="0" />', b"").split(b"<cellXfs")
-        return head + b"<cellXfs" + cells.replace(b'numFmtId="0"', b'numFmtId="200"')
-
-    return rezipped(form(ROWS), change)
-
-
-def test_a_number_format_longer_than_excels_is_refused():
-    assert read_xlsform(with_format(b"0" * archive.MAX_FORMAT)).draft
-    start = time.process_time()
-    assert "number format of more than 255" in why(with_format(b"[" * 100_000))
-    assert time.process_time() - start < 1
-
-
-def test_without_that_bound_a_format_of_brackets_is_searched_for_long(monkeypatch):
-    monkeypatch.setattr(archive, "MAX_FORMAT", 10**9)
-    slow, quick = (with_format(sign * 20_000) for sign in (b"[", b"0"))
-    assert seconds_to_read(slow) > 3 * seconds_to_read(quick)
+    monkeypatch.setattr(workbook, "load_workbook", None)
+    assert "more cells, texts or styles" in refusal(content)
 
 
 # --- Sizes of sheets -----------------------------------------------------
@@ -325,7 +136,7 @@ def test_many_formatted_but_empty_rows_are_read():
     assert read_xlsform(content).draft
 
 
-def test_a_gap_of_a_million_rows_costs_nothing():
+def test_gap_of_a_million_rows_costs_nothing(monkeypatch):
     book = Workbook()
     sheet = book.active
     sheet.title = "survey"
@@ -336,21 +147,25 @@ def test_a_gap_of_a_million_rows_costs_nothing():
     settings = book.create_sheet("settings")
     for row in SETTINGS:
         settings.append(row)
-    start = time.perf_counter()
+    cells = []
+    read_cell = workbook._read_cell
+    monkeypatch.setattr(
+        workbook, "_read_cell", lambda *args: cells.append(args) or read_cell(*args)
+    )
     assert read_xlsform(saved(book)).draft
-    assert time.perf_counter() - start < 2
+    assert len(cells) == 13
 
 
 @pytest.mark.parametrize("cell", [(1_048_576, 1), (2, 16_384), (1, 301), (10_001, 3)])
-def test_content_beyond_the_limits_is_named_and_not_lost(cell):
+def test_content_beyond_the_limits_is_reported(cell):
     book = Workbook()
     book.active.title = "survey"
     book.active.append(ROWS[0])
     book.active.cell(*cell).value = "far away"
-    assert "beyond 10,000 rows or 300 columns" in why(saved(book))
+    assert "beyond 10,000 rows or 300 columns" in refusal(saved(book))
 
 
-def test_five_thousand_options_are_refused():
+def test_list_of_five_thousand_options_is_refused():
     options = [["big", f"o{n}", f"Option {n}"] for n in range(5_000)]
     rows = [ROWS[0], ["select_one big", "a", "A?"]]
     reading = read(rows, [AGREE[0], *options])
@@ -359,25 +174,25 @@ def test_five_thousand_options_are_refused():
     assert read(rows, [AGREE[0], *options[:1_000]]).draft
 
 
-def test_a_survey_of_more_than_a_thousand_items_is_refused():
+def test_survey_of_more_than_a_thousand_items_is_refused():
     rows = [ROWS[0], *(["text", f"q{n}", "Q?"] for n in range(1_001))]
     assert "more than 1,000 items" in read(rows).problems[0].reason
     assert read(rows[:-1]).draft
 
 
-def test_groups_nested_without_end_are_refused():
+def test_deeply_nested_groups_are_refused():
     rows = [ROWS[0], *(["begin group", f"g{n}", "G"] for n in range(500))]
     rows += [["text", "a", "A?"], *(["end group"] for n in range(500))]
     assert "nested more than 20 deep" in read(rows).problems[0].reason
 
 
-def test_cells_of_xml_nested_without_end_are_survived():
+def test_deeply_nested_xml_does_not_crash_the_reader():
     deep = b"<is>" * 100_000 + b"</is>" * 100_000
     content = with_sheet(lambda data: data.replace(b"<v>", deep + b"<v>", 1))
     assert read_xlsform(content)
 
 
-def test_more_languages_than_anyone_speaks_are_refused():
+def test_more_than_fifty_languages_are_refused():
     codes = [f"{a}{b}" for a in "abc" for b in "defghijklmnopqrstuv"]
     rows = [["type", "name", *(f"label::L ({code})" for code in codes)]]
     rows += [["text", "a", *("A?" for _ in codes)]]
@@ -387,7 +202,7 @@ def test_more_languages_than_anyone_speaks_are_refused():
 # --- Cells ---------------------------------------------------------------
 
 
-def test_a_cell_that_is_too_long_is_named():
+def test_text_that_is_too_long_is_reported():
     book = with_sheet(
         lambda data: data.replace(
             b"</sheetData>",
@@ -405,21 +220,21 @@ def test_a_cell_that_is_too_long_is_named():
 @pytest.mark.parametrize(
     "character", ["_x0000_", "_x0007_", "_x001F_", "_xD800_", "\x85"]
 )
-def test_control_characters_are_named(character: str):
+def test_control_characters_are_reported(character: str):
     rows = [ROWS[0], ["text", "a", f"A{character}?"]]
     reading = read(rows)
     assert ("survey", 2, "label") in told(reading.problems)
     assert reading.problems[0].text == "A\N{REPLACEMENT CHARACTER}?"
 
 
-def test_a_formula_without_a_value_is_named():
+def test_formula_without_a_value_is_reported():
     rows = [ROWS[0], ["text", "a", '=CONCATENATE("A","?")']]
     reading = read(rows)
     assert told(reading.problems)[0] == ("survey", 2, "label")
     assert "formula" in reading.problems[0].reason
 
 
-def test_a_formula_is_read_by_its_value():
+def test_value_of_a_formula_is_read():
     content = rezipped(
         form([ROWS[0], ["text", "a", '=CONCATENATE("A","?")']]),
         lambda name, data: (
@@ -436,7 +251,7 @@ def test_a_formula_is_read_by_its_value():
     assert item.label == {"en": "A?"}
 
 
-def test_a_spreadsheet_error_is_named():
+def test_spreadsheet_error_is_reported():
     rows = [ROWS[0], ["text", "a", "#REF!"]]
     content = rezipped(
         form(rows),
@@ -447,7 +262,7 @@ def test_a_spreadsheet_error_is_named():
     assert "spreadsheet error" in reading.problems[0].reason
 
 
-def test_merged_cells_are_warned_of():
+def test_merged_cells_give_a_warning():
     book = Workbook()
     book.active.title = "survey"
     for row in [*ROWS[:1], ["text", "a", "A?"]]:
@@ -458,24 +273,25 @@ def test_merged_cells_are_warned_of():
     assert any(warning.text == "C2:D4" for warning in warnings)
 
 
-def test_values_below_no_header_are_warned_of():
+def test_values_without_a_header_give_a_warning():
     reading = read([[*ROWS[0], None], ["text", "a", "A?", "lost"]])
     assert ("survey", 2, "D") in told(reading.warnings)
 
 
-def test_two_sheets_of_one_name_are_named():
+def test_two_sheets_of_the_same_name_are_refused():
     book = Workbook()
     book.active.title = "survey"
     book.create_sheet("Survey ")
-    assert "two sheets named survey" in why(saved(book))
+    assert "two sheets named survey" in refusal(saved(book))
 
 
-def test_references_of_thirty_thousand_blanks_take_no_time():
+def test_references_with_many_blanks_are_read_in_linear_time():
     rows = [ROWS[0], ["text", "a", "${" + " " * 30_000 + "!"]]
     rows += [["text", "b", "${" * 15_000]]
-    start = time.perf_counter()
+    start = time.process_time()
     assert read(rows).problems
-    assert time.perf_counter() - start < 2
+    # Cubic time would be hours.
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize(
@@ -493,13 +309,13 @@ def test_references_of_thirty_thousand_blanks_take_no_time():
         lambda data: b"\x00\xff",
     ],
 )
-def test_broken_sheets_are_named(change):
+def test_damaged_sheet_is_reported(change):
     reading = read_xlsform(with_sheet(change))
     assert reading.draft is None
     assert reading.problems
 
 
-def test_numbers_beyond_measure_are_text():
-    assert workbook._as_text(1e400) == "Infinity"
-    assert workbook._as_text(1e22) == "1" + "0" * 22
-    assert workbook._as_text(1e-7) == "0.0000001"
+def test_huge_and_tiny_numbers_are_written_out():
+    assert workbook.cell_text(1e400) == "Infinity"
+    assert workbook.cell_text(1e22) == "1" + "0" * 22
+    assert workbook.cell_text(1e-7) == "0.0000001"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from survey.definitions.rules import MOST_WORK, Work
+from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.simulation import demo
 from survey.tests.workbooks import (
     AGREE,
@@ -435,7 +435,7 @@ def test_a_page_whose_rules_take_too_long_is_refused_where_it_is_heaviest():
     assert told(reading.problems) == [("survey", 4, "choice_filter")]
     reason = reading.problems[0].reason
     assert "take too long" in reason
-    assert f"{MOST_WORK:,}" in reason
+    assert f"{MAX_PAGE_COST:,}" in reason
     assert "${q}" in reason
 
 
@@ -477,5 +477,7 @@ def test_the_surveys_of_the_demonstration_are_far_from_the_limit(name):
         key: [vars(option) for option in options]
         for key, options in draft.option_sets.items()
     }
-    units = [sum(Work(items, sets).of_item(item).values()) for item in items.values()]
-    assert 0 < sum(units) < MOST_WORK / 100
+    units = [
+        sum(RuleCosts(items, sets).of_item(item).values()) for item in items.values()
+    ]
+    assert 0 < sum(units) < MAX_PAGE_COST / 100

@@ -12,7 +12,7 @@ from openpyxl import Workbook
 from pyxform.xls2json import workbook_to_json
 from pyxform.xls2json_backends import DefinitionData, xlsx_to_dict
 
-from survey.definitions.rules import evaluation_order, local_rules
+from survey.definitions.rule_dependencies import evaluation_order, local_rules
 from survey.tests.workbooks import as_excel_writes_it, draft_items, saved
 from survey.tests.xlsform.test_import_survey import (
     CHOICES,

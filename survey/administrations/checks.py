@@ -1,0 +1,269 @@
+"""Checks before an administration is opened or changed.
+
+Each raises an error with a sentence that says what to do instead. What would
+disrupt respondents or make answers incomparable is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, OperationalError
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from accounts.models import District, School
+from survey.administrations.plans import AdministrationPlan, format_moment
+from survey.administrations.queries import (
+    MAX_NAMES,
+    has_people,
+    has_started,
+    schools_offered,
+)
+from survey.definitions.ownership import is_offerable
+from survey.models import Administration, PublishedSurvey, Respondent, Role, Wave
+from survey.taking.storage import GRACE
+
+# A date beyond these is a typing error.
+MAX_AHEAD = timedelta(days=5 * 366)
+MIN_YEAR = 2000
+# PostgreSQL's error code for a lock that was not granted in time.
+LOCK_NOT_AVAILABLE = "55P03"
+
+
+class ChangeBlocked(ValidationError):
+    """The change would disrupt respondents or spoil their answers."""
+
+
+class ConfirmationRequired(ValidationError):
+    """The administration's short name has to be typed to confirm the change."""
+
+
+class EditConflict(ValidationError):
+    """Another user changed the administration since the page was loaded."""
+
+
+class DatabaseBusy(ValidationError):
+    """A lock was not available; nothing was changed."""
+
+
+def check_change(
+    current: Administration,
+    before: AdministrationPlan,
+    to: AdministrationPlan,
+    confirmed: str,
+) -> None:
+    """Check everything that differs between the two plans."""
+    _check_stays_comparable(current, before, to)
+    if to.published != before.published:
+        check_survey(current.district, to.published)
+    check_finished_may_be_seen(to.role, to.coordinators_see_finished)
+    if to.wave != before.wave:
+        check_wave(current.district, to.wave)
+    if (to.districts, to.schools) != (before.districts, before.schools):
+        check_places(current.district, to.districts, to.schools)
+        _check_invited_schools_stay(current, before, to)
+    if (to.opens_at, to.closes_at) != (before.opens_at, before.closes_at):
+        _check_window_change(current, to, confirmed)
+
+
+def check_survey(owner: District | None, published: PublishedSurvey) -> None:
+    """Check that the owner may offer this survey and that it is not retired.
+
+    The state offers any survey; a district offers the state's and its own.
+    """
+    survey_owner = published.survey.district_id
+    if owner is not None and survey_owner not in (None, owner.pk):
+        raise ValidationError(
+            {"published": f"{owner} has no such survey. Choose another."}
+        )
+    if not is_offerable(published):
+        raise ValidationError(
+            {
+                "published": f"{published.survey} is retired, so no new administration"
+                " can use it. Choose another version, or bring it back first."
+            }
+        )
+
+
+def _check_stays_comparable(
+    current: Administration, before: AdministrationPlan, to: AdministrationPlan
+) -> None:
+    reasons = {}
+    if to.role != before.role:
+        reasons["role"] = (
+            "People in this role are already invited, so the audience can't be"
+            " changed. Open another administration for other people."
+        )
+    if to.published != before.published:
+        reasons["published"] = (
+            "People are already invited to this survey, and answers to two surveys"
+            " can't be combined. Fix its wording with a corrected version of the"
+            " survey, or open another administration for a different survey."
+        )
+    if reasons and has_people(current):
+        raise ChangeBlocked(reasons)
+
+
+def _check_window_change(
+    current: Administration, to: AdministrationPlan, confirmed: str
+) -> None:
+    now = timezone.now()
+    if to.opens_at != current.opens_at and has_started(current):
+        raise ChangeBlocked(
+            {
+                "opens_at": "People have started, so the opening time stays"
+                f" {format_moment(current.opens_at)}."
+            }
+        )
+    if to.closes_at != current.closes_at:
+        if current.closes_at <= now:
+            raise ChangeBlocked(
+                {
+                    "closes_at": f"It closed on {format_moment(current.closes_at)}. To"
+                    " accept answers again, reopen it."
+                }
+            )
+        if to.closes_at <= now:
+            raise ChangeBlocked(
+                {
+                    "closes_at": "This time has passed. To close it at once, use Close"
+                    " now, which shows how many people are affected."
+                }
+            )
+        is_sudden = to.closes_at < min(current.closes_at, now + GRACE)
+        if is_sudden and current.opens_at <= now and confirmed != current.name:
+            raise ConfirmationRequired(
+                {
+                    "confirmed": "It would close within ten minutes, while people are"
+                    f" answering. To confirm, type its short name: {current.name}"
+                }
+            )
+    check_window(to.opens_at, to.closes_at)
+
+
+def check_window(opens_at: datetime, closes_at: datetime) -> None:
+    max_year = (timezone.now() + MAX_AHEAD).year
+    for name, moment in (("opens_at", opens_at), ("closes_at", closes_at)):
+        if not MIN_YEAR <= moment.year <= max_year:
+            raise ValidationError(
+                {name: f"Use a date between {MIN_YEAR} and {max_year}."}
+            )
+    if closes_at <= opens_at:
+        raise ValidationError(
+            {
+                "closes_at": "It has to close after it opens: it would open on"
+                f" {format_moment(opens_at)} and close on {format_moment(closes_at)}."
+            }
+        )
+
+
+def check_finished_may_be_seen(role: str, seen: bool) -> None:
+    if seen and role == Role.TEACHER:
+        raise ValidationError(
+            {
+                "coordinators_see_finished": "This is never allowed for teachers: they"
+                " were promised that their school does not learn who has answered."
+            }
+        )
+
+
+def check_wave(owner: District | None, wave: Wave | None) -> None:
+    if wave is not None and wave.district_id not in (None, owner and owner.pk):
+        raise ValidationError(
+            {"wave": "This wave belongs to another owner. Choose another wave."}
+        )
+
+
+def check_places(
+    owner: District | None,
+    districts: Collection[District],
+    schools: Collection[School],
+) -> None:
+    """Check that a district offers its administration in its own schools."""
+    if owner is None:
+        return
+    outside = [str(district) for district in districts if district.pk != owner.pk]
+    outside += [str(school) for school in schools if school.district_id != owner.pk]
+    if outside:
+        raise ValidationError(
+            {
+                "places": f"{owner} can offer its surveys only in its own schools, not"
+                f" in {_list_names(outside)}."
+            }
+        )
+
+
+def _check_invited_schools_stay(
+    current: Administration, before: AdministrationPlan, to: AdministrationPlan
+) -> None:
+    # By the schools, because there may be two million respondents.
+    invited = Respondent.objects.filter(
+        administration=current, school=OuterRef("pk"), withdrawn_at=None
+    )
+    remaining = schools_offered(current.district, to.districts, to.schools)
+    removed = (
+        schools_offered(current.district, before.districts, before.schools)
+        .exclude(pk__in=remaining.values("pk"))
+        .filter(Exists(invited))
+        .order_by("name")
+    )
+    names = [str(school) for school in removed[: MAX_NAMES + 1]]
+    if names:
+        raise ChangeBlocked(
+            {
+                "places": f"People of {_list_names(names)} are invited, so"
+                f" {'it' if len(names) == 1 else 'they'} can't be removed. Withdraw"
+                " them with a roster first."
+            }
+        )
+
+
+def _list_names(names: list[str]) -> str:
+    if len(names) > MAX_NAMES:
+        return f"{', '.join(names[:MAX_NAMES])} and others"
+    return " and ".join((", ".join(names[:-1]), names[-1]) if names[1:] else names)
+
+
+def check_name(name: str) -> None:
+    if Administration.objects.filter(name=name).exists():
+        raise ValidationError(
+            {
+                "name": f"An administration named {name} already exists. Choose another"
+                " name."
+            }
+        )
+
+
+@contextmanager
+def refuse_simultaneous_name(name: str) -> Iterator[None]:
+    """Turn an IntegrityError of two simultaneous requests into a sentence."""
+    try:
+        yield
+    except IntegrityError as error:
+        check_name(name)
+        raise DatabaseBusy(
+            "The survey, the wave or a place was deleted in the meantime. Reload this"
+            " page and try again."
+        ) from error
+
+
+@contextmanager
+def refuse_lock_timeouts() -> Iterator[None]:
+    """Turn a lock timeout into a sentence.
+
+    The database role's timeout ends the wait, or that of the function which
+    makes the partition.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        if getattr(error.__cause__, "pgcode", None) != LOCK_NOT_AVAILABLE:
+            raise
+        raise DatabaseBusy(
+            "The database is busy, for example with a roster that is being applied."
+            " Nothing was changed. Try again in a minute."
+        ) from error

@@ -1,0 +1,203 @@
+"""The pages to open, change, close and reopen an administration."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.models import District
+from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
+from survey.administrations import (
+    change_administration,
+    close_administration,
+    count_progress,
+    format_moment,
+    may_manage,
+    open_administration,
+    reopen_administration,
+    surveys_to_offer,
+)
+from survey.console.administrations.forms import (
+    ChangeAdministrationForm,
+    CloseAdministrationForm,
+    OpenAdministrationForm,
+    ReopenAdministrationForm,
+    show_errors,
+)
+from survey.console.administrations.views import visible_administration_or_404
+from survey.models import Administration
+from survey.waves import get_or_create_wave
+
+# A form that is sent with this finds places or suggests a name; nothing is
+# saved yet.
+AGAIN = "again"
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def administration_open(request: StaffRequest) -> HttpResponse:
+    permissions = request.permissions
+    form = OpenAdministrationForm(request.POST or None, permissions=permissions)
+    if form.is_bound and AGAIN in request.POST:
+        form.skip_validation()
+    elif form.is_bound and form.is_valid():
+        try:
+            administration = _open(request, form)
+        except ValidationError as error:
+            show_errors(form, error)
+        else:
+            status = "is open"
+            if administration.state == Administration.State.PLANNED:
+                status = f"will open on {format_moment(administration.opens_at)}"
+            messages.success(
+                request,
+                f"{administration.title} {status}. Next, upload a roster to invite"
+                " people.",
+            )
+            return redirect("administration_detail", administration.pk)
+    context = {
+        "form": form,
+        "surveys": surveys_to_offer(permissions).exists(),
+        "everywhere": _everywhere(form.chosen_owner()),
+    }
+    return render(request, "survey/console/administration_open.html", context)
+
+
+def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration:
+    cleaned = form.cleaned_data
+    owner = form.chosen_owner()
+    districts, schools = cleaned["places"]
+    # A new wave is not kept if the administration is refused.
+    with transaction.atomic():
+        wave = cleaned["wave"]
+        if name := cleaned["new_wave"]:
+            try:
+                wave = get_or_create_wave(
+                    name=name, district=owner, by=request.user, request=request
+                )
+            except ValidationError as error:
+                raise ValidationError({"new_wave": error.messages}) from error
+        return open_administration(
+            name=cleaned["name"],
+            published=cleaned["published"],
+            role=cleaned["role"],
+            opens_at=cleaned["opens_at"],
+            closes_at=cleaned["closes_at"],
+            wave=wave,
+            district=owner,
+            districts=districts,
+            schools=schools,
+            coordinators_see_finished=cleaned["coordinators_see_finished"],
+            by=request.user,
+            request=request,
+        )
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
+    permissions = request.permissions
+    administration = _own_administration_or_404(permissions, pk)
+    form = ChangeAdministrationForm(
+        request.POST or None, permissions=permissions, administration=administration
+    )
+    if form.is_bound and AGAIN in request.POST:
+        form.skip_validation()
+    elif form.is_bound and form.is_valid():
+        try:
+            changed = change_administration(
+                administration=administration,
+                to=form.plan(),
+                seen=form.cleaned_data["seen"],
+                confirmed=form.cleaned_data["confirmed"].strip(),
+                by=request.user,
+                request=request,
+            )
+        except ValidationError as error:
+            show_errors(form, error)
+        else:
+            messages.success(request, f"{changed.title} was changed.")
+            return redirect("administration_detail", pk)
+    context = {
+        "form": form,
+        "administration": administration,
+        "everywhere": _everywhere(administration.district),
+    }
+    return render(request, "survey/console/administration_change.html", context)
+
+
+def _everywhere(owner: District | None) -> str:
+    return f"all schools of {owner}" if owner else "all schools of the state"
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
+    administration = _own_administration_or_404(request.permissions, pk)
+    initial = {"seen": administration.changes}
+    form = CloseAdministrationForm(request.POST or None, initial=initial)
+    if form.is_bound and form.is_valid():
+        try:
+            close_administration(
+                administration=administration,
+                seen=form.cleaned_data["seen"],
+                by=request.user,
+                request=request,
+            )
+        except ValidationError as error:
+            show_errors(form, error)
+        else:
+            messages.success(request, f"{administration.title} is closed.")
+            return redirect("administration_detail", pk)
+    context = {
+        "form": form,
+        "administration": administration,
+        "progress": count_progress(administration),
+    }
+    return render(request, "survey/console/administration_close.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
+    administration = _own_administration_or_404(request.permissions, pk)
+    initial = {"seen": administration.changes}
+    form = ReopenAdministrationForm(request.POST or None, initial=initial)
+    if form.is_bound and form.is_valid():
+        try:
+            reopened = reopen_administration(
+                administration=administration,
+                closes_at=form.cleaned_data["closes_at"],
+                seen=form.cleaned_data["seen"],
+                by=request.user,
+                request=request,
+            )
+        except ValidationError as error:
+            show_errors(form, error)
+        else:
+            messages.success(
+                request,
+                f"{administration.title} is open again, until"
+                f" {format_moment(reopened.closes_at)}.",
+            )
+            return redirect("administration_detail", pk)
+    context = {
+        "form": form,
+        "administration": administration,
+        "progress": count_progress(administration),
+    }
+    return render(request, "survey/console/administration_reopen.html", context)
+
+
+def _own_administration_or_404(permissions: Permissions, pk: int) -> Administration:
+    administration = visible_administration_or_404(permissions, pk)
+    if not may_manage(permissions, administration):
+        raise Http404
+    return administration

@@ -1,0 +1,160 @@
+"""Form fields for dates, places, surveys and waves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar, cast
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+
+from accounts.models import District, School
+from survey.models import PublishedSurvey, Wave
+
+# Whole districts take one place each; and Django parses at most a thousand
+# form fields.
+MAX_PLACES = 500
+MAX_FOUND = 20
+M = TypeVar("M", bound=Model)
+
+
+def time_zone_in_words() -> str:
+    """Return "Chicago time (America/Chicago)"."""
+    city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
+    return f"{city} time ({settings.TIME_ZONE})"
+
+
+class LocalDateTimeField(forms.DateTimeField):
+    """A date and a time of day in the time zone of the schools."""
+
+    widget = forms.DateTimeInput(
+        attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"
+    )
+
+    def __init__(
+        self,
+        *,
+        label: str,
+        required_message: str,
+        help_text: str = "",
+    ) -> None:
+        super().__init__(
+            label=label,
+            error_messages={"required": required_message},
+            help_text=f"{time_zone_in_words()}. {help_text}".strip(),
+        )
+
+    def to_python(self, value: object) -> datetime | None:
+        try:
+            return super().to_python(value)  # type: ignore[arg-type]
+        except ValidationError as error:
+            if error.code == "ambiguous_timezone":
+                raise ValidationError(
+                    "The clocks change in that hour, so it occurs twice or not at all."
+                    " Choose an hour before or after."
+                ) from error
+            raise ValidationError(
+                "Enter a date and a time of day, such as 2027-03-01 08:00."
+            ) from error
+        # At the ends of the calendar there is no room for a time zone.
+        except OverflowError:
+            raise ValidationError("That date is too far away.") from None
+
+
+class PlacesField(forms.Field):
+    """Districts and schools, with values such as `district-12` and `school-345`."""
+
+    widget = forms.SelectMultiple
+    districts: QuerySet[District]
+    schools: QuerySet[School]
+
+    def clean(self, value: Sequence[str] | None) -> tuple[list[District], list[School]]:
+        value = list(dict.fromkeys(value or ()))
+        if len(value) > MAX_PLACES:
+            raise ValidationError(
+                f"Choose at most {MAX_PLACES} places one by one. For more, choose whole"
+                " districts, or leave all unticked to offer the survey everywhere."
+            )
+        districts, schools = self.get_places(value)
+        if len(districts) + len(schools) != len(value):
+            raise ValidationError(
+                "One of the places does not exist. The others are still ticked; find"
+                " the missing one again."
+            )
+        return districts, schools
+
+    def get_places(self, value: Sequence[str]) -> tuple[list[District], list[School]]:
+        """Return the places that exist and may be chosen. 2 statements."""
+
+        def keys(prefix: str) -> list[int]:
+            # At most 18 digits: longer numbers do not fit into a key.
+            texts = (one.removeprefix(prefix) for one in value if prefix in one)
+            return [
+                int(text)
+                for text in texts
+                if text.isascii() and text.isdigit() and len(text) <= 18
+            ]
+
+        schools = self.schools.filter(pk__in=keys("school-"))
+        return (
+            list(self.districts.filter(pk__in=keys("district-"))),
+            list(schools.select_related("district")),
+        )
+
+    def find(
+        self, query: str, chosen: tuple[Sequence[District], Sequence[School]]
+    ) -> list[tuple[str, str]]:
+        """Find places with all these words that are not chosen. 2 statements.
+
+        Returns up to MAX_FOUND + 1 districts and as many schools: one more
+        than a page shows, so that it can say that there are more.
+        """
+        districts = _search(self.districts, query, ("name", "code"), chosen[0])
+        schools = _search(
+            self.schools, query, ("name", "code", "district__name"), chosen[1]
+        )
+        return place_choices(districts, schools.select_related("district"))
+
+
+def _search(
+    rows: QuerySet[M], query: str, lookups: Sequence[str], exclude: Sequence[M]
+) -> QuerySet[M]:
+    for word in query.split():
+        match = Q()
+        for lookup in lookups:
+            match |= Q(**{f"{lookup}__icontains": word})
+        rows = rows.filter(match)
+    return rows.exclude(pk__in=[row.pk for row in exclude])[: MAX_FOUND + 1]
+
+
+def place_choices(
+    districts: Sequence[District] | QuerySet[District],
+    schools: Sequence[School] | QuerySet[School],
+) -> list[tuple[str, str]]:
+    """Return the values and labels of places in a form."""
+    return [
+        *((f"district-{one.pk}", f"{one} (whole district)") for one in districts),
+        *((f"school-{one.pk}", f"{one}, {one.district}") for one in schools),
+    ]
+
+
+class SurveyField(forms.ModelChoiceField):
+    def label_from_instance(self, published: Model) -> str:
+        return survey_in_words(cast(PublishedSurvey, published))
+
+
+class WaveField(forms.ModelChoiceField):
+    def label_from_instance(self, wave: Model) -> str:
+        owner = cast(Wave, wave).district
+        return f"{wave} ({owner})" if owner else str(wave)
+
+
+def survey_in_words(published: PublishedSurvey) -> str:
+    """Return a survey's title, name and version."""
+    survey = published.survey
+    named = f"{survey.name}, version {survey.version}"
+    title = survey.default_title
+    return named if title == survey.name else f"{title} ({named})"

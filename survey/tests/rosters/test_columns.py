@@ -1,0 +1,64 @@
+"""Headers of real systems, and what each column becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.rosters.columns import columns_of
+
+
+def test_headers_of_real_systems_are_recognised():
+    columns = columns_of(
+        ["LEA Code", "School_Name", "School ID", "Grade Level", "State Student ID"]
+        + ["Student ID", "First Name", "LAST NAME", "E-Mail", "DOB", "Lunch Status", ""]
+        + [
+            "password",
+            "metadata.x",
+            "Home Phone",
+            "Parent Email",
+            "Brith Date",
+            "",
+            "Lunch Status",
+        ]
+    )
+    assert {name: columns.heading(name) for name in columns.fields} == {
+        "district": "LEA Code",
+        "school": "School ID",
+        "school_name": "School_Name",
+        "grade": "Grade Level",
+        "external_id": "Student ID",
+        "given_name": "First Name",
+        "family_name": "LAST NAME",
+        "email": "E-Mail",
+        "birth_date": "DOB",
+    }
+    assert list(columns.attributes) == ["Lunch Status"]
+    assert columns.ignored["password"] == "passwords are never kept"
+    assert set(columns.ignored) == {
+        "State Student ID", "password", "metadata.x", "Home Phone", "Parent Email",
+        "Brith Date", "Lunch Status",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [("Distrct", "district"), ("Schol Name", "school_name"), ("Langauge", "language"),
+     ("Given Nmae", "given_name"), ("Birth Daet", "birth_date")],
+)  # fmt: skip
+def test_misspelt_header_is_recognised_and_reported(header, field):
+    columns = columns_of([header])
+    assert columns.fields == {field: 0} | (
+        {"school": 0} if field == "school_name" else {}
+    )
+    assert columns.guessed == {header: field}
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Full Name 2", "Middle Name", "Mother", "SSN", "Street Address", "Lunch Number",
+     "Homeroom Teacher Name", "Username", "Parent Phone", "Guardian", "Birth City"],
+)  # fmt: skip
+def test_identifying_column_never_becomes_a_subgroup(header):
+    columns = columns_of(["district", "school", "student id", header])
+    assert not columns.attributes
+    assert header in columns.ignored

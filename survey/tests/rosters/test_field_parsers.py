@@ -1,0 +1,114 @@
+"""Parse single cells as people write them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from survey.rosters import field_parsers
+from survey.rosters.field_parsers import InvalidCell
+
+TODAY = date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("cell", "readings"),
+    [
+        ("2014-03-04", ("2014-03-04", "2014-03-04")),
+        ("2014-03-04T00:00:00Z", ("2014-03-04", "2014-03-04")),
+        ("3/4/2014", ("2014-03-04", "2014-04-03")),
+        ("3/4/14 12:00 AM", ("2014-03-04", "2014-04-03")),
+        ("13/4/2014", ("", "2014-04-13")),
+        ("4/13/2014", ("2014-04-13", "")),
+        ("4.3.2014", ("2014-03-04", "2014-03-04")),
+        ("4-Mar-2014", ("2014-03-04", "2014-03-04")),
+        ("March 4th, 2014", ("2014-03-04", "2014-03-04")),
+        ("41702", ("2014-03-04", "2014-03-04")),
+        ("20140304", ("2014-03-04", "2014-03-04")),
+        ("29/2/2012", ("", "2012-02-29")),
+        ("3/4/50", ("1950-03-04", "1950-04-03")),
+        ("N/A", ("", "")),
+    ],
+)
+def test_birth_date_is_read_in_all_usual_forms(cell, readings):
+    assert field_parsers.parse_birth_date(cell, TODAY) == readings
+
+
+@pytest.mark.parametrize(
+    "cell", ["soon", "30.2.2012", "3/4", "2026-01-01", "1850-01-01"]
+)
+def test_impossible_birth_date_is_refused(cell):
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_birth_date(cell, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("cell", "grade"),
+    [("4", "04"), ("4th", "04"), ("Grade 4", "04"), ("gr. 4", "04"), ("4.0", "04"),
+     ("12TH GRADE", "12"), ("k", "KG"), ("Pre-K", "PK"), ("pk", "PK"), ("TK", "TK"),
+     ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", "")],
+)  # fmt: skip
+def test_grade_becomes_its_standard_code(cell, grade):
+    assert field_parsers.parse_grade(cell) == grade
+
+
+@pytest.mark.parametrize("cell", ["14", "K-5", "-4", "four"])
+def test_unknown_grade_is_refused(cell):
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_grade(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "id_"),
+    [("12345.0", "12345"), (" 00123 ", "00123"), ("'00123", "00123"),
+     ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E")],
+)  # fmt: skip
+def test_id_is_read_as_it_was_before_excel(cell, id_):
+    assert field_parsers.parse_external_id(cell) == id_
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b"]
+)
+def test_id_that_excel_destroyed_is_refused(cell):
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_external_id(cell)
+
+
+def test_invisible_characters_are_removed_and_joiners_kept():
+    assert (
+        field_parsers.parse_text("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
+    )
+    assert field_parsers.parse_text("می\u200cروم") == "می\u200cروم"
+
+
+def test_language_is_read_by_code_and_by_name():
+    names = field_parsers.language_names({"en": "English", "es": "Español"})
+    written = ["es", "ES-mx", "Spanish", "español", "spa", "eng", "", "Klingon"]
+    read_as = [field_parsers.parse_language(cell, names) for cell in written]
+    assert read_as == ["es", "es", "es", "es", "es", "en", "", None]
+
+
+@given(st.text(alphabet="ab0_.+-@A\u00e9 ", max_size=30))
+@settings(max_examples=300)
+def test_every_plain_address_is_valid_for_django(text):
+    if field_parsers._PLAIN_EMAIL.fullmatch(text):
+        validate_email(text)
+
+
+@pytest.mark.parametrize(
+    "cell", ["a@b.co", "Ann.Lee+1@d001.example.org", "o'hara@x.org", "\u00e9@x.org"]
+)
+def test_address_is_valid_exactly_if_it_is_for_django(cell):
+    try:
+        validate_email(cell)
+    except ValidationError:
+        with pytest.raises(InvalidCell):
+            field_parsers.parse_email(cell)
+    else:
+        assert field_parsers.parse_email(cell) == cell
