@@ -153,7 +153,7 @@ def test_an_ended_process_has_no_stat():
 
 def test_the_command_line_is_one_text(started):
     # Its output shows that it has replaced the fork of this process.
-    process = started([sys.executable, "-c", PROGRAM])
+    process = started(SLEEP)
     assert command_line(process.pid).startswith(f"{sys.executable} -c import time")
 
 
