@@ -16,7 +16,7 @@ COMMANDS = ("bench", "group_commit", "capacity")
 
 @pytest.mark.once
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_explain_themselves(command):
+def test_commands_have_a_help_text(command):
     done = run(ROOT, command, "--help")
     assert done.returncode == 0
     assert f"usage: provisioning/{command}" in done.stdout

@@ -24,7 +24,7 @@ class FakeStack:
         return self.answers.pop(0)
 
 
-def test_growth_leaves_people_to_measure_with():
+def test_growth_leaves_people_without_answers():
     wanted = growth.Growth(rows=1_000_000, items=range(50))
     assert wanted.people == 20_000
     # Of eleven, ten have answered.

@@ -17,7 +17,7 @@ from provisioning.commands import Refusal
 pytestmark = pytest.mark.once
 
 
-def test_no_part_runs_out_of_people():
+def test_each_part_has_enough_people():
     size = with_enough_people(Size(pages=10, room=500), parts=5)
     # 12 s each: 5 * 1,700 saves a second, and once 3,000, of ten pages.
     assert size.respondents == max(20_000, 10_200 + 3_600 + 1_000)

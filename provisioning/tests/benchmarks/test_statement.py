@@ -32,7 +32,7 @@ def pages(db):
     )
 
 
-def test_pgbench_saves_as_the_product_does(pages):
+def test_pgbench_runs_the_products_save_statement(pages):
     script = statement.save_script(Path(sys.executable), ROOT, pages)
     *settings, text = script.splitlines()
     assert "%s" not in text
@@ -56,7 +56,7 @@ def test_pgbench_saves_as_the_product_does(pages):
 
 
 @pytest.mark.once
-def test_ids_without_order_are_refused():
+def test_irregular_ids_are_refused():
     scattered = statement.SavedPages(1, 1, 2, first_items=(1, 7, 20), items=5)
     with pytest.raises(Refusal, match="no regular ids"):
         statement.distance(scattered)

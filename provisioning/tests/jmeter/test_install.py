@@ -38,7 +38,7 @@ def repository(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def test_jmeter_is_put_together_once(repository, monkeypatch):
+def test_jmeter_is_assembled_once(repository, monkeypatch):
     home = install.prepare_jmeter()
     assert (home / "bin" / "ApacheJMeter.jar").read_bytes() == b"starts JMeter"
     assert (home / "bin" / "jmeter.properties").exists()
@@ -47,14 +47,14 @@ def test_jmeter_is_put_together_once(repository, monkeypatch):
     assert install.prepare_jmeter() == home
 
 
-def test_another_file_than_the_expected_one_is_refused(repository):
+def test_a_changed_artifact_is_refused(repository):
     (repository / "x" / "ApacheJMeter-5.6.3.jar").write_bytes(b"something else")
     with pytest.raises(Refusal, match="is not what jmeter/artifacts.txt expects"):
         install.prepare_jmeter()
     assert not (install.cache_folder() / install.NAME).exists()
 
 
-def test_the_list_names_each_artifact_once():
+def test_each_artifact_is_listed_once():
     names = [one.name for one in install.read_artifacts()]
     assert len(names) == len(set(names))
     assert "ApacheJMeter_http-5.6.3.jar" in names

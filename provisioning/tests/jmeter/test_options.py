@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.mark.parametrize("name", ["install", "run", "ladder", "server"])
-def test_every_command_explains_itself(name):
+def test_each_command_has_a_help_text(name):
     done = run_jmeter_command(name, "--help")
     assert done.returncode == 0
     assert f"usage: jmeter/{name}" in done.stdout
@@ -34,7 +34,7 @@ def test_every_command_explains_itself(name):
         (("--rate", "9", "--slo", "/nowhere.json"), "/nowhere.json"),
     ],
 )
-def test_one_line_says_what_is_wrong(arguments, says):
+def test_wrong_options_are_refused_with_one_line(arguments, says):
     done = run_jmeter_command("run", *arguments)
     assert done.returncode
     last = done.stderr.splitlines()[-1]
@@ -49,7 +49,7 @@ def options_of(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def test_another_machine_is_loaded_only_by_somebody_who_may():
+def test_another_machine_is_loaded_only_with_permission():
     with pytest.raises(Refusal, match="is not this machine"):
         check_target(options_of("--host", "192.0.2.1"))
     check_target(options_of("--host", "192.0.2.1", "--elsewhere"))
@@ -61,7 +61,7 @@ def test_another_machine_is_loaded_only_by_somebody_who_may():
         check_target(options_of(*data, "--remote", "192.0.2.7", "--elsewhere"))
 
 
-def test_what_is_this_machine():
+def test_loopback_addresses_are_this_machine():
     assert is_loopback("localhost")
     assert is_loopback("::1")
     assert not is_loopback("192.0.2.1")

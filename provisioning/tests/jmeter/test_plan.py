@@ -23,7 +23,7 @@ def test_the_samplers_are_the_five_views(plan):
     assert names.count("survey_change_page") == 3
 
 
-def test_every_save_is_held_to_its_own_receipt(plan):
+def test_each_save_is_checked_by_its_own_revision(plan):
     for sampler, tree in samplers(plan, "survey_change_page"):
         body = text(sampler, "Argument.value")
         assert '"answers":${__P(take.${take}.${step}.' in body
@@ -39,13 +39,13 @@ def test_every_save_is_held_to_its_own_receipt(plan):
         assert not re.search(pattern, '{"saved": 4, "revision": 17, "at": "…"}')
 
 
-def test_every_request_is_looked_at(plan):
+def test_each_request_has_an_assertion(plan):
     for name in SAMPLERS:
         for _, tree in samplers(plan, name):
             assert tree.find("ResponseAssertion") is not None
 
 
-def test_load_goes_nowhere_unless_told(plan):
+def test_the_plan_targets_this_machine_by_default(plan):
     target = plan.find(".//ConfigTestElement")
     assert text(target, "HTTPSampler.domain") == "${__P(host,127.0.0.1)}"
     listener = plan.find(".//BackendListener")
@@ -54,7 +54,7 @@ def test_load_goes_nowhere_unless_told(plan):
 
 
 def samplers(plan, name):
-    """Each sampler with what stands below it."""
+    """Yield each sampler with the elements below it."""
     for tree in plan.iter("hashTree"):
         children = list(tree)
         for one, below in zip(children, children[1:], strict=False):

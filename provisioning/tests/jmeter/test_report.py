@@ -15,7 +15,7 @@ from provisioning.jmeter.shapes import day
 pytestmark = pytest.mark.once
 
 
-def test_only_good_answers_of_the_time_in_question_count():
+def test_only_good_answers_in_the_counted_time_count():
     results = [
         "timeStamp,elapsed,label,success\n",
         "1000,10,survey_login,true\n",
@@ -26,7 +26,7 @@ def test_only_good_answers_of_the_time_in_question_count():
     assert answered_between(results, 1000, 2000) == 1
 
 
-def test_a_person_comes_with_the_first_request():
+def test_a_person_arrives_with_the_first_request():
     results = [
         "timeStamp,threadName\n",
         *("3000,people 1-2\n", "1000,people 1-1\n", "900,people 1-2\n"),

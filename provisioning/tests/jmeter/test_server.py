@@ -11,7 +11,7 @@ from provisioning.tests.jmeter.commands import run_jmeter_command
 pytestmark = pytest.mark.once
 
 
-def test_each_load_server_takes_people_of_its_own(tmp_path):
+def test_load_servers_use_separate_people(tmp_path):
     codes = tmp_path / "codes.csv"
     codes.write_text("code,take\n" + "".join(f"C{n},1\n" for n in range(7)))
     parts = [tmp_path / f"{n}.csv" for n in (1, 2, 3)]

@@ -36,7 +36,7 @@ def missed(measured: dict, rate: float = 1, people: float = 1) -> list[str]:
     return [f"{one.sampler} {one.measure}" for one in verdict if not one.held]
 
 
-def test_a_run_that_holds_its_levels():
+def test_good_figures_hold_all_levels():
     assert missed(statistics()) == []
 
 
@@ -49,19 +49,19 @@ def test_a_run_that_holds_its_levels():
         ("pct3ResTime", 251, "p99_ms"),
     ],
 )
-def test_one_figure_too_many_is_named(sampler, column, value, measure):
+def test_a_missed_level_is_named(sampler, column, value, measure):
     measured = statistics(**{sampler: {column: value}})
     assert missed(measured) == [f"{sampler} {measure}"]
 
 
-def test_a_rate_that_was_not_reached():
+def test_too_low_a_rate_is_missed():
     assert missed(statistics(), rate=0.95) == []
     assert missed(statistics(), rate=0.949) == ["all rate_percent"]
     # A load generator that cannot bring the people must not look like a success.
     assert missed(statistics(), people=0.94) == ["all people_percent"]
 
 
-def test_a_view_that_nobody_asked_is_missed():
+def test_a_view_without_requests_is_missed():
     measured = statistics()
     del measured["survey_complete"]
     assert missed(measured) == ["survey_complete requests"]
@@ -70,7 +70,7 @@ def test_a_view_that_nobody_asked_is_missed():
     ]
 
 
-def test_the_table_marks_what_was_missed():
+def test_the_table_marks_missed_levels():
     measured = statistics(survey_login={"errorPct": 2.5})
     verdict = judge(measured, rate=1, people=1, levels=read_levels(LEVELS, "day"))
     rows = {row[0]: " ".join(row) for row in table_rows(measured, verdict)}
@@ -97,7 +97,7 @@ def test_both_shapes_have_levels_for_every_view(shape):
         lambda levels: levels["day"]["samplers"]["survey_login"].update(p98=1),
     ],
 )
-def test_levels_that_would_judge_less_are_refused(spoil, tmp_path):
+def test_incomplete_levels_are_refused(spoil, tmp_path):
     levels = json.loads(LEVELS.read_text())
     spoil(levels)
     path = tmp_path / "slo.json"

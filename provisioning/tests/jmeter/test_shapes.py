@@ -19,7 +19,7 @@ def test_people_are_computed_from_requests():
     assert load.begins >= load.ramp + 10 * 3
 
 
-def test_what_was_drawn_is_what_those_who_came_bring():
+def test_the_expected_rate_follows_actual_arrivals():
     load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
     even = [second / 10 for second in range(100, 1200)]
     assert load.drawn(even) == pytest.approx(277, rel=0.01)
@@ -29,7 +29,7 @@ def test_what_was_drawn_is_what_those_who_came_bring():
     assert load.drawn([0.0]) == 0
 
 
-def test_at_the_bell_200_classes_come_for_1250_requests_a_second():
+def test_at_the_bell_1250_requests_a_second_are_200_classes():
     load = shapes.bell(rate=1250, duration=133, pages=10, within=20)
     assert load.people == 6002
     assert str(load).startswith("6,002 people, 200 classes of 30, within 20 s")
