@@ -692,7 +692,7 @@ class WriterRows:
 
     @contextmanager
     def locked(self, *statements: str) -> Iterator[list[Any]]:
-        """Lock rows with a connection for each statement, to release them one by one."""
+        """Lock rows, with a connection for each statement."""
         with ExitStack() as opened:
             connections = [
                 opened.enter_context(closing(self.home.connect())) for _ in statements
