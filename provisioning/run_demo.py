@@ -64,7 +64,7 @@ class Login(TypedDict):
 
 
 class DemoPeople(TypedDict):
-    """What `load_demo --json` prints."""
+    """The JSON that `load_demo --json` prints."""
 
     cards: list[Card]
     staff: list[Login]

@@ -100,6 +100,15 @@ def test_columns_are_as_wide_as_their_cells(capsys):
     ]
 
 
+def test_columns_of_words_are_aligned_to_the_left(capsys):
+    print_table(("route", "role", "ms"), [("home", "state", 9), ("x", "a", "10.5")])
+    assert capsys.readouterr().out.splitlines() == [
+        "route  role     ms",
+        "home   state     9",
+        "x      a      10.5",
+    ]
+
+
 def test_a_table_may_be_empty(capsys):
     print_table(("server", "MB"), [])
     assert capsys.readouterr().out == "server  MB\n"

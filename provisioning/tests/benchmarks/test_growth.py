@@ -41,7 +41,7 @@ def test_missing_rows_need_room_on_the_disk():
     growth.check_disk(FakeStack(), wanted, stored=10**13)
 
 
-def test_a_small_partition_is_counted_and_a_large_one_estimated():
+def test_a_large_partition_is_estimated_instead_of_counted():
     assert growth.stored_rows(FakeStack([["-1"]], [["42"]]), 7) == 42
     assert growth.stored_rows(FakeStack([["6000000"]]), 7) == 6_000_000
 

@@ -25,7 +25,7 @@ def test_a_handler_may_fail_too():
     assert why_failed(lines) == "web : Reload nginx: no"
 
 
-def test_a_failure_that_is_no_json_is_shown_as_it_is():
+def test_a_failure_without_json_is_shown_unchanged():
     assert why_failed(["TASK [x]", "fatal: [here]: oops"]) == "x: fatal: [here]: oops"
     assert why_failed(["TASK [x]", "fatal: [a] => {broken"]) == "x: {broken"
 

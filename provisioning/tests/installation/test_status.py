@@ -49,7 +49,7 @@ def test_helpers_that_are_away_are_listed_with_consequences():
     ]
 
 
-def test_an_application_that_does_not_answer_is_told():
+def test_an_unreachable_application_is_reported():
     assert readiness_lines({}) == ["/readyz does not answer"]
     assert readiness("http://127.0.0.1:1/") == {}
 
