@@ -198,7 +198,9 @@ def test_jobs_run_and_a_killed_worker_is_restarted(with_data, port):
 
         worker.kill()
         until(
-            lambda: [one.pid for one in workers_of(with_data)] not in ([], [worker.pid])
+            lambda: (
+                [each.pid for each in workers_of(with_data)] not in ([], [worker.pid])
+            )
         )
         # The worker's output is not mixed into the command's.
         assert demo.stop(signal.SIGINT) == (0, "")

@@ -194,7 +194,7 @@ def test_shared_memory_is_counted_once(parent):
     assert 20 < memory_mb(child) < 40
     assert 40 < memory_mb_with_descendants(parent) < 70
     # The twin: each of them by itself holds all of it.
-    resident = [psutil.Process(one).memory_info().rss for one in (parent, child)]
+    resident = [psutil.Process(each).memory_info().rss for each in (parent, child)]
     assert sum(resident) > 80 * 2**20
 
 

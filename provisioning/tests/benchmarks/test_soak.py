@@ -25,7 +25,7 @@ pytestmark = pytest.mark.once
 
 
 def memory_of(*readings: dict[int, float]) -> Memory:
-    return Memory([Reading(100 * n, one) for n, one in enumerate(readings)])
+    return Memory([Reading(100 * n, each) for n, each in enumerate(readings)])
 
 
 def test_constant_memory_is_no_shortcoming():

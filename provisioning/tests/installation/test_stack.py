@@ -71,8 +71,8 @@ class Stack:
 
     def pids(self) -> dict[str, int]:
         return {
-            f"{one['group']}:{one['name']}": one["pid"]
-            for one in self.supervisor.programs()
+            f"{each['group']}:{each['name']}": each["pid"]
+            for each in self.supervisor.programs()
         }
 
     def ask(
@@ -192,7 +192,7 @@ class SuspendedPool:
         pids = stack.pids().items()
         masters = [pid for program, pid in pids if program.startswith(f"{name}:")]
         self.pool = [psutil.Process(pid) for pid in masters]
-        self.pool += [one for master in self.pool for one in master.children()]
+        self.pool += [each for master in self.pool for each in master.children()]
         for process in self.pool:
             process.suspend()
 
@@ -207,16 +207,16 @@ class SuspendedPool:
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
         asked = []
         for _ in range(count):
-            one = socket.create_connection(("127.0.0.1", self.stack.port))
-            one.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
-            asked.append(one)
+            each = socket.create_connection(("127.0.0.1", self.stack.port))
+            each.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
+            asked.append(each)
         self.waiting += asked
         return self.replies(asked, seconds=0.4)
 
     def replies(self, asked: list[socket.socket], seconds: float) -> list[bytes]:
         with selectors.DefaultSelector() as selector:
-            for one in asked:
-                selector.register(one, selectors.EVENT_READ)
+            for each in asked:
+                selector.register(each, selectors.EVENT_READ)
             found = []
             while selector.get_map() and (ready := selector.select(seconds)):
                 for key, _ in ready:
@@ -226,8 +226,8 @@ class SuspendedPool:
 
     def disperse(self) -> None:
         self.move()
-        for one in self.waiting:
-            one.close()
+        for each in self.waiting:
+            each.close()
 
 
 @pytest.fixture
@@ -478,8 +478,8 @@ def test_nginx_sends_a_private_file_for_the_application(stack, header_applicatio
     path.write_text("student,answer\n1,3\n")
     # As the workers write it.
     path.chmod(0o600)
-    for one in (folder, path):
-        os.chown(one, owner.st_uid, owner.st_gid)
+    for each in (folder, path):
+        os.chown(each, owner.st_uid, owner.st_gid)
     header_application |= {
         "X-Accel-Redirect": "/private-files/exports/unguessable.csv",
         "Content-Type": "text/csv; charset=utf-8",
@@ -730,7 +730,7 @@ def wait_for_many_locks(words: WriterRows, marker: str) -> None:
     answers = [ANSWER % n for n in range(len(WORDS))]
     with words.locked(RESPONDENT, *answers) as locks:
         timers = [
-            threading.Timer(0.7 * n, one.rollback) for n, one in enumerate(locks, 1)
+            threading.Timer(0.7 * n, each.rollback) for n, each in enumerate(locks, 1)
         ]
         for timer in timers:
             timer.start()
@@ -913,7 +913,7 @@ def test_no_save_fails_during_a_rolling_restart(stack):
         while not over.wait(0.12):
             outcomes[person.save()] += 1
 
-    threads = [threading.Thread(target=go_on, args=(one,)) for one in people]
+    threads = [threading.Thread(target=go_on, args=(each,)) for each in people]
     for thread in threads:
         thread.start()
     stack.command("reload")
@@ -936,7 +936,7 @@ def test_killed_programs_are_restarted(stack):
     def all_back() -> bool:
         programs = stack.supervisor.programs()
         return (
-            all(one["statename"] == "RUNNING" for one in programs)
+            all(each["statename"] == "RUNNING" for each in programs)
             and not set(before.values()) & set(stack.pids().values())
             and b'"degraded": []' in stack.watch("/readyz")[1]
         )

@@ -55,7 +55,7 @@ def test_a_changed_artifact_is_refused(repository):
 
 
 def test_each_artifact_is_listed_once():
-    names = [one.name for one in install.read_artifacts()]
+    names = [each.name for each in install.read_artifacts()]
     assert len(names) == len(set(names))
     assert "ApacheJMeter_http-5.6.3.jar" in names
 

@@ -17,7 +17,7 @@ def plan() -> ElementTree.Element:
 
 
 def test_the_samplers_are_the_five_views(plan):
-    names = [one.get("testname") for one in plan.iter("HTTPSamplerProxy")]
+    names = [each.get("testname") for each in plan.iter("HTTPSamplerProxy")]
     assert set(names) == set(SAMPLERS)
     # A save, the same again, and a changed one.
     assert names.count("survey_change_page") == 3
@@ -57,10 +57,10 @@ def samplers(plan, name):
     """Yield each sampler with the elements below it."""
     for tree in plan.iter("hashTree"):
         children = list(tree)
-        for one, below in zip(children, children[1:], strict=False):
-            if one.tag == "HTTPSamplerProxy" and one.get("testname") == name:
-                yield one, below
+        for each, below in zip(children, children[1:], strict=False):
+            if each.tag == "HTTPSamplerProxy" and each.get("testname") == name:
+                yield each, below
 
 
 def text(element, name: str) -> str:
-    return next(one.text for one in element.iter() if one.get("name") == name)
+    return next(each.text for each in element.iter() if each.get("name") == name)

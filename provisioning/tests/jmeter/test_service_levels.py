@@ -27,13 +27,13 @@ def statistics(**changes: dict) -> dict:
         "pct3ResTime": 60.0,
         "maxResTime": 90.0,
     }
-    return {one: {**of, **changes.get(one, {})} for one in (*SAMPLERS, "Total")}
+    return {each: {**of, **changes.get(each, {})} for each in (*SAMPLERS, "Total")}
 
 
 def missed(measured: dict, rate: float = 1, people: float = 1) -> list[str]:
     levels = read_levels(LEVELS, "day")
     verdict = judge(measured, rate=rate, people=people, levels=levels)
-    return [f"{one.sampler} {one.measure}" for one in verdict if not one.held]
+    return [f"{each.sampler} {each.measure}" for each in verdict if not each.held]
 
 
 def test_good_figures_hold_all_levels():
@@ -84,7 +84,7 @@ def test_both_shapes_have_levels_for_every_view(shape):
     assert levels["error_percent"] == 0
     assert levels["rate_percent"] >= 95
     assert all(
-        {"p95_ms", "p99_ms"} <= one.keys() for one in levels["samplers"].values()
+        {"p95_ms", "p99_ms"} <= each.keys() for each in levels["samplers"].values()
     )
 
 
