@@ -263,7 +263,7 @@ def _time_saves(
         print(f"  {'while it runs':<32}{figures}")
     took = statistics.median(each.roll_up for each in together)
     print(
-        f"The roll-up took {took:.2f} s during the saves; they were"
+        f"The roll-up took {took:.2f} s beside the saves; they were"
         f" {100 * (1 - rates[1] / rates[0]):.1f} % fewer over all, one roll-up in"
         f" {seconds:g} s."
     )
