@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from survey.tests.flushing import flush_thaws  # noqa: F401
