@@ -1,74 +1,73 @@
-"""What the commands share: one line for each step, one line when they refuse.
+"""Shared parts of the commands: refusals in one line, and a line for each step.
 
-Runs on a bare machine before anything is installed: standard library only.
+Commands run on a bare machine before anything is installed, so this uses the
+standard library only.
 """
 
 from __future__ import annotations
 
-import ctypes
+import argparse
 import errno
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from provisioning.processes import as_user
+
 ROOT = Path(__file__).resolve().parent.parent
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Refusal(Exception):
-    """Why a command can't go on, in one line for the person who typed it."""
+    """Why a command can't go on, in one line for the person who called it."""
 
 
 class Stopped(BaseException):
-    """Ctrl-C, SIGTERM, or the terminal was closed."""
+    """Ctrl-C, SIGTERM, or a closed terminal."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 def run_command(name: str, main: Callable[[], int]) -> int:
-    """The exit status of `main`: whatever ends it, no traceback is printed."""
-    for number in STOPPING:
-        signal.signal(number, _stop)
+    """Return the exit status of `main`; print one line instead of a traceback."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # A second Ctrl-C must not interrupt the clean-up of the first.
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop)
     try:
         return main()
     except Refusal as refusal:
         problem = str(refusal)
     except OSError as error:
-        problem = _sentence(error)
+        place = f": {error.filename}" if error.filename else ""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            problem = f"The disk is full{place}"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            problem = f"Not writable for this user{place}"
+        else:
+            problem = f"{error.strerror or error}{place}"
     except Stopped as stopped:
         return 128 + stopped.number
     print(f"{name}: {problem}", file=sys.stderr, flush=True)
     return 1
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    # Tidying up must not be interrupted by an impatient second Ctrl-C.
-    for each in STOPPING:
-        signal.signal(each, signal.SIG_IGN)
-    raise Stopped(number)
-
-
-def _sentence(error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk is full{where}"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"Not writable for this user{where}"
-    return f"{error.strerror or error}{where}"
-
-
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Says what is being done, and how long it took."""
+    """Print what is being done, then how long it took."""
     print(f"{name} ... ", end="", flush=True)
     began = time.monotonic()
     try:
@@ -79,17 +78,42 @@ def step(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - began:.1f} s", flush=True)
 
 
+def wait_until(
+    happened: Callable[[], object], *, seconds: float, pause: float = 0.05
+) -> bool:
+    """Return whether `happened` became true within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print columns as wide as their cells: the first to the left, others right."""
+    cells = [list(map(str, row)) for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        figures = [
+            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
+        ]
+        print("  ".join([first.ljust(widths[0]), *figures]).rstrip(), flush=True)
+
+
 def output_of(
     command: Sequence[str | Path],
     *,
     failing: str,
     env: Mapping[str, str] | None = None,
     user: str | None = None,
+    input_text: str | None = None,
 ) -> str:
-    """What the command prints; where it fails, a refusal that gives the reason."""
+    """Return the output of a command; raise Refusal with its reason if it fails."""
     done = subprocess.run(
         command,
-        stdin=subprocess.DEVNULL,
+        # An empty input, not the terminal: no command may ask back.
+        input=input_text or "",
         capture_output=True,
         text=True,
         errors="replace",
@@ -102,15 +126,8 @@ def output_of(
     return done.stdout
 
 
-def as_user(user: str | None) -> dict:
-    """For subprocess: run as this user, with nothing of root's left."""
-    if user is None:
-        return {}
-    return {"user": user, "group": user, "extra_groups": []}
-
-
 def reason(output: str) -> str:
-    """The line of a failed program's output that says the most."""
+    """Return the line of a failed program's output that explains the most."""
     if "No space left on device" in output:
         return "the disk is full"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -118,49 +135,26 @@ def reason(output: str) -> str:
     return (errors or lines or ["it gave no reason"])[-1]
 
 
-def undelayed(listener: socket.socket) -> socket.socket:
-    """For a listener that gunicorn inherits, since it does this for its own only.
+# Types of options
 
-    Head and body of a reply are two writes, and the second would wait for the
+
+def port_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 65535")
+    return int(text)
+
+
+def positive_integer(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
+
+
+def disable_nagle(listener: socket.socket) -> socket.socket:
+    """Set TCP_NODELAY on a listener for gunicorn, which sets it on its own only.
+
+    A reply's head and body are two writes, and the second would wait for the
     browser's delayed acknowledgement: 44 ms a request instead of one or two.
     """
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def end_with_parent(number: int) -> Callable[[], None]:
-    """For a child to call before it starts: even a killed parent takes it along."""
-    libc = ctypes.CDLL(None)
-    set_parent_death_signal = 1
-    return lambda: libc.prctl(set_parent_death_signal, number)
-
-
-def adopt_orphans() -> None:
-    """Make this process the parent of whatever its children leave behind."""
-    set_child_subreaper = 36
-    ctypes.CDLL(None).prctl(set_child_subreaper, 1)
-
-
-def end_orphans() -> None:
-    """End what `adopt_orphans` brought: a browser whose test was interrupted."""
-    for _ in range(100):
-        children = _children()
-        for pid in children:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        if not children:
-            return
-
-
-def _children() -> list[int]:
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    return [int(pid) for pid in listed.read_text().split()]
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie holds nothing any more, so it counts as gone."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

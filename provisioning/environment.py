@@ -1,4 +1,4 @@
-"""The virtual environment and Debian's packages, installed where missing."""
+"""Install the virtual environment and Debian's packages where they are missing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, step
@@ -22,42 +22,35 @@ STACK = ROOT / "provisioning" / "requirements-stack.txt"
 
 
 def prepare_environment(*requirements: Path) -> None:
-    """Make `.venv` hold these pinned requirements; costs nothing when it does."""
-    with _one_at_a_time():
-        if not _is_usable():
-            _make_environment()
-        for listed in requirements:
-            if not stamp_of(listed).exists():
-                _install(listed)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    with PRODUCTION.open() as file:
+    """Install these pinned requirements into `.venv`, unless they are there."""
+    with PRODUCTION.open() as lock:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with step("Waiting for another command that prepares .venv"):
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_usable():
+            _create_environment()
+        for path in requirements:
+            if not stamp_of(path).exists():
+                _install(path)
 
 
 def stamp_of(requirements: Path) -> Path:
-    """Stands in `.venv` once these requirements are completely installed."""
+    """Return the file that marks these requirements as completely installed."""
     content = requirements.read_bytes() + repr(sys.version_info[:2]).encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
     return VENV / "installed" / f"{requirements.stem}-{digest}"
 
 
-def _is_usable() -> bool:
+def is_usable() -> bool:
+    """Return whether `.venv` works and holds no other requirements."""
     # Other requirements mean a new environment: a package that was dropped
     # must not linger (Django would prefer a psycopg 3 left behind, say).
-    known = {stamp_of(listed) for listed in (PRODUCTION, TESTS, STACK)}
+    known = {stamp_of(path) for path in (PRODUCTION, TESTS, STACK)}
     stamps = set(VENV.glob("installed/*"))
-    return bool(stamps) and stamps <= known and _python_runs()
-
-
-def _python_runs() -> bool:
+    if not stamps or not stamps <= known:
+        return False
     try:
         done = subprocess.run([PYTHON, "-c", "import django"], capture_output=True)
     except OSError:
@@ -65,27 +58,19 @@ def _python_runs() -> bool:
     return done.returncode == 0
 
 
-def _make_environment() -> None:
-    _require_venv()
-    with step("Creating .venv"):
-        _refuse_unwritable(ROOT)
-        if VENV.exists():
-            shutil.rmtree(VENV)
-        output_of([sys.executable, "-m", "venv", VENV], failing="Can't create .venv")
-
-
-def _refuse_unwritable(folder: Path) -> None:
-    if not os.access(folder, os.W_OK):
-        raise Refusal(f"{folder} is not writable for this user")
-
-
-def _require_venv() -> None:
-    """Debian's python3 alone comes without the module that brings pip."""
+def _create_environment() -> None:
+    # Debian's python3 alone lacks the module that installs pip.
     has_pip = [sys.executable, "-c", "import ensurepip, venv"]
     if subprocess.run(has_pip, capture_output=True).returncode:
         minor = f"python3.{sys.version_info.minor}-venv"
         system = sys.executable == "/usr/bin/python3"
         install_packages(["python3-venv" if system else minor])
+    with step("Creating .venv"):
+        if not os.access(ROOT, os.W_OK):
+            raise Refusal(f"{ROOT} is not writable for this user")
+        if VENV.exists():
+            shutil.rmtree(VENV)
+        output_of([sys.executable, "-m", "venv", VENV], failing="Can't create .venv")
 
 
 def _install(requirements: Path) -> None:
@@ -103,7 +88,7 @@ def _install(requirements: Path) -> None:
             cwd=ROOT,
         )
         if done.returncode:
-            raise Refusal(_why_not_installed(done.stdout + done.stderr))
+            raise Refusal(why_not_installed(done.stdout + done.stderr))
         stamp = stamp_of(requirements)
         stamp.parent.mkdir(exist_ok=True)
         stamp.touch()
@@ -121,7 +106,8 @@ UNREACHABLE = (
 )
 
 
-def _why_not_installed(output: str) -> str:
+def why_not_installed(output: str) -> str:
+    """Return one sentence for pip's output: a full disk, the network, or an error."""
     if "No space left on device" in output:
         return f"The disk is full: {VENV}"
     if any(sign in output for sign in UNREACHABLE):
@@ -133,40 +119,41 @@ def _why_not_installed(output: str) -> str:
     return f"pip can't install the packages: {(errors or ['no reason given'])[0]}"
 
 
+def manage(*arguments: str, environment: Mapping[str, str]) -> str:
+    """Run a management command, and return what it prints."""
+    return output_of(
+        [PYTHON, ROOT / "manage.py", *arguments],
+        failing=f"manage.py {arguments[0]} failed",
+        env=environment,
+    )
+
+
 def install_packages(packages: Sequence[str]) -> None:
-    """Install Debian packages as root; otherwise say which ones are missing."""
+    """Install Debian packages as root; for other users, name the missing ones."""
     names = " ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise Refusal(
             f"Missing: {names}. Install with: sudo apt-get install"
             f" --no-install-recommends {names}"
         )
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-    with step(f"Installing {names}"), _services_kept_off(packages):
-        # A third party's list that can't be read is no reason to give up.
-        subprocess.run([*APT_GET, "update"], capture_output=True, env=quiet)
-        output_of(
-            [*APT_GET, "install", "--yes", "--no-install-recommends", *packages],
-            failing="apt-get can't install them",
-            env=quiet,
-        )
-
-
-APT_GET = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300")
-
-
-@contextmanager
-def _services_kept_off(packages: Sequence[str]) -> Iterator[None]:
-    """Debian starts a server, and makes a cluster, as soon as it is installed."""
-    files = {Path("/usr/sbin/policy-rc.d"): "#!/bin/sh\nexit 101\n"}
+    # Debian starts a server, and creates a cluster, when it installs one.
+    prevented = {Path("/usr/sbin/policy-rc.d"): "#!/bin/sh\nexit 101\n"}
     if any(package.startswith("postgresql") for package in packages):
         clusters = Path("/etc/postgresql-common/createcluster.d")
-        files[clusters / "groundswell.conf"] = "create_main_cluster = false\n"
-    with ExitStack() as stack:
-        for path, text in files.items():
+        prevented[clusters / "groundswell.conf"] = "create_main_cluster = false\n"
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    apt_get = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
+    with step(f"Installing {names}"), ExitStack() as stack:
+        for path, text in prevented.items():
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 stack.callback(path.unlink, missing_ok=True)
                 path.write_text(text)
                 path.chmod(0o755)
-        yield
+        # A third party's list that can't be read is no reason to give up.
+        subprocess.run([*apt_get, "update"], capture_output=True, env=quiet)
+        output_of(
+            [*apt_get, "install", "--yes", "--no-install-recommends", *packages],
+            failing="apt-get can't install them",
+            env=quiet,
+        )

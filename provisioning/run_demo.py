@@ -1,4 +1,4 @@
-"""`provisioning/demo`: Groundswell on this machine, with a demonstration's data."""
+"""`provisioning/demo`: run Groundswell on this machine, with made-up data."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import http.client
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
-    end_with_parent,
-    output_of,
+    disable_nagle,
+    port_number,
     run_command,
     step,
-    undelayed,
+    wait_until,
 )
-from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.environment import PRODUCTION, PYTHON, manage, prepare_environment
 from provisioning.installation.static_files import collect_static, static_changed
+from provisioning.processes import start_process, stop_process
 
-# Everything this command and its settings put into the data folder; the lock
-# stays, so that it can be held while the others go.
+# Everything that this command and its settings put into the data folder; the
+# lock stays, because it is held while the others are deleted.
 OWN_FILES = (
     "groundswell.sqlite3",
     "groundswell.sqlite3-wal",
@@ -47,58 +47,91 @@ OWN_FILES = (
 )
 
 
+# A worker that can't start is tried again after so many seconds.
+RESTART_PAUSE = 2.0
+
+
+class Card(TypedDict):
+    role: str
+    code: str
+    name: str
+    school: str
+
+
+class Login(TypedDict):
+    email: str
+    role: str
+
+
+class DemoPeople(TypedDict):
+    """What `load_demo --json` prints."""
+
+    cards: list[Card]
+    staff: list[Login]
+    staff_email: str
+    # Empty where one was given when the data were made.
+    staff_password: str
+
+
 def main() -> int:
-    options = _arguments()
-    # What links in mails begin with.
+    options = parser().parse_args()
+    # Links in e-mails begin with this address.
     os.environ.setdefault("GROUNDSWELL_URL", f"http://127.0.0.1:{options.port}")
     data = Path(os.environ.get("GROUNDSWELL_DATA") or ROOT / ".demo").absolute()
-    with _held(data) as lock:
-        _listen(options.port).close()
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "settings.embedded",
+        "GROUNDSWELL_DATA": str(data),
+        # For made-up people nobody needs an authenticator.
+        "GROUNDSWELL_SECOND_FACTOR": "off",
+    }
+    with _locked(data) as lock:
+        listen(options.port).close()
         if options.fresh:
-            _begin_again(data)
+            delete_data(data)
         prepare_environment(PRODUCTION)
-        people = _prepare(data)
-        # Between the look at the port and here, somebody may have taken it.
-        with _listen(options.port) as listener:
-            server = _start_server(data, listener, lock)
-        worker = Worker(data, os.dup(lock))
+        people = _prepare(data, environment)
+        # Another program may have taken the port in between.
+        with listen(options.port) as listener:
+            server = _start_server(environment, listener, lock)
+        worker_lock = os.dup(lock)
+        worker = _start_worker(data, environment, worker_lock)
     try:
         with step("Starting the server"):
             _wait_for_login_page(options.port, server)
-        print(_welcome(options.port, people), flush=True)
+        print(welcome(options.port, people), flush=True)
+        tried = time.monotonic()
         while server.poll() is None:
-            worker.keep_running()
+            if worker.poll() is not None and time.monotonic() > tried + RESTART_PAUSE:
+                worker = _start_worker(data, environment, worker_lock)
+                tried = time.monotonic()
             time.sleep(0.5)
         raise Refusal("The server ended by itself")
     except Stopped:
         return 0
     finally:
-        _stop(server, worker.process)
+        stop_process(server, worker, seconds=20)
 
 
-def _arguments() -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="provisioning/demo",
         description="Starts Groundswell on 127.0.0.1 with a demonstration's data, and"
         " keeps it running until Ctrl-C. The data stay in .demo for the next time, or"
         " in the folder that GROUNDSWELL_DATA names.",
     )
-    parser.add_argument("--port", type=_port, default=8000, help="instead of 8000")
+    parser.add_argument(
+        "--port", type=port_number, default=8000, help="instead of 8000"
+    )
     parser.add_argument(
         "--fresh", action="store_true", help="delete the demonstration's data first"
     )
-    return parser.parse_args()
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 65535")
-    return int(text)
+    return parser
 
 
 @contextmanager
-def _held(data: Path) -> Iterator[int]:
-    """The data folder, for one demonstration at a time."""
+def _locked(data: Path) -> Iterator[int]:
+    """Lock the data folder, which every process of the demonstration inherits."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (data / "demo.lock").open("a") as lock:
         try:
@@ -108,7 +141,7 @@ def _held(data: Path) -> Iterator[int]:
         yield lock.fileno()
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
     try:
         listener = socket.create_server(("127.0.0.1", port), backlog=2048)
     except PermissionError:
@@ -117,10 +150,10 @@ def _listen(port: int) -> socket.socket:
         raise Refusal(
             f"Port {port} is taken by another program; choose one with --port"
         ) from None
-    return undelayed(listener)
+    return disable_nagle(listener)
 
 
-def _begin_again(data: Path) -> None:
+def delete_data(data: Path) -> None:
     for name in OWN_FILES:
         path = data / name
         if path.is_dir():
@@ -129,148 +162,99 @@ def _begin_again(data: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _prepare(data: Path) -> dict[str, Any]:
+def _prepare(data: Path, environment: Mapping[str, str]) -> DemoPeople:
     with step("Preparing the database"):
-        _manage(data, "migrate", "--verbosity=0")
+        manage("migrate", "--verbosity=0", environment=environment)
     if static_changed(data / "collected"):
         with step("Joining style sheets and scripts"):
-            collect_static(data / "collected", _environment(data), anew=True)
+            collect_static(data / "collected", environment, replace=True)
     with step("Loading the demonstration's data"):
-        return json.loads(_manage(data, "load_demo", "--json"))
+        people: DemoPeople = json.loads(
+            manage("load_demo", "--json", environment=environment)
+        )
+        return people
 
 
-def _manage(data: Path, *arguments: str) -> str:
-    return output_of(
-        [PYTHON, ROOT / "manage.py", *arguments],
-        failing=f"manage.py {arguments[0]} failed",
-        env=_environment(data),
-    )
-
-
-def _environment(data: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.embedded",
-        "GROUNDSWELL_DATA": str(data),
-        # Its people are made up: nobody needs an authenticator to look around.
-        "GROUNDSWELL_SECOND_FACTOR": "off",
-    }
-
-
-def _start_server(data: Path, listener: socket.socket, lock: int) -> subprocess.Popen:
+def _start_server(
+    environment: Mapping[str, str], listener: socket.socket, lock: int
+) -> subprocess.Popen[bytes]:
     command = [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
-    # One process, for the cache is in its memory; threads, because most of a
-    # page save is waiting for the disk.
-    options = ["--worker-class", "gthread", "--threads", "8", "--timeout", "15"]
-    options += ["--graceful-timeout", "5"]
-    options += ["--bind", f"fd://{listener.fileno()}", "--log-level", "warning"]
+    # One process, because the cache is in its memory; threads, because most of
+    # a page save is waiting for the disk.
+    command += ["--worker-class", "gthread", "--threads", "8", "--timeout", "15"]
+    command += ["--graceful-timeout", "5"]
+    command += ["--bind", f"fd://{listener.fileno()}", "--log-level", "warning"]
     if os.access("/dev/shm", os.W_OK):  # noqa: S108
-        # The worker's sign of life, on a disk, would wait behind the answers.
-        options += ["--worker-tmp-dir", "/dev/shm"]  # noqa: S108
-    return subprocess.Popen(
-        [*command, *options],
-        stdin=subprocess.DEVNULL,
-        cwd=ROOT,
-        env=_environment(data),
-        # The lock is held as long as anybody works on the data.
-        pass_fds=(listener.fileno(), lock),
-        start_new_session=True,
-        preexec_fn=end_with_parent(signal.SIGTERM),
+        # The worker's heartbeat, on a disk, would wait behind the answers.
+        command += ["--worker-tmp-dir", "/dev/shm"]  # noqa: S108
+    return start_process(
+        command, cwd=ROOT, env=environment, pass_fds=(listener.fileno(), lock)
     )
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=0o600)
+def _start_worker(
+    data: Path, environment: Mapping[str, str], lock: int
+) -> subprocess.Popen[bytes]:
+    """Start `manage.py work`, whose output goes to work.log."""
+
+    def private(path: str, flags: int) -> int:
+        return os.open(path, flags, mode=0o600)
+
+    with open(data / "work.log", "a", opener=private) as log:
+        return start_process(
+            [PYTHON, ROOT / "manage.py", "work"],
+            output=log,
+            cwd=ROOT,
+            env=environment,
+            pass_fds=(lock,),
+        )
 
 
-class Worker:
-    """`manage.py work`, begun again when it dies, and what it says in work.log."""
-
-    # One that can't start at all is not tried all the time.
-    PAUSE = 2.0
-
-    def __init__(self, data: Path, lock: int) -> None:
-        self.data = data
-        self.lock = lock
-        self.process = self._start()
-
-    def keep_running(self) -> None:
-        if self.process.poll() is not None and time.monotonic() > self.again:
-            self.process = self._start()
-
-    def _start(self) -> subprocess.Popen:
-        self.again = time.monotonic() + self.PAUSE
-        with open(self.data / "work.log", "a", opener=_private) as log:
-            return subprocess.Popen(
-                [str(PYTHON), str(ROOT / "manage.py"), "work"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=ROOT,
-                env=_environment(self.data),
-                pass_fds=(self.lock,),
-                start_new_session=True,
-                preexec_fn=end_with_parent(signal.SIGTERM),
-            )
-
-
-def _wait_for_login_page(port: int, server: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 30
+def _wait_for_login_page(port: int, server: subprocess.Popen[bytes]) -> None:
     status: int | None = None
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            raise Refusal("The server does not start; its reason stands above")
-        status = _status_of_login_page(port)
-        if status == http.client.OK:
-            return
-        time.sleep(0.1)
-    raise Refusal(f"The login page does not come; the server says {status}")
 
-
-def _status_of_login_page(port: int) -> int | None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/")
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
-
-
-def _stop(*processes: subprocess.Popen) -> None:
-    for process in processes:
-        if process.poll() is None:
-            process.terminate()
-    for process in processes:
+    def is_decided() -> bool:
+        nonlocal status
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            connection.request("GET", "/")
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            status = None
+        finally:
+            connection.close()
+        return server.poll() is not None or status == http.client.OK
+
+    wait_until(is_decided, seconds=30, pause=0.1)
+    if server.poll() is not None:
+        raise Refusal("The server does not start; see the reason above")
+    if status != http.client.OK:
+        raise Refusal(f"The login page is not served; its status is {status}")
 
 
-def _welcome(port: int, demo: dict[str, Any]) -> str:
+def welcome(port: int, people: DemoPeople) -> str:
     address = f"http://127.0.0.1:{port}/"
-    cards = [
-        f"  {card['role']:<8} {card['code']}  {card['name']}, {card['school']}"
-        for card in demo["cards"]
-    ]
-    password = demo["staff_password"] or "(the password given when it was made)"
-    logins = [f"  {one['email']:<32} {one['role']}" for one in demo["staff"]]
+    password = people["staff_password"] or "(the password given when it was made)"
     lines = [
         "",
         f"Groundswell is running: {address}",
         "",
         "Take a survey with one of these codes:",
-        *cards,
+    ]
+    lines += [
+        f"  {card['role']:<8} {card['code']}  {card['name']}, {card['school']}"
+        for card in people["cards"]
+    ]
+    lines += [
         "",
         f"Look around as staff at {address}console/, all with the password {password}",
-        *logins,
-        f"  {demo['staff_email']:<32} engineer, at {address}engineers/",
+    ]
+    lines += [f"  {login['email']:<32} {login['role']}" for login in people["staff"]]
+    lines += [
+        f"  {people['staff_email']:<32} engineer, at {address}engineers/",
         "  No second factor is asked for: this is a demonstration, of made-up people.",
         "",
-        "Ctrl-C stops it; the data stay for the next time (--fresh begins again).",
+        "Ctrl-C stops it; the data stay for the next time (--fresh deletes them).",
     ]
     return "\n".join(lines)
 

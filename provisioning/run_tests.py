@@ -11,15 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from provisioning.commands import (
-    ROOT,
-    Stopped,
-    adopt_orphans,
-    end_orphans,
-    end_with_parent,
-    run_command,
-    step,
-)
+from provisioning.commands import ROOT, Stopped, run_command, step
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -29,6 +21,7 @@ from provisioning.environment import (
     prepare_environment,
 )
 from provisioning.installation.servers import missing_packages, private_servers
+from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 NO_TESTS_COLLECTED = 5
 # What needs neither Chromium, nor servers, nor a long time.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-# `xlsform` first: `spreadsheets.archive` and it import each other.
-from survey import jobs, xlsform  # noqa: F401
+from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.login_cards import card_sets
 from survey.rosters import retention

@@ -30,7 +30,6 @@ from provisioning.benchmarks.saves import Student
 from provisioning.commands import (
     ROOT,
     Refusal,
-    end_with_parent,
     output_of,
     reason,
     run_command,
@@ -45,7 +44,8 @@ from provisioning.environment import (
     prepare_environment,
 )
 from provisioning.installation.servers import private_servers
-from provisioning.load.latencies import p95
+from provisioning.percentiles import percentile
+from provisioning.processes import end_with_parent
 
 DATABASE = "groundswell"
 REPLICA_PORT = "5433"
@@ -253,7 +253,9 @@ def _time_board(bench: Bench, port: int) -> None:
             began = time.perf_counter()
             size = _look(port, address, cookie)
             times.append((time.perf_counter() - began) * 1000)
-        figures = f"{statistics.median(times):9.1f}{p95(times):9.1f}{size:15,}"
+        figures = (
+            f"{statistics.median(times):9.1f}{percentile(times, 95):9.1f}{size:15,}"
+        )
         print(f"  /{page:<31}{figures}", flush=True)
 
 
@@ -308,7 +310,7 @@ def _time_saves(
     print(f"{'saves, ms':<34}{'median':>9}{'p95':>9}{'saves/s':>15}")
     without, beside_it = _tell_saves("alone", alone), _tell_saves("a roll-up", beside)
     if len(during) > 1:
-        figures = f"{statistics.median(during):9.2f}{p95(during):9.2f}"
+        figures = f"{statistics.median(during):9.2f}{percentile(during, 95):9.2f}"
         print(f"  {'while it runs':<32}{figures}")
     print(
         f"The roll-up took {statistics.median(took):.2f} s beside the saves; they were"
@@ -320,7 +322,9 @@ def _time_saves(
 def _tell_saves(what: str, rounds: list[tuple[float, list[float]]]) -> float:
     times = [one for _, each in rounds for one in each]
     rate = statistics.median(rate for rate, _ in rounds)
-    figures = f"{statistics.median(times):9.2f}{p95(times):9.2f}{rate:15,.0f}"
+    figures = (
+        f"{statistics.median(times):9.2f}{percentile(times, 95):9.2f}{rate:15,.0f}"
+    )
     print(f"  {what:<32}{figures}", flush=True)
     return rate
 

@@ -26,15 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from provisioning.commands import (
-    ROOT,
-    Refusal,
-    end_with_parent,
-    output_of,
-    run_command,
-    step,
-    undelayed,
-)
+from provisioning.commands import ROOT, Refusal, output_of, run_command, step, undelayed
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -43,7 +35,8 @@ from provisioning.environment import (
     prepare_environment,
 )
 from provisioning.installation.servers import private_servers
-from provisioning.load.latencies import p95
+from provisioning.percentiles import percentile
+from provisioning.processes import end_with_parent
 from survey.definitions.schema import ANSWERABLE
 
 WARMING = 50
@@ -218,8 +211,8 @@ def _print(rows: list[tuple[str, str, list[float]]]) -> None:
     print(f"\n{_processor()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     print(f"{'':<12}{'milliseconds':<18}{'median':>8}{'p95':>8}{'max':>8}")
     for where, what, times in rows:
-        figures = f"{statistics.median(times):8.2f}{p95(times):8.2f}{max(times):8.2f}"
-        print(f"{where:<12}{what:<18}{figures}")
+        median, p95 = statistics.median(times), percentile(times, 95)
+        print(f"{where:<12}{what:<18}{median:8.2f}{p95:8.2f}{max(times):8.2f}")
 
 
 def _processor() -> str:

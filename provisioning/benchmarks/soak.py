@@ -21,9 +21,9 @@ from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal
-from provisioning.installation.home import Supervisor
-from provisioning.installation.workers import children_of, started_at, workers_of
+from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.tally import Tally
+from provisioning.processes import children_of, stat_of
 
 MOST_GROWTH_MB = 5.0
 LONGEST_START = 2.0
@@ -179,8 +179,9 @@ def start_of_a_worker(stack: Stack) -> float:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         new = set(children_of(master)) - before
-        if new and _written(ready) > written:
-            return seconds_between(started_at(min(new)), _written(ready))
+        stat = stat_of(min(new)) if new else None
+        if stat and _written(ready) > written:
+            return seconds_between(stat.started, _written(ready))
         time.sleep(0.005)
     raise Refusal(f"{name} has not replaced a worker within {PATIENCE} s")
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from provisioning.benchmarks import processes
+from provisioning import processes
 from provisioning.benchmarks.stack import Stack
 from provisioning.load.target import Target
+
+# Sockets of each server in the stack's folder `run`; nginx listens at a port.
+SOCKETS: Mapping[str, tuple[str, ...]] = {
+    "gunicorn taking": ("taking.sock",),
+    "gunicorn console": ("console.sock",),
+    "pgbouncer": (".s.PGSQL.6432",),
+    "PostgreSQL": (".s.PGSQL.5432",),
+    "replica": (".s.PGSQL.5433",),
+    "Redis": ("redis.sock",),
+    "Memcached": ("memcached.sock",),
+}
 
 # The superuser is the one who measures; its statements are not the product's.
 COUNTERS = """
@@ -50,24 +62,26 @@ class Meter:
     """Processor seconds between two moments, by server."""
 
     def __init__(self, stack: Stack) -> None:
-        self.groups = processes.groups(stack.run, _port(stack.target))
+        self.groups = processes.listeners(
+            stack.run, SOCKETS, {"nginx": _port(stack.target)}
+        )
         self._before: dict[str, float] = {}
         self._machine = 0.0
         self.used: dict[str, float] = {}
         self.used_by_all = 0.0
 
     def begin(self) -> None:
-        self._before = processes.cpu_seconds(self.groups)
-        self._machine = processes.machine_seconds()
+        self._before = processes.cpu_seconds_by_group(self.groups)
+        self._machine = processes.machine_cpu_seconds()
 
     def end(self) -> None:
-        after = processes.cpu_seconds(self.groups)
+        after = processes.cpu_seconds_by_group(self.groups)
         self.used = {
             # A server that was restarted in between counts from nothing.
             group: max(0.0, seconds - self._before.get(group, 0.0))
             for group, seconds in after.items()
         }
-        self.used_by_all = processes.machine_seconds() - self._machine
+        self.used_by_all = processes.machine_cpu_seconds() - self._machine
 
     def per_request(self, requests: int, engine_seconds: float) -> dict[str, float]:
         """In µs; `rest` is what no server and no load engine accounts for."""

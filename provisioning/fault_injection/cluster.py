@@ -15,15 +15,10 @@ from typing import Any
 
 import psycopg2
 
-from provisioning.commands import (
-    Refusal,
-    as_user,
-    end_with_parent,
-    output_of,
-    reason,
-)
-from provisioning.fault_injection import processes
-from provisioning.installation.packages import postgresql_programs
+from provisioning import processes
+from provisioning.commands import Refusal, output_of, reason
+from provisioning.postgresql import postgresql_programs
+from provisioning.processes import as_user, end_with_parent
 
 DATABASE = "groundswell"
 # As in the stack, what makes a commit durable; the sockets' folder is the lock.
@@ -86,7 +81,7 @@ class Cluster:
         """The postmaster and all its children at once, as a crash would."""
         assert self.process is not None  # noqa: S101
         pid = self.process.pid
-        processes.kill_together([pid, *processes.descendants(pid)])
+        processes.kill_together([pid, *processes.descendants_of(pid)])
         self.process.wait()
 
     def hold(self, name: str) -> None:
@@ -94,11 +89,11 @@ class Cluster:
         assert self.process is not None  # noqa: S101
         named = [
             pid
-            for pid in processes.descendants(self.process.pid)
-            if name in processes.title(pid)
+            for pid in processes.descendants_of(self.process.pid)
+            if name in processes.command_line(pid)
         ]
         assert named, f"PostgreSQL has no {name}"  # noqa: S101
-        processes.send(named, signal.SIGSTOP)
+        processes.send_signal(named, signal.SIGSTOP)
 
     def stop(self) -> None:
         if self.process is None:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import ROOT, end_with_parent
+from provisioning.commands import ROOT
 from provisioning.environment import PYTHON
 from provisioning.fault_injection import reading
 from provisioning.fault_injection.attempts import Attempt, Follower
 from provisioning.fault_injection.driver import PATIENCE
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.stack import Home
+from provisioning.processes import end_with_parent
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8

@@ -13,8 +13,8 @@ from random import Random
 
 import psycopg2
 
+from provisioning import processes
 from provisioning.commands import ROOT, Refusal
-from provisioning.fault_injection import processes
 from provisioning.fault_injection.disk_full import Wall
 from provisioning.fault_injection.stack import Home
 
@@ -58,7 +58,7 @@ class Fault:
 
 def kill_worker(site: Site) -> None:
     master = site.random.choice(site.home.pids("taking"))
-    workers = processes.children(master)
+    workers = processes.children_of(master)
     site.home.signal([site.random.choice(workers)], signal.SIGKILL)
 
 
@@ -82,7 +82,7 @@ def kill_backend(site: Site) -> None:
     backends = [
         pid
         for pid in site.home.tree("primary")
-        if processes.title(pid).startswith("postgres: taking ")
+        if processes.command_line(pid).startswith("postgres: taking ")
     ]
     if not backends:
         raise NotFired("No backend served the taking pool")

@@ -25,7 +25,6 @@ from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
-from provisioning.benchmarks.processes import cpu_seconds, machine_seconds
 from provisioning.commands import Refusal
 from provisioning.fault_injection.answers import answers_for
 from provisioning.fault_injection.crowds import Rehearsal
@@ -41,9 +40,10 @@ from provisioning.fault_injection.wire import (
     seconds_asked,
 )
 from provisioning.load.engine import Engine, Exchange, clock
-from provisioning.load.latencies import p95
 from provisioning.load.schedule import Arrivals
 from provisioning.load.target import target_of
+from provisioning.percentiles import percentile
+from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 
 TIMES = (1, 2, 5, 10)
 SECONDS = 12.0
@@ -519,8 +519,8 @@ class Overload:
 
     def _of_others(self) -> float:
         """Seconds of processor that neither the stack nor the load has used."""
-        ours = cpu_seconds(self.servers)["stack"] + time.process_time()
-        return machine_seconds() - ours
+        ours = cpu_seconds_by_group(self.servers)["stack"] + time.process_time()
+        return machine_cpu_seconds() - ours
 
     def _be(self, people: int) -> None:
         """So many at their pages; whoever is too many closes the laptop."""
@@ -554,7 +554,7 @@ def _revision_in(data: bytes) -> int:
 def _p95_ms(seconds: Sequence[float]) -> float:
     if len(seconds) < 2:
         return 0.0
-    return round(p95(seconds) * 1000, 1)
+    return round(percentile(seconds, 95) * 1000, 1)
 
 
 def _line(step: Step) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.load.latencies import p95
+from provisioning.percentiles import percentile
 
 SUCCESS = 0.999
 SLOWER = 2.0
@@ -96,7 +96,7 @@ class Timeline:
             return Baseline(0.0, 0.0, 0.0)
         return Baseline(
             per_second=len(seconds) / (end - begin),
-            p95=p95(seconds),
+            p95=percentile(seconds, 95),
             median=statistics.median(seconds),
         )
 
@@ -122,4 +122,4 @@ class Timeline:
         right = sum(one.succeeded for one in found)
         if right < SUCCESS * len(found):
             return False
-        return p95([one.seconds for one in found]) <= baseline.limit
+        return percentile([one.seconds for one in found], 95) <= baseline.limit

@@ -16,10 +16,11 @@ from typing import Any
 
 import psycopg2
 
+from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of
 from provisioning.environment import PYTHON
-from provisioning.fault_injection import processes
-from provisioning.installation.home import Supervisor, environment_of
+from provisioning.installation.stack_folder import environment_of
+from provisioning.installation.supervisor import Supervisor
 
 PRIMARY, REPLICA = 5432, 5433
 STARTED = 30.0
@@ -37,7 +38,9 @@ class Home:
         self.supervisor = asked.calls
         self.close = asked.close
         self.supervisor_pid: int = self.supervisor.getPID()
-        if str(self.folder) not in processes.title(self.supervisor_pid):
+        if str(self.folder) not in " ".join(
+            processes.command_line(self.supervisor_pid)
+        ):
             raise Refusal(f"The supervisor of {self.folder} is another stack's")
 
     @property
@@ -87,16 +90,18 @@ class Home:
     # Processes
 
     def signal(self, pids: Iterable[int], number: signal.Signals) -> None:
-        own = [pid for pid in pids if processes.is_below(pid, self.supervisor_pid)]
-        processes.send(own, number)
+        own = [pid for pid in pids if processes.is_descendant(pid, self.supervisor_pid)]
+        processes.send_signal(own, number)
 
     def kill_together(self, pids: Iterable[int]) -> None:
-        own = [pid for pid in pids if processes.is_below(pid, self.supervisor_pid)]
+        own = [pid for pid in pids if processes.is_descendant(pid, self.supervisor_pid)]
         processes.kill_together(own)
 
     def tree(self, name: str) -> list[int]:
         return [
-            one for pid in self.pids(name) for one in [pid, *processes.descendants(pid)]
+            one
+            for pid in self.pids(name)
+            for one in [pid, *processes.descendants_of(pid)]
         ]
 
     # Databases and commands

@@ -1,7 +1,7 @@
-"""Debian's packages of each kind of server, and whether they are there.
+"""Find out which of Debian's packages are missing.
 
-The roles of provisioning/ansible list them: a package a line, and after it the
-program or file that shows it is installed. A fleet's hosts install the same.
+The roles of provisioning/ansible list them, for this machine as for a fleet:
+one package in a line, then the program or file that shows it is installed.
 """
 
 from __future__ import annotations
@@ -9,41 +9,29 @@ from __future__ import annotations
 import os
 import shutil
 from glob import glob
-from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal
+from provisioning.commands import ROOT
 
 ROLES = ROOT / "provisioning" / "ansible" / "roles"
-# Of a machine that runs everything; the load comes from somewhere else.
-ALL = ("primary", "replica", "cache", "queue", "web", "worker")
+# Of a machine that runs everything; load comes from another one.
+STACK_ROLES = ("primary", "replica", "cache", "queue", "web", "worker")
 
 
-def missing_packages() -> list[str]:
-    listed = {}
-    for role in ALL:
+def missing_packages(*, browser: bool = False) -> list[str]:
+    """Return the stack's missing packages; with `browser`, also the tests'."""
+    signs = {"chromium": "chromium"} if browser else {}
+    for role in STACK_ROLES:
         for line in (ROLES / role / "packages.txt").read_text().splitlines():
             package, sign = line.split()
-            listed[package] = sign
-    return [package for package, sign in listed.items() if not _is_there(sign)]
-
-
-def _is_there(sign: str) -> bool:
-    return bool(glob(sign) if sign.startswith("/") else program(sign))
-
-
-def program(name: str) -> str:
-    """Its path, or an empty one where it is missing."""
-    # Debian keeps servers where an ordinary user's PATH does not look.
-    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") or ""
-
-
-def postgresql_programs() -> Path:
-    """Where PostgreSQL's programs are: 15 if possible, otherwise the next one."""
-    installed = [
-        folder
-        for folder in Path("/usr/lib/postgresql").glob("*/bin")
-        if (folder / "postgres").exists() and int(folder.parent.name) >= 15
+            signs[package] = sign
+    return [
+        package
+        for package, sign in signs.items()
+        if not (glob(sign) if sign.startswith("/") else path_of_program(sign))
     ]
-    if not installed:
-        raise Refusal("PostgreSQL 15 or newer is missing (apt-get install postgresql)")
-    return min(installed, key=lambda folder: int(folder.parent.name))
+
+
+def path_of_program(name: str) -> str:
+    """Return the path of a program, or "" where it is missing."""
+    # Debian keeps servers in folders outside an ordinary user's PATH.
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") or ""

@@ -1,27 +1,25 @@
-"""The replica takes the place of a primary that is lost. Standard library only.
+"""Promote the replica after the loss of the primary.
 
 Its data folder becomes the primary's, so that names, ports and pools stay as
-they are, and the replica's program copies its new primary by itself. What is
-left of the old one is kept under another name: a primary that came back would
-take saves that nobody reads.
+they are, and the replica's program copies its new primary by itself. The old
+primary's data are kept under another name: a primary that came back would
+accept saves that nothing reads.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 import xmlrpc.client
-from collections.abc import Callable
 from pathlib import Path
 
-from provisioning.commands import Refusal, output_of, step
-from provisioning.installation.home import Supervisor
-from provisioning.installation.packages import postgresql_programs
+from provisioning.commands import Refusal, output_of, step, wait_until
+from provisioning.installation.supervisor import Supervisor
+from provisioning.postgresql import run_sql
 
 PRIMARY, REPLICA = 5432, 5433
-# The supervisor does not start it again by itself.
-GONE = ("STOPPED", "FATAL")
+# States in which the supervisor does not start a program again.
+ENDED = ("STOPPED", "FATAL")
 PATIENCE = 60.0
 # Seconds since the last transaction that the replica has from a dead primary.
 OLDEST = 60
@@ -49,99 +47,106 @@ CONFIGURED = (
 
 
 def promote(
-    home: Path,
+    folder: Path,
     *,
     although_it_serves: bool = False,
     although_it_lags: bool = False,
     run: Path | None = None,
 ) -> Path:
-    """Where the old primary's data lie now, or would lie.
+    """Return the folder of the old primary's data, which may not exist.
 
-    Refuses while the primary serves, unless told otherwise: then it is ended
-    first, in order, and loses nothing. Refuses a replica that is behind, which
-    of a dead primary only the age of its last transaction tells. One that was
-    promoted already, by a call that did not end well, is put in its place.
-    `run` is the folder of the sockets, where it is not the home's own.
+    Refuses while the primary serves; with `although_it_serves` it is stopped
+    first, in order, and loses nothing. Refuses a replica that is behind; if the
+    primary is dead, only the age of the last transaction shows that. Finishes a
+    promotion that was interrupted. `run` is the folder of the sockets, where it
+    is not the stack's own.
     """
-    with contextlib.closing(Supervisor(home, run=run)) as supervisor:
-        run = run or home / "run"
-        _refuse(supervisor, run, although_it_serves)
-        if _follows(run):
-            _refuse_lag(run, although_it_lags)
-            _promote(supervisor, run)
-        return _take_over(supervisor, home, run)
+    with contextlib.closing(Supervisor(folder, run=run)) as supervisor:
+        run = run or folder / "run"
+        refuse_impossible(supervisor, run, although_it_serves)
+        if _is_standby(run):
+            refuse_lag(run, although_it_lags)
+            promote_replica(supervisor, run)
+        return _replace_primary(supervisor, folder, run)
 
 
-def _refuse(supervisor: Supervisor, run: Path, although_it_serves: bool) -> None:
-    if not supervisor.is_running():
-        raise Refusal("Nothing is running; start it with provisioning/stack up")
+def refuse_impossible(
+    supervisor: Supervisor, run: Path, although_it_serves: bool
+) -> None:
+    supervisor.refuse_unless_running()
     if not _answers(run, REPLICA):
         raise Refusal("The replica does not answer, so it can't take over")
     serves = _answers(run, PRIMARY)
-    ended = not serves and _state(supervisor, "primary") in GONE
-    if not _follows(run) and not ended:
+    ended = not serves and _state(supervisor, "primary") in ENDED
+    if not _is_standby(run) and not ended:
         # Two primaries: the saves of one of them would be lost.
         raise Refusal("What answers as the replica is a primary already")
     if serves and not although_it_serves:
         raise Refusal("The primary still serves")
 
 
-def _refuse_lag(run: Path, although_it_lags: bool) -> None:
+def refuse_lag(run: Path, although_it_lags: bool) -> None:
     if _answers(run, PRIMARY):
-        if _said(run, PRIMARY, STREAMING) != "t":
+        if not _is_true(run, PRIMARY, STREAMING):
             raise Refusal("The replica does not follow the primary, and lacks saves")
         return
-    age = _ask(run, REPLICA, AGE)
+    age = ask(run, REPLICA, AGE)
     known = f"{int(age):,} s old" if age else "of unknown age"
     print(f"The replica's last transaction is {known}.", flush=True)
     if (not age or int(age) > OLDEST) and not although_it_lags:
         raise Refusal(
-            f"That may be more than {OLDEST} s behind: what was saved later would be"
+            f"The replica may be more than {OLDEST} s behind: later saves would be"
             " lost. If nobody saved, or nothing better is left: --although-it-lags"
         )
 
 
-def _promote(supervisor: Supervisor, run: Path) -> None:
+def promote_replica(supervisor: Supervisor, run: Path) -> None:
     with step("Ending the old primary"):
         _stop(supervisor, "primary")
         if _answers(run, PRIMARY):
             raise Refusal("The primary still serves, and not under the supervisor")
     with step("Promoting the replica"):
         # It has no standby yet, and would wait for one with every save.
-        _ask(run, REPLICA, "ALTER SYSTEM SET synchronous_standby_names = ''")
-        _ask(run, REPLICA, "SELECT pg_reload_conf()")
-        _ask(run, REPLICA, END_SESSIONS)
-        # It only warns where that takes too long.
-        if _ask(run, REPLICA, f"SELECT pg_promote(true, {PATIENCE:.0f})") != "t":
+        ask(run, REPLICA, "ALTER SYSTEM SET synchronous_standby_names = ''")
+        ask(run, REPLICA, "SELECT pg_reload_conf()")
+        ask(run, REPLICA, END_SESSIONS)
+        # pg_promote only warns when it takes too long.
+        if ask(run, REPLICA, f"SELECT pg_promote(true, {PATIENCE:.0f})") != "t":
             raise Refusal(
                 f"The replica was not promoted within {PATIENCE:.0f} s, and no data"
                 " were moved; try again, and see provisioning/stack logs replica"
             )
 
 
-def _take_over(supervisor: Supervisor, home: Path, run: Path) -> Path:
-    lost = home / "data" / f"lost-{time.strftime('%Y%m%d-%H%M%S')}"
+def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
+    data = folder / "data"
+    lost = data / f"lost-{time.strftime('%Y%m%d-%H%M%S')}"
     with step("Putting it in the primary's place"):
         _stop(supervisor, "replica")
-        _exchange_folders(home / "data", lost)
+        if (data / "primary").exists():
+            (data / "primary").rename(lost)
+        (data / "replica").rename(data / "primary")
         supervisor.calls.startProcess("primary", False)
-        _wait_until_it_answers(run)
+        is_primary = "SELECT NOT pg_is_in_recovery()"
+        if not wait_until(
+            lambda: _is_true(run, PRIMARY, is_primary), seconds=PATIENCE, pause=0.1
+        ):
+            raise Refusal(
+                "The new primary does not start; see provisioning/stack logs primary"
+            )
     with step("Following it with a new replica"):
-        # Roles and database are there; what is missing is the replica's slot.
+        # Roles and database are there; only the replica's slot is missing.
         output_of(
-            ["sh", home / "etc" / "primary" / "prepare"],
+            ["sh", folder / "etc" / "primary" / "prepare"],
             failing="The new primary can't be prepared",
         )
         supervisor.calls.startProcess("replica", False)
-    _wait_for_standbys_again(run)
-    return lost
-
-
-def _wait_for_standbys_again(run: Path) -> None:
-    """Commits wait as configured (A2), once there is somebody to wait for."""
-    if _ask(run, PRIMARY, CONFIGURED):
+    # Commits wait for a standby again, if so configured, once there is one.
+    if ask(run, PRIMARY, CONFIGURED):
         with step("Waiting until the new replica follows"):
-            follows = _becomes_true(lambda: _said(run, PRIMARY, STREAMING) == "t")
+            follows = wait_until(
+                lambda: _is_true(run, PRIMARY, STREAMING), seconds=PATIENCE, pause=0.1
+            )
         if not follows:
             print(
                 "Commits do NOT wait for a replica yet. Once it follows, run:\n"
@@ -149,26 +154,21 @@ def _wait_for_standbys_again(run: Path) -> None:
                 " synchronous_standby_names' -c 'SELECT pg_reload_conf()'",
                 flush=True,
             )
-            return
-    _ask(run, PRIMARY, "ALTER SYSTEM RESET synchronous_standby_names")
-    _ask(run, PRIMARY, "SELECT pg_reload_conf()")
-
-
-def _exchange_folders(data: Path, lost: Path) -> None:
-    if (data / "primary").exists():
-        (data / "primary").rename(lost)
-    (data / "replica").rename(data / "primary")
+            return lost
+    ask(run, PRIMARY, "ALTER SYSTEM RESET synchronous_standby_names")
+    ask(run, PRIMARY, "SELECT pg_reload_conf()")
+    return lost
 
 
 def _stop(supervisor: Supervisor, program: str) -> None:
-    """Also one that has died: it is not to be started again a moment later."""
+    """Stop a program, also one that has died and would be started again."""
 
-    def is_gone() -> bool:
+    def has_stopped() -> bool:
         with contextlib.suppress(xmlrpc.client.Fault):
             supervisor.calls.stopProcess(program)
-        return _state(supervisor, program) in GONE
+        return _state(supervisor, program) in ENDED
 
-    if not _becomes_true(is_gone):
+    if not wait_until(has_stopped, seconds=PATIENCE, pause=0.1):
         raise Refusal(f"{program} can't be stopped")
 
 
@@ -176,49 +176,24 @@ def _state(supervisor: Supervisor, program: str) -> str:
     return str(supervisor.calls.getProcessInfo(program)["statename"])
 
 
-def _wait_until_it_answers(run: Path) -> None:
-    is_primary = "SELECT NOT pg_is_in_recovery()"
-    if not _becomes_true(lambda: _said(run, PRIMARY, is_primary) == "t"):
-        raise Refusal(
-            "The new primary does not start; see provisioning/stack logs primary"
-        )
+def _answers(run: Path, port: int) -> bool:
+    return _is_true(run, port, "SELECT true")
 
 
-def _becomes_true(happens: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if happens():
-            return True
-        time.sleep(0.1)
+def _is_standby(run: Path) -> bool:
+    # Raises without an answer: a standby must not pass for promoted.
+    return ask(run, REPLICA, "SELECT pg_is_in_recovery()") == "t"
+
+
+def _is_true(run: Path, port: int, query: str) -> bool:
+    """Return False also where the server does not answer."""
+    with contextlib.suppress(Refusal):
+        return ask(run, port, query) == "t"
     return False
 
 
-def _answers(run: Path, port: int) -> bool:
-    return _said(run, port, "SELECT 1") == "1"
-
-
-def _follows(run: Path) -> bool:
-    # Where it says nothing this raises: a standby must not pass for promoted.
-    return _ask(run, REPLICA, "SELECT pg_is_in_recovery()") == "t"
-
-
-def _said(run: Path, port: int, question: str) -> str:
-    """Nothing, where nobody answers."""
-    with contextlib.suppress(Refusal):
-        return _ask(run, port, question)
-    return ""
-
-
-def _ask(run: Path, port: int, question: str) -> str:
-    where = f"--host={run} --port={port} --username=postgres"
-    plain = "--no-psqlrc --quiet --tuples-only --no-align --dbname=postgres"
-    return output_of(
-        [
-            postgresql_programs() / "psql",
-            *f"{where} {plain}".split(),
-            "--set=ON_ERROR_STOP=1",
-            f"--command={question}",
-        ],
-        failing="PostgreSQL refused",
-        env={**os.environ, "PGCONNECT_TIMEOUT": "3"},
-    ).strip()
+def ask(run: Path, port: int, query: str) -> str:
+    rows = run_sql(
+        query, run=run, port=port, database="postgres", failing="PostgreSQL refused"
+    )
+    return rows[0][0] if rows else ""

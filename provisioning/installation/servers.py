@@ -1,34 +1,33 @@
-"""Private instances of the stack's servers, on unix sockets in one folder.
+"""Start private instances of the stack's servers, on Unix sockets in one folder.
 
 The folder holds PostgreSQL (`.s.PGSQL.5432`), a replica of it (`.s.PGSQL.5433`),
-pgbouncer in front of both (`.s.PGSQL.6432`), `redis.sock` and `memcached.sock`,
-and goes away with them. They are configured by the same roles as the stack.
+pgbouncer for both (`.s.PGSQL.6432`), `redis.sock` and `memcached.sock`, and is
+deleted after them. They are configured by the same roles as the stack.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from provisioning.commands import Refusal, end_with_parent, output_of, reason
+from provisioning.commands import Refusal, output_of, reason, wait_until
 from provisioning.environment import PYTHON
 from provisioning.installation import packages
-from provisioning.installation.ansible_here import (
-    ANSIBLE,
+from provisioning.installation.playbook import (
+    THIS_MACHINE,
     ansible_environment,
-    playbook,
+    playbook_command,
     why_failed,
 )
-from provisioning.installation.home import Supervisor
-from provisioning.installation.packages import postgresql_programs
+from provisioning.installation.supervisor import Supervisor
+from provisioning.postgresql import postgresql_programs
+from provisioning.processes import start_process, stop_process
 
 SOCKETS = {
     "primary": ".s.PGSQL.5432",
@@ -37,26 +36,21 @@ SOCKETS = {
     "redis": "redis.sock",
     "memcached": "memcached.sock",
 }
-# RabbitMQ would take longer to start than all of them, and no test asks it.
+# RabbitMQ takes longer to start than all others, and no test uses it.
 LEFT_OUT = "queue,application,web,worker,load"
 
 
 def missing_packages() -> list[str]:
-    """Of the stack, and of the browser that the tests drive."""
-    missing = packages.missing_packages()
-    return missing if packages.program("chromium") else [*missing, "chromium"]
-
-
-def _postgres(name: str) -> Path:
-    return postgresql_programs() / name
+    """Return missing packages of the stack, and of the tests' browser."""
+    return packages.missing_packages(browser=True)
 
 
 @contextmanager
 def private_servers() -> Iterator[Path]:
-    """Starts all of them, gives the folder of their sockets, and stops them."""
-    # Not TMPDIR: the path of a unix socket ends at 107 bytes.
+    """Start all servers, yield the folder of their sockets, and stop them."""
+    # Not TMPDIR: the path of a Unix socket ends at 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
-    # PostgreSQL and pgbouncer refuse to run as root, and rightly so.
+    # PostgreSQL and pgbouncer refuse to run as root.
     user = "postgres" if os.geteuid() == 0 else None
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -70,22 +64,21 @@ def private_servers() -> Iterator[Path]:
 
 
 def _write_configuration(folder: Path, user: str | None) -> None:
-    variables = {
+    variables: dict[str, object] = {
         "home": str(folder),
         "run": str(folder),
         "files_only": True,
         "server_user": user or "",
         "python": str(PYTHON),
         "postgresql_bin": str(postgresql_programs()),
-        # Gone after the tests, whatever happens to the machine.
+        # The data are deleted after the tests anyway.
         "initdb_options": "--no-sync",
-        # In the tests the owner does what the pool of the respondents does.
+        # In the tests the owner does what the respondents' pool does.
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
     done = subprocess.run(
-        playbook(
-            ANSIBLE / "site.yml",
-            f"--inventory={ANSIBLE / 'inventories' / 'here'}",
+        playbook_command(
+            THIS_MACHINE,
             "--tags=files",
             f"--skip-tags={LEFT_OUT}",
             variables=variables,
@@ -110,56 +103,43 @@ def _run_script(folder: Path, name: str, user: str | None) -> None:
 
 
 @contextmanager
-def _supervised(folder: Path) -> Iterator[subprocess.Popen]:
-    process = subprocess.Popen(
+def _supervised(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    # In a session of its own: a Ctrl-C is for the tests, and the servers are
+    # stopped after them.
+    process = start_process(
         [
             PYTHON.with_name("supervisord"),
             "--nodaemon",
             f"--configuration={folder}/etc/supervisord.conf",
         ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        output=subprocess.DEVNULL,
         cwd=folder,
-        # A Ctrl-C is for the tests; the servers are stopped after them.
-        start_new_session=True,
-        preexec_fn=end_with_parent(signal.SIGTERM),
     )
     try:
         yield process
     finally:
-        # At once, for nobody is served any more; ended by itself, it would
-        # stop one after another.
-        asked = closing(Supervisor(folder, run=folder))
-        with suppress(OSError), asked as supervisor:
+        # All at once; a supervisor that ends stops one after another.
+        with suppress(OSError), closing(Supervisor(folder, run=folder)) as supervisor:
             supervisor.calls.stopAllProcesses()
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        stop_process(process, seconds=30)
 
 
 def _wait_for(
-    folder: Path, name: str, path: Path, supervisor: subprocess.Popen
+    folder: Path, name: str, path: Path, supervisor: subprocess.Popen[bytes]
 ) -> None:
-    deadline = time.monotonic() + 30
-    while supervisor.poll() is None and time.monotonic() < deadline:
-        if _accepts(path):
-            return
-        time.sleep(0.05)
-    log = folder / "log" / f"{name}.log"
-    said = log.read_text(errors="replace") if log.exists() else ""
-    raise Refusal(f"{name} does not start: {reason(said)}")
+    wait_until(lambda: supervisor.poll() is not None or _accepts(path), seconds=30)
+    if not _accepts(path):
+        log = folder / "log" / f"{name}.log"
+        output = log.read_text(errors="replace") if log.exists() else ""
+        raise Refusal(f"{name} does not start: {reason(output)}")
 
 
 def _accepts(path: Path) -> bool:
     folder, _, port = str(path).partition(".s.PGSQL.")
     if port in ("5432", "5433"):
         # Listening is not enough: a replica refuses until it is consistent.
-        pg_isready = str(_postgres("pg_isready"))
-        asked = [pg_isready, "--quiet", "-h", folder, "-p", port]
-        return subprocess.run(asked).returncode == 0
+        pg_isready = str(postgresql_programs() / "pg_isready")
+        command = [pg_isready, "--quiet", "-h", folder, "-p", port]
+        return subprocess.run(command).returncode == 0
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0

@@ -1,6 +1,6 @@
-"""Style sheets and scripts as they are served: joined, named by content, compressed.
+"""Collect style sheets and scripts: joined, named by content, compressed.
 
-Also a command of its own, in an environment that has the settings' variables:
+Also a command, in an environment that has the settings' variables:
 `python -m provisioning.installation.static_files FOLDER`.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provisioning.commands import ROOT, output_of, run_command
-from provisioning.environment import PRODUCTION, PYTHON
+from provisioning.environment import PRODUCTION, PYTHON, manage
 
 
 def main() -> int:
@@ -25,43 +25,46 @@ def main() -> int:
 
 
 def collect_static(
-    folder: Path, environment: Mapping[str, str], *, anew: bool = False
+    folder: Path, environment: Mapping[str, str], *, replace: bool = False
 ) -> None:
-    """Into `folder`, which is the environment's static root.
+    """Collect into `folder`, which is the environment's static root.
 
-    What is there stays, for browsers that opened a page before, unless `anew`.
+    Older files stay for browsers that have an older page open; with `replace`
+    they are deleted.
     """
-    if anew:
+    if replace:
         shutil.rmtree(folder, ignore_errors=True)
-    for command in (["collectstatic", "--no-input"], ["compress"]):
-        output_of(
-            [PYTHON, ROOT / "manage.py", *command, "--verbosity=0"],
-            failing=f"manage.py {command[0]} failed",
-            env=environment,
-        )
-    # The bundles came after what collectstatic compressed beforehand.
+    manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
+    manage("compress", "--verbosity=0", environment=environment)
+    # collectstatic compresses files; the bundles were written after it.
     output_of(
         [PYTHON, "-m", "whitenoise.compress", "--quiet", folder / "CACHE"],
         failing="whitenoise can't compress the bundles",
     )
-    _stamp(folder).write_text(_digest())
+    _stamp(folder).write_text(_static_digest())
 
 
 def static_changed(folder: Path) -> bool:
     stamp = _stamp(folder)
-    return not stamp.exists() or stamp.read_text() != _digest()
+    return not stamp.exists() or stamp.read_text() != _static_digest()
 
 
 def _stamp(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.stamp")
 
 
-def _digest() -> str:
-    """Of everything that decides what is served under /static/."""
+def _static_digest() -> str:
+    return digest_of("settings", "static", "templates")
+
+
+def digest_of(*folders: str, tests: bool = True) -> str:
+    """Return a digest of the requirements and of all files in these folders."""
     digest = hashlib.sha256(PRODUCTION.read_bytes())
-    for folder in ("settings", "static", "templates"):
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix != ".pyc":
+            if not path.is_file() or path.suffix == ".pyc":
+                continue
+            if tests or "tests" not in path.parts:
                 digest.update(f"{path.relative_to(ROOT)}\0".encode())
                 digest.update(path.read_bytes())
     return digest.hexdigest()

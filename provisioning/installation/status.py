@@ -1,4 +1,4 @@
-"""What runs, since when, with how much memory, and what misses a helper."""
+"""Print which programs run, since when, with how much memory, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,84 +7,100 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from provisioning.installation.home import Supervisor, addresses_of
-from provisioning.installation.workers import megabytes_of_all, workers_of
+from provisioning.commands import print_table
+from provisioning.installation.stack_folder import addresses_of
+from provisioning.installation.supervisor import Program, Supervisor, workers_of
+from provisioning.processes import memory_mb_with_descendants
 
 
-def print_status(home: Path) -> int:
-    supervisor = Supervisor(home)
+class Check(TypedDict):
+    ok: bool
+    detail: str
+
+
+class Readiness(TypedDict, total=False):
+    """The reply of /readyz."""
+
+    checks: dict[str, Check]
+    # Sentences about what the installation does without.
+    degraded: list[str]
+
+
+def print_status(folder: Path) -> int:
+    """Print the status; return 1 where a program doesn't run."""
+    supervisor = Supervisor(folder)
     if not supervisor.is_running():
         print("Nothing is running; start it with provisioning/stack up")
         return 1
     programs = supervisor.programs()
-    rows = [_row(program) for program in programs]
-    print(f"{'program':<18}{'state':<10}{'pid':>8}{'up':>12}{'MB':>8}")
-    for name, state, pid, up, memory in rows:
-        print(f"{name:<18}{state:<10}{pid:>8}{up:>12}{memory:>8.0f}")
+    memory = [memory_mb_with_descendants(program["pid"]) for program in programs]
+    print_table(
+        ("program", "state", "pid", "up", "MB"),
+        [
+            (
+                program["name"],
+                program["statename"].lower(),
+                program["pid"],
+                uptime(program),
+                f"{megabytes:.0f}",
+            )
+            for program, megabytes in zip(programs, memory, strict=True)
+        ],
+    )
     print()
     for pool in ("taking", "console"):
-        print(_pool(programs, pool))
-    told = addresses_of(home)
-    print(f"\n{_readiness(told['monitoring'])}\n\n{told['address']}")
-    down = [
-        program["name"] for program in programs if program["statename"] != "RUNNING"
-    ]
-    total = sum(memory for *_, memory in rows)
+        print(pool_line(pool, list(workers_of(programs, pool).values())))
+    addresses = addresses_of(folder)
+    print("", *readiness_lines(readiness(addresses["monitoring"])), "", sep="\n")
+    print(addresses["address"])
+    down = [each["name"] for each in programs if each["statename"] != "RUNNING"]
     verdict = f"not running: {', '.join(down)}" if down else "all running"
-    print(f"{len(rows)} programs, {total:.0f} MB, {verdict}")
+    print(f"{len(programs)} programs, {sum(memory):.0f} MB, {verdict}")
     return 1 if down else 0
 
 
-def _row(program: dict[str, Any]) -> tuple[str, str, int, str, float]:
+def uptime(program: Program) -> str:
     seconds = program["now"] - program["start"] if program["pid"] else 0
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    return (
-        program["name"],
-        program["statename"].lower(),
-        program["pid"],
-        f"{hours}:{minutes:02}:{seconds:02}",
-        megabytes_of_all(program["pid"]),
-    )
+    return f"{hours}:{minutes:02}:{seconds:02}"
 
 
-def _pool(programs: list[dict[str, Any]], pool: str) -> str:
-    """Each of its workers is watched by this: it should stay where it is."""
-    found = sorted(workers_of(programs, pool).values())
-    if not found:
+def pool_line(pool: str, workers: Sequence[float]) -> str:
+    """Return the memory of a pool's workers: a worker's should not grow."""
+    if not workers:
         return f"{pool}: no workers"
     return (
-        f"{pool}: {len(found)} workers of {found[0]:.0f} to {found[-1]:.0f} MB,"
-        f" {sum(found):.0f} MB together"
+        f"{pool}: {len(workers)} workers of {min(workers):.0f} to"
+        f" {max(workers):.0f} MB, {sum(workers):.0f} MB together"
     )
 
 
-def _readiness(monitoring: str) -> str:
-    """What the application says of its helpers, where it says anything."""
-    state = readyz(monitoring)
+def readiness_lines(state: Readiness) -> list[str]:
     if not state:
-        return "/readyz says nothing"
-    checks = state.get("checks", {})
+        return ["/readyz does not answer"]
     lines = [
         f"{name:<12}{'ok' if check['ok'] else 'AWAY':<6}{check['detail']}"
-        for name, check in checks.items()
+        for name, check in state.get("checks", {}).items()
     ]
-    return "\n".join([*lines, *state.get("degraded", [])])
+    return [*lines, *state.get("degraded", [])]
 
 
-def readyz(monitoring: str) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(  # noqa: S310
-            f"{monitoring}readyz", timeout=5
-        ) as reply:
-            return json.load(reply)
-    except urllib.error.HTTPError as error:
-        # 503: the state is its body all the same.
-        with contextlib.suppress(ValueError), error:
-            return json.load(error)
-    except (OSError, ValueError, http.client.HTTPException):
-        pass
-    return {}
+def readiness(monitoring: str) -> Readiness:
+    """Return what /readyz answers; empty where it doesn't."""
+    state: Readiness = {}
+    # 503 has the state in its body too.
+    with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
+        try:
+            reply = urllib.request.urlopen(  # noqa: S310
+                f"{monitoring}readyz", timeout=5
+            )
+        except urllib.error.HTTPError as error:
+            reply = error
+        with reply:
+            state = json.load(reply)
+    return state

@@ -1,20 +1,21 @@
-"""Every server is brought up, or into step with what changed."""
+"""Start every server, or bring it into step with what has changed."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import hashlib
 import http.client
+import json
 import os
 import pwd
 import socket
 import time
 import urllib.error
 import urllib.request
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from provisioning.commands import ROOT, Refusal, step
+from provisioning.commands import ROOT, Refusal, step, wait_until
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -23,15 +24,17 @@ from provisioning.environment import (
     install_packages,
     prepare_environment,
 )
-from provisioning.installation.ansible_here import play_site
-from provisioning.installation.chosen import Chosen, keep
-from provisioning.installation.home import PATIENCE, Supervisor, addresses_of, is_open
-from provisioning.installation.packages import missing_packages, postgresql_programs
-from provisioning.installation.status import readyz
+from provisioning.installation.packages import missing_packages
+from provisioning.installation.playbook import run_playbook
+from provisioning.installation.stack_folder import addresses_of, is_readable_by_all
+from provisioning.installation.static_files import digest_of
+from provisioning.installation.status import readiness
+from provisioning.installation.supervisor import PATIENCE, Supervisor
+from provisioning.postgresql import postgresql_programs
 
 SERVER_USER = "groundswell"
-# Everything else is a unix socket. With --port they follow one another from
-# there, so that a second stack finds its place beside the first.
+# Everything else is a Unix socket. With --port they follow one another from
+# there, so that a second stack fits on the same machine.
 PORTS = {
     "nginx_port": 8080,
     "nginx_monitoring_port": 8081,
@@ -39,80 +42,133 @@ PORTS = {
     "queue_dist_port": 25672,
     "queue_epmd_port": 4371,
 }
+OPTIONS_FILE = "etc/chosen.json"
 
 
-def up(home: Path, variables: dict[str, Any], chosen: Chosen) -> int:
-    began = time.monotonic()
-    refuse_somebody_elses(home, str(variables["server_user"]))
-    supervisor = Supervisor(home)
-    if not supervisor.is_running():
-        # Before the long work.
-        _refuse_taken_ports(variables)
-    packages = missing_packages()
-    if packages:
-        install_packages(packages)
-    prepare_environment(PRODUCTION, STACK)
-    play_site(
-        home,
-        {
-            **variables,
-            "postgresql_bin": str(postgresql_programs()),
-            "version": _version(),
-        },
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """--port (0: the usual ones) and --set, also those of earlier calls."""
+
+    port: int
+    settings: dict[str, str]
+
+
+def merge_options(folder: Path, options: argparse.Namespace) -> StackOptions:
+    """Add the options that the stack was last started with, and print them."""
+    try:
+        kept = StackOptions(**json.loads((folder / OPTIONS_FILE).read_text()))
+    except FileNotFoundError:
+        kept = StackOptions(port=0, settings={})
+    except (TypeError, ValueError):
+        raise Refusal(f"{folder / OPTIONS_FILE} can't be read; delete it") from None
+    given = dict(options.set)
+    words = [
+        f"--set={name}={value}"
+        for name, value in kept.settings.items()
+        if name not in given
+    ]
+    if kept.port and options.port is None:
+        words.insert(0, f"--port={kept.port}")
+    if words:
+        print(f"As the last time: {' '.join(words)}", flush=True)
+    settings = {**kept.settings, **given}
+    return StackOptions(
+        port=kept.port if options.port is None else options.port,
+        settings={name: value for name, value in settings.items() if value},
     )
-    keep(home, chosen)
-    with step("Waiting until it serves"):
-        _wait(supervisor, int(variables["nginx_port"]))
-        degraded = _wait_for_helpers(addresses_of(home)["monitoring"])
-    for consequence in degraded:
-        print(consequence, flush=True)
-    print(_welcome(home, supervisor, time.monotonic() - began), flush=True)
-    return 0
 
 
-def variables_of(home: Path, chosen: Chosen) -> dict[str, Any]:
-    """What only this machine knows; the rest stands in provisioning/ansible."""
+def keep_options(folder: Path, options: StackOptions) -> None:
+    for parent in (folder, (folder / OPTIONS_FILE).parent):
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A setting may be a password.
+    draft = folder / f"{OPTIONS_FILE}.new"
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(asdict(options), file)
+    draft.replace(folder / OPTIONS_FILE)
+
+
+def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
+    """Return Ansible's variables that depend on this machine and its options."""
     is_root = os.geteuid() == 0
-    # Servers refuse to be root, and the application should not be; only where
-    # nobody else may read the checkout it has to.
-    readable = all(is_open(path) for path in (ROOT / "manage.py", VENV / "pyvenv.cfg"))
+    # Servers refuse to run as root, and the application should not; it has to
+    # where other users may not read the checkout.
+    readable = all(
+        is_readable_by_all(path) for path in (ROOT / "manage.py", VENV / "pyvenv.cfg")
+    )
+    ports = {name: options.port + n for n, name in enumerate(PORTS)}
     return {
-        "home": str(home),
+        "home": str(folder),
         "checkout": str(ROOT),
         "python": str(PYTHON),
         "server_user": SERVER_USER if is_root else "",
         "app_user": (SERVER_USER if readable else "root") if is_root else "",
-        **_ports(chosen.port),
-        **chosen.settings,
+        **(ports if options.port else PORTS),
+        **options.settings,
     }
 
 
-def _ports(first: int) -> dict[str, int]:
-    if not first:
-        return PORTS
-    return {name: first + n for n, name in enumerate(PORTS)}
+def up(folder: Path, options: StackOptions) -> int:
+    variables = variables_of(folder, options)
+    began = time.monotonic()
+    refuse_other_owner(folder, str(variables["server_user"]))
+    supervisor = Supervisor(folder)
+    if not supervisor.is_running():
+        # Before the long work.
+        refuse_used_ports([int(str(variables[name])) for name in PORTS])
+    if packages := missing_packages():
+        install_packages(packages)
+    prepare_environment(PRODUCTION, STACK)
+    # With other code, or other packages, the workers are restarted.
+    folders = ("accounts", "reports", "settings", "static", "survey", "templates")
+    variables["version"] = digest_of(*folders, tests=False)[:16]
+    variables["postgresql_bin"] = str(postgresql_programs())
+    run_playbook(folder, variables)
+    keep_options(folder, options)
+    addresses = addresses_of(folder)
+    with step("Waiting until it serves"):
+        _wait_for_service(supervisor, int(str(variables["nginx_port"])))
+        degraded: list[str] = []
+
+        def is_complete() -> bool:
+            degraded[:] = readiness(addresses["monitoring"]).get("degraded", [])
+            return not degraded
+
+        # RabbitMQ takes longest.
+        wait_until(is_complete, seconds=20, pause=0.2)
+    for consequence in degraded:
+        print(consequence, flush=True)
+    print(
+        f"\nGroundswell is running: {addresses['address']}\n"
+        f"  monitoring at {addresses['monitoring']} (/healthz /readyz /metrics)\n"
+        f"  data, logs and configuration in {folder}\n"
+        f"  {len(supervisor.programs())} programs, up in"
+        f" {time.monotonic() - began:.0f} s\n\n"
+        "provisioning/stack status shows them; provisioning/stack down stops them.",
+        flush=True,
+    )
+    return 0
 
 
-# What is refused
-
-
-def refuse_somebody_elses(home: Path, server_user: str) -> None:
-    """Root would give a user's stack to the servers' user, and lock him out."""
-    if not home.exists():
+def refuse_other_owner(folder: Path, server_user: str) -> None:
+    """Root would give a user's stack to the servers' user, and lock the user out."""
+    if not folder.exists():
         return
-    may = {os.geteuid()}
+    allowed = {os.geteuid()}
     with contextlib.suppress(KeyError):
-        may.add(pwd.getpwnam(server_user).pw_uid)
-    owner = home.stat().st_uid
-    if owner not in may:
+        allowed.add(pwd.getpwnam(server_user).pw_uid)
+    owner = folder.stat().st_uid
+    if owner not in allowed:
         raise Refusal(
-            f"{home} belongs to another user (number {owner}); start it as that"
+            f"{folder} belongs to another user (number {owner}); start it as that"
             " user, or let GROUNDSWELL_STACK name another folder"
         )
 
 
-def _refuse_taken_ports(variables: dict[str, Any]) -> None:
-    for port in (int(variables[name]) for name in PORTS):
+def refuse_used_ports(ports: list[int]) -> None:
+    for port in ports:
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except PermissionError:
@@ -125,67 +181,30 @@ def _refuse_taken_ports(variables: dict[str, Any]) -> None:
             ) from None
 
 
-# Which code, and until it serves
+def _wait_for_service(supervisor: Supervisor, port: int) -> None:
+    """Wait until every program runs and the login page is served."""
+    waiting: list[str] = []
+    status: int | None = None
 
+    def serves() -> bool:
+        nonlocal status
+        waiting[:] = [
+            program["name"]
+            for program in supervisor.programs()
+            if program["statename"] != "RUNNING"
+        ]
+        try:
+            address = f"http://127.0.0.1:{port}/"
+            with urllib.request.urlopen(address, timeout=5) as reply:
+                status = reply.status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        except (OSError, http.client.HTTPException):
+            status = None
+        return not waiting and status == http.client.OK
 
-def _version() -> str:
-    """Of the code that the workers load: other code means other workers."""
-    digest = hashlib.sha256(PRODUCTION.read_bytes())
-    folders = ("accounts", "reports", "settings", "static", "survey", "templates")
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix != ".pyc" and "tests" not in path.parts:
-                digest.update(f"{path.relative_to(ROOT)}\0".encode())
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _wait(supervisor: Supervisor, port: int) -> None:
-    """Until every program runs, people can log in, and nobody is missed."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        programs = supervisor.programs()
-        waiting = [one["name"] for one in programs if one["statename"] != "RUNNING"]
-        if not waiting and _status_of(port, "/") == http.client.OK:
-            return
-        time.sleep(0.2)
+    if wait_until(serves, seconds=PATIENCE, pause=0.2):
+        return
     if waiting:
         raise Refusal(f"Not running: {', '.join(waiting)}; see provisioning/stack logs")
-    raise Refusal(f"The login page does not come: it says {_status_of(port, '/')}")
-
-
-def _wait_for_helpers(monitoring: str) -> list[str]:
-    """What /readyz still misses; RabbitMQ takes longest."""
-    deadline = time.monotonic() + 20
-    while degraded := readyz(monitoring).get("degraded"):
-        if time.monotonic() > deadline:
-            return degraded
-        time.sleep(0.2)
-    return []
-
-
-def _status_of(port: int, path: str) -> int | None:
-    try:
-        with urllib.request.urlopen(  # noqa: S310
-            f"http://127.0.0.1:{port}{path}", timeout=5
-        ) as reply:
-            return reply.status
-    except urllib.error.HTTPError as error:
-        return error.code
-    except (OSError, http.client.HTTPException):
-        return None
-
-
-def _welcome(home: Path, supervisor: Supervisor, seconds: float) -> str:
-    told = addresses_of(home)
-    return "\n".join(
-        [
-            "",
-            f"Groundswell is running: {told['address']}",
-            f"  watched at {told['monitoring']} (/healthz /readyz /metrics)",
-            f"  data, logs and configuration in {home}",
-            f"  {len(supervisor.programs())} programs, up in {seconds:.0f} s",
-            "",
-            "provisioning/stack status shows them; provisioning/stack down stops them.",
-        ]
-    )
+    raise Refusal(f"The login page is not served; its status is {status}")

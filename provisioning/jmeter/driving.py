@@ -10,11 +10,12 @@ import subprocess
 import time
 from pathlib import Path
 
-from provisioning.commands import Refusal, end_with_parent
-from provisioning.jmeter import cpu
+from provisioning import processes
+from provisioning.commands import Refusal
 from provisioning.jmeter.java import java_command, rmi_options
 from provisioning.jmeter.shapes import Load
 from provisioning.jmeter.target import own_address
+from provisioning.processes import end_with_parent
 
 # What JMeter may take longer than its schedule: to start, to write the
 # dashboard of a million samples.
@@ -59,9 +60,9 @@ def _watch(
     began = _wait_for(process, log, r"Starting .* \((\d{13})\)", deadline)
     start = int(began) / 1000
     _sleep_until(start + load.begins, process)
-    before, since = cpu.look(), time.monotonic()
+    before, since = processes.cpu_seconds_by_process(), time.monotonic()
     _sleep_until(start + load.ends, process)
-    spent = cpu.used(before, cpu.look())
+    spent = processes.cpu_used_by_program(before, processes.cpu_seconds_by_process())
     elapsed = time.monotonic() - since
     # Its threads are kept for a minute after the last person left, and it is
     # not waited for.

@@ -12,11 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import Refusal, Stopped, end_with_parent, run_command
+from provisioning.commands import Refusal, Stopped, run_command
 from provisioning.jmeter.arguments import called_path
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.java import java_command, rmi_options
 from provisioning.jmeter.target import is_loopback
+from provisioning.processes import end_with_parent
 
 # Longer than any rehearsal: a server that nobody called goes as well.
 LONGEST = 4 * 60 * 60

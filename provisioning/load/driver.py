@@ -14,7 +14,7 @@ from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any
 
-from provisioning.commands import Refusal, end_with_parent
+from provisioning.commands import Refusal
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine, clock
 from provisioning.load.respondent import (
@@ -28,6 +28,7 @@ from provisioning.load.respondent import (
 )
 from provisioning.load.tally import Tally
 from provisioning.load.target import Target
+from provisioning.processes import end_with_parent
 
 # How many log in at once before anything is measured.
 ENTERING = 16

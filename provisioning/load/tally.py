@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioning.load.latencies import Latencies
+from provisioning.percentiles import LatencyHistogram
 
 
 @dataclass(slots=True)
 class Tally:
     # Kind of request -> the latencies of those that were answered rightly.
-    latencies: dict[str, Latencies] = field(default_factory=dict)
+    latencies: dict[str, LatencyHistogram] = field(default_factory=dict)
     # Kind -> what went wrong -> how often.
     failures: dict[str, Counter[str]] = field(default_factory=dict)
     # Every status that was neither 2xx nor the redirect that was wanted.
@@ -30,7 +30,7 @@ class Tally:
             try:
                 self.latencies[kind].add(seconds)
             except KeyError:
-                self.latencies[kind] = Latencies()
+                self.latencies[kind] = LatencyHistogram()
                 self.latencies[kind].add(seconds)
             return
         self.failures.setdefault(kind, Counter())[failure] += 1
@@ -40,7 +40,7 @@ class Tally:
     def merge(self, other: Tally) -> None:
         """Of another process that ran at the same time."""
         for kind, latencies in other.latencies.items():
-            self.latencies.setdefault(kind, Latencies()).merge(latencies)
+            self.latencies.setdefault(kind, LatencyHistogram()).merge(latencies)
         for kind, failures in other.failures.items():
             self.failures.setdefault(kind, Counter()).update(failures)
         self.non_2xx.update(other.non_2xx)
@@ -73,8 +73,8 @@ class Tally:
         answered = self.in_time[kind] if kind else self.in_time.total()
         return answered / self.seconds if self.seconds > 0 else 0.0
 
-    def overall(self) -> Latencies:
-        together = Latencies()
+    def overall(self) -> LatencyHistogram:
+        together = LatencyHistogram()
         for latencies in self.latencies.values():
             together.merge(latencies)
         return together

@@ -27,22 +27,22 @@ def venv(tmp_path, monkeypatch):
 
 
 def test_a_complete_environment_is_used_as_it_is(venv):
-    assert environment._is_usable()
+    assert environment.is_usable()
 
 
 def test_other_requirements_ask_for_a_new_environment(venv):
     environment.PRODUCTION.write_text("django==5.2.20\n")
-    assert not environment._is_usable()
+    assert not environment.is_usable()
 
 
 def test_an_interrupted_installation_asks_for_a_new_environment(venv):
     environment.stamp_of(environment.PRODUCTION).unlink()
-    assert not environment._is_usable()
+    assert not environment.is_usable()
 
 
 def test_a_broken_python_asks_for_a_new_environment(venv, monkeypatch):
     monkeypatch.setattr(environment, "PYTHON", venv / "bin" / "python")
-    assert not environment._is_usable()
+    assert not environment.is_usable()
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from random import Random
 import psycopg2
 import pytest
 
+from provisioning import processes
 from provisioning.commands import Refusal
-from provisioning.fault_injection import processes
 from provisioning.fault_injection.arguments import KNOWN
 from provisioning.fault_injection.controls import Controlled
 from provisioning.fault_injection.failover import Losing
@@ -23,9 +23,9 @@ from provisioning.fault_injection.report import Report
 from provisioning.fault_injection.run import Fired, Orders, Outcome
 from provisioning.fault_injection.stack import Home
 from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
-from provisioning.installation.home import Supervisor
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
+from provisioning.installation.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once
@@ -194,9 +194,9 @@ def test_a_process_of_somebody_else_is_not_signalled():
     with subprocess.Popen(["sleep", "60"]) as other:
         with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as supervisor:
             home.supervisor_pid = supervisor.pid
-            while not processes.descendants(supervisor.pid):
+            while not processes.descendants_of(supervisor.pid):
                 pass
-            own = processes.descendants(supervisor.pid)
+            own = processes.descendants_of(supervisor.pid)
             home.signal([other.pid, os.getpid(), *own], signal.SIGKILL)
             assert processes.wait_until_gone(own)
         assert other.poll() is None
@@ -244,7 +244,7 @@ def test_the_replica_takes_the_place_of_a_primary_that_is_lost():
         (folder / "data" / "primary").rename(folder / "data" / "gone")
         with closing(Supervisor(folder, run=folder)) as supervisor:
             pid = supervisor.calls.getProcessInfo("primary")["pid"]
-        processes.kill_together([pid, *processes.descendants(pid)])
+        processes.kill_together([pid, *processes.descendants_of(pid)])
 
         promote(folder, run=folder)
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from reports.exports.columns import CHOICES, Tally, Variable, Version
 from reports.exports.rows import Edition, Plan, Rows
 from reports.models.exports import Export
-from survey.definitions.corrections import TextChange, compare
+from survey.definitions.comparison import TextChange, compare
 from survey.definitions.schema import PageDefinition, Texts
 
 KINDS = {

@@ -407,9 +407,9 @@ def test_the_time_table_has_it_once_a_minute(settings):
 
 
 def test_the_embedded_worker_does_it_too(staff, students):
-    from survey.management.commands.work import TimeTable
+    from survey.management.commands.work import Schedule
 
     invite(students, staff.lincoln, 3, finished=2)
-    due_now = {task.name: task for task in TimeTable().due()}
+    due_now = {task.name: task for task in Schedule().due()}
     due_now["reports.tasks.roll_up_rates"]()
     assert figures(students)["Lincoln"] == (3, 2, 2)

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.test import override_settings
 
-from provisioning.installation.home import Supervisor
+from provisioning.installation.supervisor import Supervisor
 from survey.database.replica import health
 
 PRIMARY, REPLICA = 5432, 5433

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from provisioning import processes
 from provisioning.commands import ROOT, Refusal
-from provisioning.jmeter import cpu, install, shapes
+from provisioning.jmeter import install, shapes
 from provisioning.jmeter.arguments import LEVELS, add_arguments
 from provisioning.jmeter.levels import (
     SAMPLERS,
@@ -369,12 +370,12 @@ def test_the_list_names_each_artifact_once():
 def test_seconds_are_counted_by_program():
     before = {1: ("nginx", 5.0), 2: ("java", 1.0), 9: ("gone", 4.0)}
     after = {1: ("nginx", 6.0), 2: ("java", 4.0), 3: ("java", 2.0)}
-    assert cpu.used(before, after) == {"java": 5.0, "nginx": 1.0}
-    assert os.getpid() in cpu.look()
+    assert processes.cpu_used_by_program(before, after) == {"java": 5.0, "nginx": 1.0}
+    assert os.getpid() in processes.cpu_seconds_by_process()
 
 
 def test_a_worker_that_ended_meanwhile_is_counted_once():
     # It had used 30 s before; all of its 70 are its master's now.
     before = {1: ("gunicorn", 10.0), 2: ("gunicorn", 30.0)}
     after = {1: ("gunicorn", 80.0), 3: ("gunicorn", 5.0)}
-    assert cpu.used(before, after) == {"gunicorn": 45.0}
+    assert processes.cpu_used_by_program(before, after) == {"gunicorn": 45.0}

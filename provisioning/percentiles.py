@@ -1,4 +1,4 @@
-"""How long answers took: of any number of them, or of those that were kept."""
+"""Percentiles of a list of values, and of a histogram of latencies."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# Each bucket is 2 % wider than the one before: a quantile is read from the
+# Each bucket is 2 % wider than the one before. A percentile is read from the
 # middle of its bucket, so that it is within 1 %.
 GROWTH = math.log(1.02)
-# Everything faster is as fast as this, in seconds.
+# LatencyHistogram below this many seconds share the first bucket.
 SHORTEST = 1e-6
 
 
-def p95(kept: Sequence[float]) -> float:
-    """Exact, in the unit of what was kept; raises where that is less than two."""
-    return statistics.quantiles(kept, n=20)[-1]
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return a percentile from 1 to 99, interpolated; 0 without two values."""
+    if len(values) < 2:
+        return 0.0
+    return statistics.quantiles(values, n=100)[percent - 1]
 
 
 @dataclass(slots=True)
-class Latencies:
-    """A histogram in seconds; of any size, it takes the same room."""
+class LatencyHistogram:
+    """Count latencies in seconds. Its size does not grow with their number."""
 
     buckets: Counter[int] = field(default_factory=Counter)
     count: int = 0
@@ -35,11 +37,11 @@ class Latencies:
         self.total += seconds
         self.longest = max(self.longest, seconds)
 
-    def quantile(self, share: float) -> float:
-        """By rank: the least latency that `share` of all do not exceed."""
+    def percentile(self, percent: int) -> float:
+        """Return the lowest latency that so many percent do not exceed."""
         if not self.count:
             return math.nan
-        rank, passed = math.ceil(share * self.count), 0
+        rank, passed = math.ceil(percent * self.count / 100), 0
         for bucket in sorted(self.buckets):
             passed += self.buckets[bucket]
             if passed >= rank:
@@ -47,19 +49,16 @@ class Latencies:
                 return min(middle, self.longest)
         return self.longest
 
-    def merge(self, other: Latencies) -> None:
+    def merge(self, other: LatencyHistogram) -> None:
         self.buckets.update(other.buckets)
         self.count += other.count
         self.total += other.total
         self.longest = max(self.longest, other.longest)
 
     def figures(self) -> dict[str, float]:
-        """In milliseconds, for tables and JSON."""
-        names = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-        found = {name: self.quantile(share) for name, share in names.items()}
-        found["max"] = self.longest if self.count else math.nan
-        return {
-            name: round(value * 1000, 2)
-            for name, value in found.items()
-            if not math.isnan(value)
-        }
+        """Return p50, p95, p99 and max in milliseconds; empty without latencies."""
+        if not self.count:
+            return {}
+        figures = {f"p{percent}": self.percentile(percent) for percent in (50, 95, 99)}
+        figures["max"] = self.longest
+        return {name: round(value * 1000, 2) for name, value in figures.items()}

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from provisioning.benchmarks import growth, processes, statement
+from provisioning import processes
+from provisioning.benchmarks import growth, statement
 from provisioning.benchmarks.compare_revisions import _ratios
 from provisioning.benchmarks.group_commit import Measured, best_delay
 from provisioning.benchmarks.phases import Size, with_enough_people
+from provisioning.benchmarks.watch import SOCKETS
 from provisioning.commands import ROOT, Refusal
 from provisioning.tests.conftest import run
 from survey.models import Response
@@ -124,16 +126,16 @@ def test_a_server_is_whoever_listens(folder):
     with socket.socket(socket.AF_UNIX) as redis:
         redis.bind(str(folder / "redis.sock"))
         redis.listen()
-        found = processes.groups(folder, port=1)
+        found = processes.listeners(folder, SOCKETS, {"nginx": 1})
         assert found == {"Redis": {os.getpid()}}
 
-        before = processes.cpu_seconds(found)["Redis"]
+        before = processes.cpu_seconds_by_group(found)["Redis"]
         began = time.process_time()
         while time.process_time() - began < 0.2:
             pass
-        used = processes.cpu_seconds(found)["Redis"] - before
+        used = processes.cpu_seconds_by_group(found)["Redis"] - before
     assert 0.15 < used < 0.4
-    assert processes.machine_seconds() > 0
+    assert processes.machine_cpu_seconds() > 0
 
 
 @pytest.mark.once
@@ -146,7 +148,7 @@ def test_a_supervisor_is_not_its_servers(folder):
         for listener, name in ((taking, "taking.sock"), (console, "console.sock")):
             listener.bind(str(folder / name))
             listener.listen()
-        assert processes.groups(folder, port=1) == {}
+        assert processes.listeners(folder, SOCKETS, {"nginx": 1}) == {}
 
 
 # What is concluded --------------------------------------------------------

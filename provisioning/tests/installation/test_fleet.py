@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from provisioning.installation.ansible_here import (
+from provisioning.installation.packages import path_of_program
+from provisioning.installation.playbook import (
     ANSIBLE,
+    THIS_MACHINE,
     ansible_environment,
-    playbook,
+    playbook_command,
 )
-from provisioning.installation.packages import program
 
 pytestmark = pytest.mark.once
 
@@ -30,7 +31,7 @@ INVENTORY = f"--inventory={ANSIBLE / 'inventories' / 'fleet.example'}"
 
 def played(folder: Path, *options: str, **variables: Any) -> str:
     done = subprocess.run(
-        playbook(ANSIBLE / "site.yml", INVENTORY, *options, variables=variables),
+        playbook_command(INVENTORY, *options, variables=variables),
         env=ansible_environment(folder),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -162,11 +163,17 @@ def test_web_hosts_are_open_to_everybody(fleet):
     assert "dport" not in (fleet / "web1/etc/firewall/rules.nft").read_text()
 
 
-@pytest.mark.skipif(not program("nft"), reason="nftables is not installed here")
+@pytest.mark.skipif(not path_of_program("nft"), reason="nftables is not installed here")
 def test_the_rules_can_be_loaded(fleet):
     for rules in fleet.glob("*/etc/firewall/rules.nft"):
         # In a network of its own: not this machine's.
-        check = ["unshare", "--user", "--map-root-user", "--net", program("nft")]
+        check = [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--net",
+            path_of_program("nft"),
+        ]
         done = subprocess.run(
             [*check, "--check", "--file", rules], capture_output=True, text=True
         )
@@ -194,9 +201,8 @@ def test_where_nginx_is_another_user_the_application_sends_its_files_itself(tmp_
     home = tmp_path / "home"
     user = pwd.getpwuid(os.geteuid()).pw_name
     done = subprocess.run(
-        playbook(
-            ANSIBLE / "site.yml",
-            f"--inventory={ANSIBLE / 'inventories' / 'here'}",
+        playbook_command(
+            THIS_MACHINE,
             "--tags=files",
             variables={
                 "home": str(home),

@@ -1,11 +1,9 @@
-"""Login cards: asked for, watched, downloaded; and new codes for many at once."""
+"""The pages to print login cards, and to issue new codes to a school."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
-from django import forms
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Count, Q
@@ -23,17 +21,17 @@ from django.views.decorators.http import (
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
-from accounts.http import StaffRequest
+from accounts.http import CSV, StaffRequest
 from accounts.models import District, School
-from accounts.permissions import Capability
+from accounts.permissions import Capability as C
+from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
 from survey.console.people.scope import (
     administration_or_404,
-    asked_school,
     groups_of,
     may_choose_school,
-    offer,
     respondent_or_404,
     schools_listing,
+    selected_school,
     shows_progress,
 )
 from survey.files import download, path_of
@@ -43,127 +41,61 @@ from survey.login_cards.card_sets import (
     people_in,
     start_making,
 )
-from survey.login_cards.card_text import CARD_WORDS, first_card_language
-from survey.models import Administration, CardSet
+from survey.login_cards.card_text import first_card_language
+from survey.models import Administration, CardSet, Respondent
 
-C = Capability
-CONTENT_TYPES = {"pdf": "application/pdf", "csv": "text/csv; charset=utf-8"}
-# What is asked for; the last one has a mark by which Excel knows accents.
-PDF = (CardSet.Format.PDF.value, "Login cards to print (PDF)")
-LISTS = (
-    (CardSet.Format.CSV.value, "A list for mail merge (CSV)"),
-    ("excel", "A list to open in Excel (CSV)"),
-)
-NAMES = {"en": "English", "es": "Español", "ar": "العربية"}
+CONTENT_TYPES = {"pdf": "application/pdf", "csv": CSV}
+MAX_LISTS_SHOWN = 10
 
 
-class CardsForm(forms.Form):
-    """Whose cards of a school, and as what."""
-
-    grade = forms.ChoiceField(required=False)
-    classroom = forms.ChoiceField(required=False, label="Class")
-    format = forms.ChoiceField(choices=[PDF, *LISTS], label="As", initial=PDF[0])
-    language = forms.ChoiceField(
-        required=False,
-        label="Second language on the cards",
-        help_text="The first is the survey's own.",
-    )
-
-    shown = forms.ChoiceField(
-        required=False,
-        choices=(("", "Name"), ("id", "Name and ID")),
-        label="On each card",
-        help_text="The ID helps where two of a class have the same name.",
-    )
-
-    def __init__(
-        self,
-        *args: Any,
-        groups: Sequence[tuple[str, str]],
-        first_language: str,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.groups = set(groups)
-        rooms = sorted({room for _, room in groups if room})
-        grades = sorted({grade for grade, _ in groups if grade})
-        for name, options in (("grade", grades), ("classroom", rooms)):
-            if options:
-                offer(self, name, [("", "All"), *((one, one) for one in options)])
-            else:
-                del self.fields[name]
-        others = [(one, NAMES[one]) for one in CARD_WORDS if one != first_language]
-        offer(
-            self,
-            "language",
-            [("", "Each person's own"), *others, (first_language, "None")],
-        )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        grade, room = cleaned.get("grade", ""), cleaned.get("classroom", "")
-        if grade and room and (grade, room) not in self.groups:
-            raise forms.ValidationError(
-                f"Nobody of grade {grade} is in class {room}."
-                " Choose another class, or all grades."
-            )
-        return cleaned
+class FormatOptions(TypedDict, total=False):
+    format: str
+    marked: bool
 
 
-class ListForm(forms.Form):
-    """Of all schools at once there is only the list."""
+class CardOptions(FormatOptions, total=False):
+    """Options of `order_cards` that the pages offer."""
 
-    format = forms.ChoiceField(choices=LISTS, label="As")
-
-
-class ReissueForm(forms.Form):
-    """The school's name is typed: it ends cards that are in people's hands."""
-
-    typed = forms.CharField(
-        label="Type the name of the school", max_length=200, strip=True
-    )
-
-    def __init__(self, *args: Any, school: School, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.school = school
-        self.fields["typed"].widget.attrs["autocomplete"] = "off"
-        self.fields["typed"].help_text = f"It is: {school.name}"
-
-    def clean_typed(self) -> str:
-        typed: str = self.cleaned_data["typed"]
-        if " ".join(typed.split()).casefold() != self.school.name.casefold():
-            raise forms.ValidationError(
-                f"That is not {self.school.name}. Nothing was changed."
-            )
-        return typed
+    school: School
+    district: District | None
+    grade: str
+    classroom: str
+    respondent: Respondent
+    language: str
+    with_ids: bool
+    reissue: bool
 
 
 @needs(C.SEE_IDENTITIES)
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
-    """Ask for cards of a school; the sets that were made. Without one, choose."""
+    """Order cards of a school and list its sets; without a school, choose one."""
     administration = administration_or_404(request, pk)
-    school = asked_school(request, request.GET.get("school"))
+    school = selected_school(request)
     if school is None:
         return _choose_school(request, administration)
-    form = _cards_form(request, administration, school)
+    form = CardsForm(
+        request.POST if request.method == "POST" else None,
+        groups=groups_of(administration, school),
+        first_language=first_card_language(administration),
+    )
     if request.method == "POST" and form.is_valid():
-        asked = form.cleaned_data
-        return _ordered(
+        cleaned = form.cleaned_data
+        return _order_cards(
             request,
             administration,
             school=school,
-            grade=asked.get("grade", ""),
-            classroom=asked.get("classroom", ""),
-            language=asked["language"],
-            with_ids=asked["shown"] == "id",
-            **_as_what(asked["format"]),
+            grade=cleaned.get("grade", ""),
+            classroom=cleaned.get("classroom", ""),
+            language=cleaned["language"],
+            with_ids=cleaned["shown"] == "id",
+            **_format_options(cleaned["format"]),
         )
-    sets = card_sets_for(request.permissions, administration)
+    card_sets = card_sets_for(request.permissions, administration)
     listing = Listing(
         request,
-        sets.filter(school=school).select_related("school", "by", "job"),
+        card_sets.filter(school=school).select_related("school", "by", "job"),
         sorts={"created": ("-created_at",)},
         per_page=20,
     )
@@ -179,23 +111,12 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-def _cards_form(
-    request: StaffRequest, administration: Administration, school: School
-) -> CardsForm:
-    return CardsForm(
-        request.POST if request.method == "POST" else None,
-        groups=groups_of(administration, school),
-        first_language=first_card_language(administration),
-    )
-
-
 def _choose_school(
     request: StaffRequest, administration: Administration
 ) -> HttpResponse:
-    """One of many; or the list of everybody in one's district or the state."""
+    """Show the schools; offer a list of all people of one district or the state."""
     permissions = request.permissions
     places = permissions.places(C.SEE_IDENTITIES)
-    # Of all that somebody may see there is a list where it has one name.
     district: District | None = None
     if not places.state and len(places.districts) == 1 and not places.schools:
         district = permissions.districts(C.SEE_IDENTITIES).get()
@@ -204,13 +125,10 @@ def _choose_school(
     if request.method == "POST":
         if not may_list or not form.is_valid():
             raise Http404
-        return _ordered(
-            request,
-            administration,
-            district=district,
-            **_as_what(form.cleaned_data["format"]),
-        )
-    sets = card_sets_for(permissions, administration).filter(school=None)
+        options = _format_options(form.cleaned_data["format"])
+        return _order_cards(request, administration, district=district, **options)
+    lists = card_sets_for(permissions, administration).filter(school=None)
+    lists = lists.select_related("by", "district")[:MAX_LISTS_SHOWN]
     listing = schools_listing(request, administration)
     return listing.render(
         "survey/console/cards_schools.html",
@@ -218,26 +136,26 @@ def _choose_school(
             "administration": administration,
             "form": form,
             "may_list": may_list,
-            "everybody": district or "the state",
-            "card_sets": sets.select_related("by", "district")[:10] if may_list else (),
+            "all_of": district or "the state",
+            "card_sets": lists if may_list else (),
         },
     )
 
 
-def _as_what(chosen: str) -> dict[str, Any]:
-    if chosen == "excel":
+def _format_options(format: str) -> FormatOptions:
+    if format == EXCEL:
         return {"format": CardSet.Format.CSV, "marked": True}
-    return {"format": chosen}
+    return {"format": format}
 
 
-def _ordered(
-    request: StaffRequest, administration: Administration, **asked: Any
+def _order_cards(
+    request: StaffRequest,
+    administration: Administration,
+    **options: Unpack[CardOptions],
 ) -> HttpResponse:
     with transaction.atomic():
         card_set = order_cards(
-            administration=administration,
-            by=request.user,
-            **asked,
+            administration=administration, by=request.user, **options
         )
         action = "ask for new access codes" if card_set.reissue else "ask for cards"
         _record(action, request, card_set)
@@ -265,12 +183,14 @@ def _record(action: str, request: StaffRequest, card_set: CardSet) -> None:
 @never_cache
 @require_POST
 def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """One person's card, printed again."""
+    """Print one person's card again."""
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
     if person.withdrawn_at:
         raise Http404
-    return _ordered(request, administration, school=person.school, respondent=person)
+    return _order_cards(
+        request, administration, school=person.school, respondent=person
+    )
 
 
 @needs(C.SEE_IDENTITIES)
@@ -295,7 +215,7 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 @never_cache
 @require_POST
 def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
-    """Once more, where the work was stopped or failed."""
+    """Start the job again after it was cancelled or failed."""
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
     if found.reissue and not _may_reissue(request, found.school):
@@ -313,7 +233,7 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
     if not found.is_ready or not path_of(found.file).exists():
-        messages.error(request, "This file is no longer there. Make it again.")
+        messages.error(request, "This file no longer exists. Make a new one.")
         return redirect("cards_detail", pk, found.pk)
     _record("download cards", request, found)
     return download(
@@ -327,19 +247,31 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
-    """New codes and new cards for a school, a grade or a class."""
+    """Issue new codes and cards to a school, a grade or a class."""
     administration = administration_or_404(request, pk)
-    school = asked_school(request, request.GET.get("school"))
+    school = selected_school(request)
     if school is None or not _may_reissue(request, school):
         raise Http404
-    asked = {name: _group(request, name) for name in ("grade", "classroom")}
-    people = people_in(CardSet(administration=administration, school=school, **asked))
+    grade, classroom = (
+        request.GET.get(name, "")[:64].replace("\x00", "")
+        for name in ("grade", "classroom")
+    )
     form = ReissueForm(
         request.POST if request.method == "POST" else None, school=school
     )
     if request.method == "POST" and form.is_valid():
-        return _ordered(request, administration, school=school, reissue=True, **asked)
-    counts = people.aggregate(
+        return _order_cards(
+            request,
+            administration,
+            school=school,
+            grade=grade,
+            classroom=classroom,
+            reissue=True,
+        )
+    group = CardSet(
+        administration=administration, school=school, grade=grade, classroom=classroom
+    )
+    counts = people_in(group).aggregate(
         invited=Count("pk"), started=Count("pk", filter=Q(started_at__isnull=False))
     )
     return render(
@@ -350,16 +282,12 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
             "school": school,
             "form": form,
             "invited": counts["invited"],
-            # In a class of three the number would name somebody.
+            # In a class of three the number would reveal individual progress.
             "started": counts["started"] if shows_progress(administration) else None,
-            "whose": CardSet(school=school, **asked).whose,
+            "whose": group.whose,
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },
     )
-
-
-def _group(request: StaffRequest, name: str) -> str:
-    return request.GET.get(name, "")[:64].replace("\x00", "")
 
 
 def _may_reissue(request: StaffRequest, school: School | None) -> bool:
@@ -370,6 +298,6 @@ def _may_reissue(request: StaffRequest, school: School | None) -> bool:
 def _card_set_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> CardSet:
-    sets = card_sets_for(request.permissions, administration)
+    card_sets = card_sets_for(request.permissions, administration)
     related = ("school", "district", "by", "job", "administration", "respondent")
-    return get_object_or_404(sets.select_related(*related), pk=pk)
+    return get_object_or_404(card_sets.select_related(*related), pk=pk)

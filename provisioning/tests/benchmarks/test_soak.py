@@ -20,15 +20,14 @@ from provisioning.benchmarks.soak import (
     seconds_between,
     start_shortcomings,
 )
-from provisioning.installation import workers
-from provisioning.installation.workers import (
-    children_of,
-    megabytes_of,
-    megabytes_of_all,
-    started_at,
-    workers_of,
-)
+from provisioning.installation.supervisor import workers_of
 from provisioning.load.driver import Driver
+from provisioning.processes import (
+    children_of,
+    memory_mb,
+    memory_mb_with_descendants,
+    stat_of,
+)
 
 pytestmark = pytest.mark.once
 
@@ -126,8 +125,8 @@ def parent():
 
 def test_shared_pages_are_counted_once(parent):
     [child] = children_of(parent)
-    assert 20 < megabytes_of(child) < 40
-    assert 40 < megabytes_of_all(parent) < 70
+    assert 20 < memory_mb(child) < 40
+    assert 40 < memory_mb_with_descendants(parent) < 70
     # The twin: each of them by itself holds all of it.
     resident = [psutil.Process(one).memory_info().rss for one in (parent, child)]
     assert sum(resident) > 80 * 2**20
@@ -146,14 +145,14 @@ def test_workers_are_the_children_of_their_pools_masters(parent):
 def test_a_process_that_has_gone_has_no_memory():
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert (megabytes_of(gone.pid), children_of(gone.pid)) == (0.0, [])
-    assert workers.megabytes_of_all(0) == 0.0
+    assert (memory_mb(gone.pid), children_of(gone.pid)) == (0.0, [])
+    assert memory_mb_with_descendants(0) == 0.0
 
 
 def test_the_start_is_counted_from_the_fork():
     before = time.time()
     with subprocess.Popen(["sleep", "60"]) as process:
-        forked = started_at(process.pid)
+        forked = stat_of(process.pid).started
         process.kill()
     assert seconds_between(forked, before + 1.5) == pytest.approx(1.5, abs=0.1)
     assert seconds_between(forked, before - 1) == 0.0

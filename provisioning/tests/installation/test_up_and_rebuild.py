@@ -8,66 +8,79 @@ from argparse import Namespace
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.installation import promotion, rebuild
-from provisioning.installation.chosen import Chosen, chosen_of, keep
-from provisioning.installation.promotion import _promote, _refuse, _refuse_lag
-from provisioning.installation.rebuild import _put_aside, _refuse_what_cant_be_renamed
-from provisioning.installation.up import refuse_somebody_elses
+from provisioning.installation import promotion
+from provisioning.installation import stack as stack_command
+from provisioning.installation.promotion import (
+    promote_replica,
+    refuse_impossible,
+    refuse_lag,
+)
+from provisioning.installation.stack import put_aside, refuse_unmovable
+from provisioning.installation.up import (
+    StackOptions,
+    keep_options,
+    merge_options,
+    refuse_other_owner,
+)
 from provisioning.load.real_people import refuse_real_people
 
 pytestmark = pytest.mark.once
 
 
-def chosen(home, *settings, port=None):
-    return chosen_of(home, Namespace(port=port, set=list(settings)))
+def options(home, *settings, port=None):
+    return merge_options(home, Namespace(port=port, set=list(settings)))
 
 
 # What was chosen before
 
 
 def test_port_and_settings_are_kept_until_somebody_changes_them(tmp_path, capsys):
-    keep(tmp_path, chosen(tmp_path, ("commit_delay", "9"), ("x", "1"), port=9000))
+    keep_options(
+        tmp_path, options(tmp_path, ("commit_delay", "9"), ("x", "1"), port=9000)
+    )
     assert capsys.readouterr().out == ""
-    assert chosen(tmp_path) == Chosen(9000, {"commit_delay": "9", "x": "1"})
+    assert options(tmp_path) == StackOptions(9000, {"commit_delay": "9", "x": "1"})
     said = "As the last time: --port=9000 --set=commit_delay=9 --set=x=1\n"
     assert capsys.readouterr().out == said
-    assert chosen(tmp_path, ("x", "2"), port=9100).settings["x"] == "2"
+    assert options(tmp_path, ("x", "2"), port=9100).settings["x"] == "2"
     assert (tmp_path / "etc" / "chosen.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_after_the_sign_forgets_it(tmp_path):
-    keep(tmp_path, Chosen(9000, {"commit_delay": "9"}))
-    assert chosen(tmp_path, ("commit_delay", ""), port=0) == Chosen(0, {})
+    keep_options(tmp_path, StackOptions(9000, {"commit_delay": "9"}))
+    assert options(tmp_path, ("commit_delay", ""), port=0) == StackOptions(0, {})
 
 
 # Rebuilding
 
 
-def test_a_second_rebuild_leaves_what_the_first_put_aside(tmp_path, monkeypatch):
+def test_a_second_rebuild_leaves_what_the_firstput_aside(tmp_path, monkeypatch):
     home = tmp_path / ".stack"
     for number in (1, 2):
         home.mkdir()
         (home / "answers").write_text(str(number))
         stamp = f"20260101-00000{number}"
-        monkeypatch.setattr(rebuild.time, "strftime", lambda _, stamp=stamp: stamp)
-        _put_aside(home)
+        monkeypatch.setattr(
+            stack_command.time, "strftime", lambda _, stamp=stamp: stamp
+        )
+        put_aside(home)
     kept = sorted(tmp_path.glob(".stack.before-*/answers"))
     assert [one.read_text() for one in kept] == ["1", "2"]
 
 
-def test_a_link_is_not_put_aside(tmp_path):
+def test_a_link_is_notput_aside(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Refusal, match="symbolic link"):
-        _refuse_what_cant_be_renamed(tmp_path / "link")
-    _refuse_what_cant_be_renamed(tmp_path)
+        refuse_unmovable(tmp_path / "link")
+    refuse_unmovable(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
 def test_root_leaves_a_users_stack_alone(tmp_path):
-    refuse_somebody_elses(tmp_path, "nobody")
+    refuse_other_owner(tmp_path, "nobody")
     os.chown(tmp_path, 12345, 12345)
     with pytest.raises(Refusal, match="belongs to another user"):
-        refuse_somebody_elses(tmp_path, "nobody")
+        refuse_other_owner(tmp_path, "nobody")
 
 
 # Whom nobody measures with
@@ -89,8 +102,8 @@ class Supervised:
         self.calls = self
         self.state = state
 
-    def is_running(self):
-        return True
+    def refuse_unless_running(self):
+        pass
 
     def stopProcess(self, name):  # noqa: N802
         self.state = "STOPPED"
@@ -110,41 +123,41 @@ def servers(monkeypatch):
         found = [say for part, say in says[port].items() if part in question]
         return found[0] if found else ""
 
-    monkeypatch.setattr(promotion, "_ask", ask)
+    monkeypatch.setattr(promotion, "ask", ask)
     return says
 
 
 def test_a_replica_of_a_dead_primary_must_be_fresh(servers, tmp_path, capsys):
     servers[5433] = {"replay_timestamp": "61"}
     with pytest.raises(Refusal, match="--although-it-lags"):
-        _refuse_lag(tmp_path, False)
+        refuse_lag(tmp_path, False)
     assert "61 s old" in capsys.readouterr().out
-    _refuse_lag(tmp_path, True)
+    refuse_lag(tmp_path, True)
     servers[5433] = {"replay_timestamp": "60"}
-    _refuse_lag(tmp_path, False)
+    refuse_lag(tmp_path, False)
 
 
 def test_a_primary_that_serves_must_be_followed(servers, tmp_path):
-    servers[5432] = {"SELECT 1": "1", "pg_stat_replication": "f"}
+    servers[5432] = {"SELECT true": "t", "pg_stat_replication": "f"}
     with pytest.raises(Refusal, match="does not follow"):
-        _refuse_lag(tmp_path, True)
+        refuse_lag(tmp_path, True)
     servers[5432]["pg_stat_replication"] = "t"
-    _refuse_lag(tmp_path, False)
+    refuse_lag(tmp_path, False)
 
 
 def test_a_promotion_that_only_warned_is_none(servers, tmp_path):
     servers[5433] = {"pg_promote": "f"}
     with pytest.raises(Refusal, match="no data were moved"):
-        _promote(Supervised(), tmp_path)
+        promote_replica(Supervised(), tmp_path)
     servers[5433] = {"pg_promote": "t"}
-    _promote(Supervised(), tmp_path)
+    promote_replica(Supervised(), tmp_path)
 
 
 def test_a_promoted_replica_goes_on_only_without_another_primary(servers, tmp_path):
-    servers[5433] = {"SELECT 1": "1", "pg_is_in_recovery": "f"}
-    _refuse(Supervised("STOPPED"), tmp_path, False)
+    servers[5433] = {"SELECT true": "t", "pg_is_in_recovery": "f"}
+    refuse_impossible(Supervised("STOPPED"), tmp_path, False)
     with pytest.raises(Refusal, match="a primary already"):
-        _refuse(Supervised("BACKOFF"), tmp_path, False)
-    servers[5432] = {"SELECT 1": "1"}
+        refuse_impossible(Supervised("BACKOFF"), tmp_path, False)
+    servers[5432] = {"SELECT true": "t"}
     with pytest.raises(Refusal, match="a primary already"):
-        _refuse(Supervised("STOPPED"), tmp_path, True)
+        refuse_impossible(Supervised("STOPPED"), tmp_path, True)

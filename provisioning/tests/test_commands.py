@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from provisioning.commands import undelayed
+from provisioning.commands import disable_nagle
 
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize(("prepare", "waits"), [(undelayed, 0), (lambda it: it, 1)])
+@pytest.mark.parametrize(("prepare", "waits"), [(disable_nagle, 0), (lambda it: it, 1)])
 def test_the_second_half_of_a_reply_does_not_wait(
     prepare: Callable[[socket.socket], socket.socket], waits: int
 ):

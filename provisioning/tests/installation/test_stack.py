@@ -33,11 +33,10 @@ import pytest
 from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.benchmarks.stack import running_stack
-from provisioning.fault_injection.processes import wait_until_gone
 from provisioning.fault_injection.stack import Home
-from provisioning.installation.home import Supervisor
-from provisioning.installation.workers import workers_of
+from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.respondent import SAVE
+from provisioning.processes import wait_until_gone
 from provisioning.tests.conftest import copied, equipped, run
 from survey.taking.prepared_statements import statements
 from survey.taking.storage import _postgresql_text, _types

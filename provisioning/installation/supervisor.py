@@ -1,0 +1,96 @@
+"""Call the stack's supervisor over its socket, with the standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import xmlrpc.client
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from provisioning.commands import Refusal
+from provisioning.processes import children_of, memory_mb
+
+# For a machine that is busy with other things too, in seconds.
+PATIENCE = 60
+
+
+class Program(TypedDict):
+    """The fields of supervisord's process info that are used here."""
+
+    group: str
+    name: str
+    # 0 where it does not run.
+    pid: int
+    statename: str
+    start: int
+    now: int
+
+
+class Supervisor:
+    """The supervisor of a stack; `run` is the folder of its socket."""
+
+    def __init__(self, folder: Path, *, run: Path | None = None) -> None:
+        self._transport = _Transport((run or folder / "run") / "supervisor.sock")
+        proxy = xmlrpc.client.ServerProxy("http://x", transport=self._transport)
+        # Its methods: http://supervisord.org/api.html
+        self.calls: Any = proxy.supervisor
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def is_running(self) -> bool:
+        try:
+            self.calls.getPID()
+        except OSError:
+            return False
+        return True
+
+    def refuse_unless_running(self) -> None:
+        if not self.is_running():
+            raise Refusal("Nothing is running; start it with provisioning/stack up")
+
+    def programs(self) -> list[Program]:
+        programs: list[Program] = self.calls.getAllProcessInfo()
+        return programs
+
+
+def workers_of(programs: Iterable[Program], pool: str) -> dict[int, float]:
+    """Return the workers of all of a pool's gunicorns, and their memory in MB."""
+    memory = {
+        worker: memory_mb(worker)
+        for master in programs
+        if master["group"] == pool and master["pid"]
+        for worker in children_of(master["pid"])
+    }
+    return {worker: megabytes for worker, megabytes in memory.items() if megabytes}
+
+
+class _Transport(xmlrpc.client.Transport):
+    """XML-RPC over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        # The library keeps a connection here, to use it again and to close it.
+        if self._connection[1] is None:
+            self._connection = host, _Connection(self.path)
+        assert self._connection[1] is not None  # noqa: S101
+        return self._connection[1]
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("supervisor")
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        try:
+            self.sock.connect(str(self.path))
+        except OSError:
+            self.close()
+            raise
