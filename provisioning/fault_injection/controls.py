@@ -33,7 +33,7 @@ from provisioning.fault_injection.attempts import ACKED, REJECTED, UNKNOWN, Atte
 from provisioning.fault_injection.cluster import Cluster, private_cluster
 from provisioning.fault_injection.reading import stored_rows
 from provisioning.fault_injection.verdict import Judge, Verdict
-from survey.taking.storage import ALL, POSTGRESQL, REPLACING
+from survey.taking.storage import EVERY_REVISION, ON_CONFLICT, POSTGRESQL
 
 ADMINISTRATION = 1
 OPTIONS = ("1", "2", "3", "4", "5")
@@ -60,7 +60,7 @@ class Saver:
 
     cluster: Cluster
     seed: int
-    replacing: str = REPLACING
+    on_conflict: str = ON_CONFLICT
     attempts: list[Attempt] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -114,8 +114,8 @@ class Saver:
         ]
         for item in items:
             parameters += (item.id, *as_stored(answers[item.name]))
-        if "%s" in self.replacing:
-            parameters += (ALL, 0)
+        if "%s" in self.on_conflict:
+            parameters += (EVERY_REVISION, 0)
         try:
             cursor.execute(self._text(len(items)), parameters)
             written = cursor.fetchall()
@@ -130,7 +130,7 @@ class Saver:
         rows = ", ".join(
             ["(%s::bigint, %s::text, %s::text)"] + ["(%s, %s, %s)"] * (count - 1)
         )
-        return POSTGRESQL.format(rows=rows, replacing=self.replacing)
+        return POSTGRESQL.format(rows=rows, on_conflict=self.on_conflict)
 
     def verdict(self) -> Verdict:
         with closing(self.cluster.connect()) as connection:
@@ -234,7 +234,7 @@ class Control:
     count: str
     run: Callable[[Saver], None]
     fails: Callable[[int], bool]
-    replacing: str = REPLACING
+    on_conflict: str = ON_CONFLICT
     settings: dict[str, str] = field(default_factory=dict)
     # SQL that takes the protection away.
     without: str = ""
@@ -244,7 +244,7 @@ class Control:
 LAZY = {"synchronous_commit": "off", "wal_buffers": "64MB"}
 
 
-def _without(guard: str, text: str = REPLACING) -> str:
+def _without(guard: str, text: str = ON_CONFLICT) -> str:
     assert guard in text, "The guard that this control cuts out is not there"  # noqa: S101
     return text.replace(guard, "")
 
@@ -264,7 +264,7 @@ def controls() -> list[Control]:
             "duplicated",
             save_each_at_once,
             some,
-            replacing="RETURNING saved_at",
+            on_conflict="RETURNING saved_at",
             without=f"ALTER TABLE survey_response DROP CONSTRAINT {KEY}",
         ),
         Control(
@@ -272,7 +272,7 @@ def controls() -> list[Control]:
             "regressions",
             save_out_of_order,
             some,
-            replacing=_without(GUARD),
+            on_conflict=_without(GUARD),
         ),
         Control("one row deleted", "lost", save_then_lose_a_row, (1).__eq__),
     ]
@@ -328,7 +328,7 @@ def _run(cluster: Cluster, control: Control, seed: int) -> Verdict:
         # Else the next crash would take these along as well.
         "CHECKPOINT",
     )
-    saver = Saver(cluster, seed, control.replacing)
+    saver = Saver(cluster, seed, control.on_conflict)
     control.run(saver)
     return saver.verdict()
 

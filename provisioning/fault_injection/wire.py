@@ -1,6 +1,6 @@
 """What a browser sends, and what it makes of the reply.
 
-`read_receipt` is the twin of `classify` in static/js/sending.js: a page is
+`read_receipt` is the twin of `classify` in static/js/send_save.js: a page is
 shown as saved for a receipt that names its own revision, and for nothing else.
 """
 

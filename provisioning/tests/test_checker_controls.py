@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.fault_injection.controls import GUARD, controls, run_controls, twin_of
-from survey.taking.storage import POSTGRESQL, REPLACING
+from survey.taking.storage import ON_CONFLICT, POSTGRESQL
 
 pytestmark = pytest.mark.once
 
@@ -28,10 +28,10 @@ def test_a_control_that_finds_nothing_is_not_as_required():
     unbroken = [twin_of(one) for one in controls()]
     for one, control in zip(unbroken, controls(), strict=True):
         assert not control.fails(0)
-        assert one.replacing == REPLACING
+        assert one.on_conflict == ON_CONFLICT
         assert (one.settings, one.without) == ({}, "")
 
 
 def test_the_controls_cut_the_products_own_statement():
-    assert GUARD in REPLACING
-    assert "{replacing}" in POSTGRESQL
+    assert GUARD in ON_CONFLICT
+    assert "{on_conflict}" in POSTGRESQL

@@ -1,10 +1,10 @@
-// Answers: on the wire, as text, and in the controls of a page.
+// Answers in their three forms: as sent, as text, and in the controls of a page.
 //
-// Everywhere in the browser an answer is text, '' when blank, and several
-// options are joined by one space in the order of their set.
+// Elsewhere in the browser an answer is text, '' when blank; several options are
+// joined by one space in the order of their option set.
 
-const NEVER_ASKED = ["note", "calculate", "hidden"];
-// A comma is a decimal point on half of the world's keyboards.
+const NOT_ANSWERABLE = ["note", "calculate", "hidden"];
+// Half of the world's keyboards have a comma as the decimal point.
 const SIGNED_NUMBER = /^([+-]?)(\d*)(?:[.,](\d*))?$/;
 const FORMS = {
   integer: /^-?\d{1,15}$/,
@@ -17,7 +17,7 @@ const FORMS = {
 export const LONGEST_TEXT = 5000;
 
 export function isAnswerable(item) {
-  return !NEVER_ASKED.includes(item.kind);
+  return !NOT_ANSWERABLE.includes(item.kind);
 }
 
 export function answerableItems(outline, n) {
@@ -33,8 +33,8 @@ export function wireFromText(item, text) {
   return item.kind === "select_multiple" ? text.split(" ") : text;
 }
 
-// What was typed in the one form in which it is stored; what does not fit is
-// given back as it is.
+// Converts typed text to the form in which it is stored. Text that does not fit
+// is returned unchanged.
 export function canonical(kind, typed) {
   if (kind === "text") return cleanText(typed);
   if (kind === "integer" || kind === "decimal") return cleanNumber(typed.trim());
@@ -59,7 +59,7 @@ function cleanNumber(typed) {
   return `${sign === "-" ? "-" : ""}${whole || "0"}${part ? `.${part}` : ""}`;
 }
 
-// The message key of what is wrong with the form of an answer, or null.
+// The message key of an answer that does not have the form of its kind, or null.
 export function formProblem(item, text) {
   const { kind } = item;
   if (text === "") return null;
@@ -86,22 +86,22 @@ export function controlsOf(element) {
   return [...element.querySelectorAll("input, select, textarea")];
 }
 
-// {text, typed, problem}: `values` are those of the item's options, in order.
+// Returns {text, typed, problem}. `values` are the item's option values in order.
 export function readItem(element, item, values) {
   const controls = controlsOf(element);
-  if (isChoice(controls)) return sound(readChoice(controls, item, values));
+  if (isChoice(controls)) return valid(readChoice(controls, item, values));
   const [control] = controls;
-  if (item.kind === "select_one") return sound(control.value);
+  if (item.kind === "select_one") return valid(control.value);
   if (item.kind === "range") {
-    return sound(control.classList.contains("untouched") ? "" : control.value);
+    return valid(control.classList.contains("untouched") ? "" : control.value);
   }
   const text = canonical(item.kind, control.value);
-  // A half-filled date has no value, and says so only here.
+  // A half-filled date has no value; only its validity tells it from a blank.
   const problem = control.validity.badInput ? "not_a_date" : formProblem(item, text);
   return { text: problem ? "" : text, typed: control.value, problem };
 }
 
-function sound(text) {
+function valid(text) {
   return { text, typed: text, problem: null };
 }
 
@@ -109,7 +109,7 @@ function isChoice(controls) {
   return controls.some(({ type }) => type === "radio" || type === "checkbox");
 }
 
-// Randomised options stand in another order than they are stored in.
+// Randomised options are shown in another order than they are stored in.
 function readChoice(controls, item, values) {
   const checked = controls.filter((control) => control.checked);
   const chosen = checked.map((control) => control.value);
@@ -117,7 +117,7 @@ function readChoice(controls, item, values) {
   return values.filter((value) => chosen.includes(value)).join(" ");
 }
 
-// `unanswered` is what a screen reader says of a scale that nobody touched.
+// `unanswered` is what a screen reader says of a scale without an answer.
 export function writeItem(element, item, text, unanswered) {
   const controls = controlsOf(element);
   if (isChoice(controls)) {

@@ -1,4 +1,4 @@
-// Time and chance, passed in so that tests can hold them still.
+// The clock is passed to every part, so that tests can control time.
 
 export const systemClock = {
   now: () => Date.now(),
@@ -9,8 +9,8 @@ export const systemClock = {
 export const FIRST_WAIT = 1000;
 export const LONGEST_WAIT = 60000;
 
-// Full jitter: a school that lost its network together must not come back
-// together.
+// Exponential backoff with full jitter: a school whose network failed must not
+// come back all in the same second.
 export function fullJitter(attempt, random) {
   return random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1));
 }

@@ -1,10 +1,10 @@
-// The review: finishing waits until this device keeps nothing unsaved.
+// The review page: finishing waits until no answers wait on this device.
 
-import { withLanguage } from "./navigation.js";
+import { withLanguage } from "./page_history.js";
 import { countKept, wipeOld } from "./store.js";
-import { fillIn, localTime } from "./words.js";
+import { fillIn, localTime } from "./messages.js";
 
-const LOOK_AGAIN = 2000;
+const COUNT_INTERVAL = 2000;
 
 function showLocalTimes(language) {
   for (const element of document.querySelectorAll("time[datetime]")) {
@@ -14,7 +14,7 @@ function showLocalTimes(language) {
   }
 }
 
-// The links back go to the language that the review is read in.
+// Links back to the questions keep the language of the review.
 function keepLanguage(language) {
   for (const link of document.querySelectorAll('a[href^="/take/"]')) {
     link.search = withLanguage(link.search, language);
@@ -30,11 +30,11 @@ function showWaiting(count) {
   if (button) button.disabled = count > 0;
 }
 
-// Another tab may still be sending, so the count is taken again.
+// Counts again until nothing waits, because another tab may still be sending.
 async function watchWaiting(form) {
   const count = await countKept(form.dataset.tag);
   showWaiting(count);
-  if (count) setTimeout(() => watchWaiting(form), LOOK_AGAIN);
+  if (count) setTimeout(() => watchWaiting(form), COUNT_INTERVAL);
 }
 
 async function startReview() {

@@ -1,6 +1,6 @@
-// The console works without this file; with it, lists and pages move less.
+// Small improvements of the console, which also works without this script.
 
-// A form that was sent is not sent twice by an impatient second click.
+// Ignores the second click on a button that sends a form.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post" || event.defaultPrevented) {
@@ -13,14 +13,14 @@ document.addEventListener("submit", (event) => {
   form.dataset.sent = "yes";
 });
 
-// Coming back by the browser's button, it may be sent again.
+// A page that the back button shows again may send its form again.
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) {
     delete form.dataset.sent;
   }
 });
 
-// A name that is suggested never overwrites one that is being typed.
+// A suggested name never overwrites a name that is being typed.
 document.addEventListener("input", (event) => {
   if (event.target.closest("#name-row")) {
     htmx.trigger(".names-it", "htmx:abort");

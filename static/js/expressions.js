@@ -1,5 +1,5 @@
-// Evaluates compiled expressions: the twin of survey/definitions/expressions.py, which
-// says what the form is. Both give the same result for every vector of
+// Evaluates compiled expressions, like survey/definitions/expressions.py, which
+// documents their form. Both must give the same result for every vector in
 // survey/tests/definitions/expression_vectors.json.
 
 const MILLISECONDS_OF_DAY = 86400000;
@@ -18,7 +18,7 @@ const MOMENT = new RegExp(
     `(?:T${CLOCK}(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?$`,
 );
 
-// Not a pattern, which would look at a run of spaces again and again.
+// A regular expression would scan a run of spaces again and again.
 function stripped(value) {
   let [start, end] = [0, value.length];
   while (start < end && SPACE.includes(value[start])) start += 1;
@@ -133,7 +133,7 @@ function greatest(...values) {
   return -least(...values.map((value) => -number(value)));
 }
 
-// Half goes up, on the digits that a person sees: round(1.005, 2) = 1.01.
+// Rounds half up, on the decimal digits shown: round(1.005, 2) = 1.01.
 function rounded(value, places = 0) {
   const exact = number(value);
   let wanted = whole(places);
@@ -152,7 +152,7 @@ function floorDivide(over, under) {
   return over % under < 0n ? quotient - 1n : quotient;
 }
 
-// Adding zero keeps -0 away, which Python's whole numbers do not know.
+// Adding zero avoids -0, which Python's integers do not have.
 const integral = (round) => (value) => round(number(value)) + 0;
 
 function words(value) {
@@ -283,10 +283,10 @@ const EAGER = {
 
 // --- Patterns ----------------------------------------------------------------
 
-// The browser's own RegExp goes back and tries again, which takes years for
-// some patterns and answers. This follows all states at once, one character at
-// a time. It reads only the portable form that survey/definitions/portable_regex.py writes.
-// RegExp is asked about single characters alone.
+// The browser's own RegExp backtracks, which takes years for some patterns and
+// answers. This matcher follows all states at once, one character at a time. It
+// reads only the portable form that survey/definitions/portable_regex.py writes,
+// and uses RegExp for single characters only.
 
 const PIECE =
   /\[(?:\\.|[^\]\\])*\]|\\x[0-9A-F]{2}|\\[pP]\{\w+\}|\\.|\(\?:|\{\d+(?:,\d*)?\}|[\s\S]/gu;

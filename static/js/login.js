@@ -1,13 +1,13 @@
-// The login page: a code from a card's link, or typed.
+// The login page: the code is typed, or comes from the link on a login card.
 
-import { groupCode, groupWhileTyping } from "./codes.js";
+import { groupCode, groupWhileTyping } from "./access_codes.js";
 import { wipeOld } from "./store.js";
 
-// Links on cards carry the code in the fragment, which no server logs; it is
-// erased so that it is not in the history either.
-function takeCodeFromAddress(field) {
-  const code = decodeFragment(location.hash);
+// Links on cards have the code in the fragment, which no server logs. It is
+// removed from the address, so that it is not in the history either.
+function moveCodeFromAddress(field) {
   if (!location.hash) return;
+  const code = decodeFragment(location.hash);
   history.replaceState(null, "", location.pathname + location.search);
   if (groupCode(code)) field.value = groupCode(code);
 }
@@ -23,9 +23,9 @@ function decodeFragment(fragment) {
 function startLogin() {
   const field = document.getElementById("code");
   groupWhileTyping(field);
-  takeCodeFromAddress(field);
-  addEventListener("hashchange", () => takeCodeFromAddress(field));
-  // The code of the child before must not come back with the back button.
+  moveCodeFromAddress(field);
+  addEventListener("hashchange", () => moveCodeFromAddress(field));
+  // The back button must not bring back the code of the child before.
   addEventListener("pageshow", (event) => {
     if (event.persisted) field.value = "";
   });

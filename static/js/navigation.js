@@ -1,40 +1,112 @@
-// The place in the survey and the browser's history. The address only names
-// the place: the answers and the place itself live in the tab.
+// Moving between the pages: where to begin, Next and Back, the browser's history.
 
-export function placeIn(fragment) {
-  const [, page, item] = /^#page-(\d+)(?:\/(.+))?$/.exec(fragment) ?? [];
-  if (!page) return null;
-  return { page: Number(page), item: item ? decodeItem(item) : null };
-}
+import { placeAtStart, placeIn } from "./page_history.js";
 
-function decodeItem(item) {
-  try {
-    return decodeURIComponent(item);
-  } catch {
-    return null;
+// Shorter than anybody reads a page, longer than a slow double tap.
+const DOUBLE_CLICK_TIME = 400;
+// In CSS pixels: two taps of one finger are not farther apart.
+const FINGER_WIDTH = 40;
+// Errors after which this tab can save nothing more, so moving on is in vain.
+const FINAL_ERRORS = ["superseded", "person", "finished", "closed", "withdrawn"];
+
+export class Navigation {
+  constructor(tab) {
+    this.tab = tab;
+    // The click that turned the page.
+    this.lastClick = null;
   }
-}
 
-export function rememberPlace({ page, tag, language, replace }) {
-  const search = withLanguage(location.search, language);
-  const address = `${location.pathname}${search}#page-${page}`;
-  // Without answers: the history is open to the next person at this computer.
-  const state = { page, tag };
-  if (replace) history.replaceState(state, "", address);
-  else history.pushState(state, "", address);
-}
+  listen() {
+    const { display } = this.tab;
+    const turnOn = (button, move) =>
+      button.addEventListener("click", (event) => {
+        // The second click of a double click was meant for the page before.
+        if (event.detail > 1) return;
+        this.lastClick = event;
+        move();
+      });
+    turnOn(display.nextButton, () => this.next());
+    turnOn(display.backButton, () => this.back());
+    for (const kind of ["mousedown", "click"]) {
+      display.container.addEventListener(kind, (event) => this.ignoreSecondClick(event), true);
+    }
+    addEventListener("popstate", ({ state }) => {
+      const place = placeIn(location.hash);
+      const page = place?.page ?? state?.page;
+      if (!this.tab.survey.isVisible(page)) return;
+      this.tab.drafts.saveIfEdited();
+      display.show(page, { replace: true, item: place?.item });
+    });
+  }
 
-export function withLanguage(search, language) {
-  const parameters = new URLSearchParams(search);
-  parameters.set("language", language);
-  return `?${parameters}`;
-}
+  // The second click of a double click must not answer an item of the new page
+  // that is now under it. The event's own time counts, because a slow device
+  // delivers it late. The browser counts the clicks of a mouse; a second tap of
+  // a finger is recognised by its place.
+  ignoreSecondClick(event) {
+    const { lastClick } = this;
+    const sinceShown = event.timeStamp - this.tab.display.shownAt;
+    if (!event.detail || !lastClick || sinceShown > DOUBLE_CLICK_TIME) return;
+    const x = event.clientX - lastClick.clientX;
+    const y = event.clientY - lastClick.clientY;
+    const isTap = event.type === "click" && event.pointerType !== "mouse";
+    if (event.detail < 2 && !(isTap && Math.hypot(x, y) < FINGER_WIDTH)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
 
-// Where a shell that was just loaded begins. A bare page in the fragment is
-// this person's place only if this person's tab wrote it: at a shared computer
-// the history may be another child's. A link to an item comes from the review.
-export function placeAtStart(tag) {
-  const place = placeIn(location.hash);
-  if (!place) return null;
-  return place.item !== null || history.state?.tag === tag ? place : null;
+  // Shows the page in the address, or the first page without saved answers.
+  async begin() {
+    const { survey, display, drafts, bootstrap, finishing } = this.tab;
+    const place = placeAtStart(bootstrap.tag);
+    if (place && survey.isVisible(place.page)) {
+      return display.show(place.page, { replace: true, item: place.item, first: true });
+    }
+    const draft = survey.isVisible(drafts.restoredPage) ? drafts.restoredPage : null;
+    const page = draft ?? survey.firstUnreached();
+    if (page !== null) return display.show(page, { replace: true, first: true });
+    await display.show(survey.before(Infinity) ?? 1, { replace: true, first: true });
+    // Otherwise the way back from the review would lead to the review.
+    const isFromReview = document.referrer.includes(bootstrap.urls.complete);
+    if (!isFromReview) finishing.review();
+  }
+
+  next() {
+    const { survey, display, drafts, finishing } = this.tab;
+    const { current } = display;
+    // Two clicks on *Next* are one move, unless an item was answered between.
+    const justTurned = performance.now() - display.shownAt < DOUBLE_CLICK_TIME;
+    if (!display.form || (justTurned && !drafts.edited.has(current))) return;
+    const problems = survey.problems(current);
+    if (problems.length) {
+      drafts.keep();
+      display.showProblems(problems);
+      return;
+    }
+    drafts.save();
+    if (this.isBlocked()) return;
+    const to = survey.after(current);
+    if (to === null) finishing.review();
+    else display.show(to);
+  }
+
+  isBlocked() {
+    const { queue, panel, display } = this.tab;
+    if (FINAL_ERRORS.includes(queue.halted?.error)) {
+      panel.focus();
+      return true;
+    }
+    const refusal = queue.refusals().find(({ page }) => page === display.current);
+    if (refusal?.kind !== "answers") return false;
+    display.showRefused(refusal);
+    return true;
+  }
+
+  back() {
+    const { survey, display, drafts } = this.tab;
+    const to = survey.before(display.current);
+    if (to === null) return;
+    drafts.saveIfEdited();
+    display.show(to);
+  }
 }

@@ -1,11 +1,11 @@
-// The pages of the survey, fetched ahead so that a class goes on while the
-// network is away. They are the same for everyone and never change.
+// Fetches the pages of the survey ahead, so that a class can go on while the
+// network is down. Pages are the same for everyone and never change.
 
 import { fullJitter, pause } from "./clock.js";
-import { readObject } from "./sending.js";
+import { readObject } from "./send_save.js";
 
 const FETCH_TIMEOUT = 30000;
-// Beside the saves: a whole class starts in the same minute.
+// Leaves room for saves: a whole class starts in the same minute.
 const AT_ONCE = 2;
 
 export class Pages {
@@ -21,7 +21,7 @@ export class Pages {
     return this.get(0);
   }
 
-  // A copy of the page's section, once it could be fetched; tries until then.
+  // Resolves to a copy of the page's section; retries until it is loaded.
   async page(n) {
     return document.importNode(await this.get(n), true);
   }
@@ -52,8 +52,8 @@ export class Pages {
     }
   }
 
-  // What a captive portal answered may stand in the browser's cache under our
-  // address, so that a second attempt goes around it.
+  // The browser's cache may hold a captive portal's answer under this address,
+  // so a second attempt bypasses the cache.
   async fetchOnce(language, n, again = false) {
     const abort = new AbortController();
     const timer = this.clock.after(FETCH_TIMEOUT, () => abort.abort());
@@ -86,8 +86,7 @@ export class Pages {
     await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
 
-  // One attempt: a person who asks for another language while the network is
-  // away goes on in the one that is there.
+  // One attempt only: while the network is down, the language stays the same.
   async switchLanguage(language, n) {
     for (const number of [0, n]) {
       const name = this.nameOf(language, number);
@@ -100,14 +99,14 @@ export class Pages {
 
   async wait(milliseconds) {
     let wake;
-    const nudged = new Promise((resolve) => (wake = resolve));
+    const woken = new Promise((resolve) => (wake = resolve));
     this.waits.add(wake);
-    await Promise.race([pause(this.clock, milliseconds), nudged]);
+    await Promise.race([pause(this.clock, milliseconds), woken]);
     this.waits.delete(wake);
   }
 
-  // The network seems to be back; each wait ends within its own jitter.
-  nudge() {
+  // The network seems to be back: each wait ends within a second, at random.
+  retrySoon() {
     for (const wake of this.waits) this.clock.after(this.random() * 1000, wake);
   }
 }

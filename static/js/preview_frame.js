@@ -1,7 +1,7 @@
-// Around a previewed survey: begins with somebody who has answered nothing,
-// and shows the frame as wide as a phone or as the window.
+// The page around a previewed survey: starts a preview without answers, and
+// switches the frame between the width of a phone and of the window.
 
-import { beginPreview } from "./preview_kept.js";
+import { startPreview } from "./preview_storage.js";
 
 function chooseWidth(frame, buttons, chosen) {
   frame.classList.toggle("phone", chosen.dataset.width === "phone");
@@ -15,7 +15,7 @@ function showPreview(frame) {
   for (const button of buttons) {
     button.addEventListener("click", () => chooseWidth(frame, buttons, button));
   }
-  beginPreview();
+  startPreview();
   const inside = frame.querySelector("iframe");
   inside.src = inside.dataset.src;
 }

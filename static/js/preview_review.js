@@ -1,49 +1,49 @@
-// The review of a previewed survey: the rules run here, over the answers that
-// are here, and the server is told which questions are missing.
+// The review of a previewed survey: applies the rules to the preview's answers in
+// the browser, and passes the names of missing questions to the server.
 
 import { textFromWire } from "./answers.js";
-import { beginPreview, keptPreview, previewedAnswers } from "./preview_kept.js";
+import { startPreview, storedPreview, previewAnswers } from "./preview_storage.js";
 import { pageVisible, stateOf } from "./rules.js";
-import { fillIn } from "./words.js";
+import { fillIn } from "./messages.js";
 
-// An address that is too long would be refused.
-const MOST_TOLD = 100;
+// The server refuses an address that is too long.
+const MOST_NAMES = 100;
 
-async function reviewHere({ urls, language, today, now }) {
+async function reviewPreview({ urls, language, today, now }) {
   const address = fillIn(urls.content, { language, n: 0 });
   const response = await fetch(address, { credentials: "same-origin" });
   const outline = await response.json();
-  const answers = Object.entries(previewedAnswers(keptPreview()));
+  const answers = Object.entries(previewAnswers(storedPreview()));
   const given = Object.create(null);
   for (const [name, value] of answers) given[name] = textFromWire(value);
   const state = stateOf(outline, given, { today, now, language });
   const numbers = outline.pages.map((_, index) => index + 1);
   const pages = numbers.filter((n) => pageVisible(outline, state, n)).length;
-  const told = Object.keys(state.problems).slice(0, MOST_TOLD);
-  const found = new URLSearchParams({ language, pages });
-  for (const name of told) found.append("missing", name);
-  location.replace(`${urls.complete}?${found}`);
+  const missing = Object.keys(state.problems).slice(0, MOST_NAMES);
+  const result = new URLSearchParams({ language, pages });
+  for (const name of missing) result.append("missing", name);
+  location.replace(`${urls.complete}?${result}`);
 }
 
-// The form of the real review would be sent; here it ends the preview.
-function finishHere(form, { urls, language }) {
-  form.dataset.tag = keptPreview().tag;
+// Ends the preview where the real form would be sent.
+function finishPreview(form, { urls, language }) {
+  form.dataset.tag = storedPreview().tag;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const { searchParams } = new URL(location.href);
     const pages = searchParams.get("pages");
-    const asked = new URLSearchParams({ language, pages, finished: "yes" });
-    location.replace(`${urls.complete}?${asked}`);
+    const result = new URLSearchParams({ language, pages, finished: "yes" });
+    location.replace(`${urls.complete}?${result}`);
   });
 }
 
-function beginReview() {
+function startPreviewReview() {
   const data = JSON.parse(document.getElementById("take").textContent);
-  const asked = new URL(location.href).searchParams;
+  const parameters = new URL(location.href).searchParams;
   const form = document.getElementById("finish");
-  if (!asked.has("pages")) reviewHere(data);
-  if (form) finishHere(form, data);
-  if (asked.has("finished")) beginPreview();
+  if (!parameters.has("pages")) reviewPreview(data);
+  if (form) finishPreview(form, data);
+  if (parameters.has("finished")) startPreview();
 }
 
-beginReview();
+startPreviewReview();

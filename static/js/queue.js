@@ -1,20 +1,20 @@
-// The saves that wait: one per page, one in flight.
+// The queue of page saves: one save per page waits, and one is in flight.
 //
-// A page's slot holds `save`, which is or will be on the wire, and `later`,
-// newer answers of the same page that wait for it (or, when held, for the
-// person to leave the page). Knows neither network, storage nor screen: they
-// are passed in, so that tests can lose, double and reorder everything.
+// The slot of a page holds `save`, which is or will be sent, and `later`: newer
+// answers of the same page that wait for it or, if `held`, for the person to
+// leave the page. Network, storage and screen are passed in, so that tests can
+// lose, double and reorder everything.
 
 import { fullJitter, FIRST_WAIT } from "./clock.js";
-import { mergeAnswers } from "./merging.js";
+import { mergeAnswers } from "./merge_answers.js";
 
 export class Queue {
-  // send({page, revision, body, leaving}) resolves to an outcome of sending.js
+  // send({page, revision, body, leaving}) resolves to an outcome of send_save.js
   // store has write(page, record) and remove(page), neither of which rejects
-  // base is where this tab's revisions begin, seen has for each page the highest
-  // one that the person was shown
-  // known maps a page to the JSON text of the answers that the server holds
-  // changed() is called after each change that a person might want to see
+  // base is this tab's first revision; seen is, for each page, the highest
+  // revision that was shown to the person
+  // known maps a page to the JSON text of the answers that the server has
+  // changed() is called after each change that the screen shows
   constructor({ send, store, clock, random, base, seen, known, changed }) {
     Object.assign(this, { send, store, clock, random, base, seen, changed });
     this.next = base;
@@ -22,24 +22,24 @@ export class Queue {
     this.known = new Map();
     for (const [page, content] of known) this.known.set(page, { revision: 0, content });
     this.slots = new Map();
-    this.flying = new Set();
+    this.inFlight = new Set();
     this.halted = null;
     this.failures = 0;
-    // `notBefore` spreads the retries; `barred` is what the server asked for.
-    this.notBefore = 0;
-    this.barred = 0;
+    // When to retry, at random after the earliest time that the server allows.
+    this.retryAt = 0;
+    this.earliestRetry = 0;
     this.timer = null;
     this.savedAt = null;
   }
 
-  // The person left the page with these answers, the JSON text of them.
+  // Queues the answers of a page that the person left, as JSON text.
   put(page, content) {
     this.setLater(page, content, false);
-    this.kick();
+    this.sendNext();
     this.changed();
   }
 
-  // The person is still answering the page: kept on the device, not yet sent.
+  // Keeps the answers of a page on the device while the person is still on it.
   hold(page, content) {
     this.setLater(page, content, true);
     this.changed();
@@ -48,10 +48,10 @@ export class Queue {
   setLater(page, content, held) {
     const slot = this.slotOf(page);
     const newest = slot.save ? slot.save.content : this.knownContent(page);
-    // The number tells whether a row that turns up is newer than a draft.
+    // The number shows whether a row of the server is newer than this draft.
     slot.later = content === newest ? null : { content, held, number: this.next };
     this.promote(slot);
-    this.keep(slot);
+    this.persist(slot);
   }
 
   slotOf(page) {
@@ -67,85 +67,82 @@ export class Queue {
     return this.known.get(page)?.content ?? "{}";
   }
 
-  // Newer answers take the place of those that wait. Not of those in flight,
-  // whose reply would then be about something else; and not of those kept from
-  // before a reload, which another device may have overtaken meanwhile: only
-  // their own revision can find that out.
+  // Newer answers replace the save that waits. They do not replace a save in
+  // flight, whose reply would then belong to other answers, nor one restored
+  // after a reload: another device may have saved since, which only a request
+  // with the restored revision can find out.
   promote(slot, { leaving = false } = {}) {
     const { save, later } = slot;
     if (!later || (later.held && !leaving)) return;
-    if (save?.kept || (save && this.flying.has(save) && !leaving)) return;
-    slot.save = this.newSave(slot.page, later.content);
-    slot.later = null;
-  }
-
-  newSave(page, content) {
+    if (save?.restored || (save && this.inFlight.has(save) && !leaving)) return;
+    const { page } = slot;
     const revision = this.next;
     this.next += 1;
     const seen = Math.max(this.seenOf(page), this.acknowledged.get(page) ?? 0);
-    return waitingSave(page, { revision, seen, base: this.base, content });
+    slot.save = waitingSave(page, { revision, seen, base: this.base, content: later.content });
+    slot.later = null;
   }
 
   seenOf(page) {
     return this.seen[page - 1] ?? 0;
   }
 
-  // Storage holds what the slot holds; an empty slot holds nothing.
-  keep(slot) {
+  // Writes the slot to the device's storage, or removes it when it is empty.
+  persist(slot) {
     if (!slot.save && !slot.later) {
       this.slots.delete(slot.page);
       return this.store.remove(slot.page);
     }
     return this.store.write(slot.page, {
       before: slot.before,
-      save: slot.save && wireOf(slot.save),
+      save: slot.save && bodyFields(slot.save),
       later: slot.later,
     });
   }
 
-  // Takes up what an earlier tab of the same person left on this device. A
-  // save goes out once more with its own revision, even when the server holds
-  // the same answers: an older save of the page may still be on its way, and
-  // only a higher revision stops it. Resolves when it is this tab's own.
+  // Takes over what an earlier tab of the same person left on this device. A
+  // save is sent again with its own revision, even if the server has the same
+  // answers: an older save of the page may still arrive, and only a higher
+  // revision stops it. Resolves when this tab has stored the record.
   restore(page, record) {
     const slot = this.slots.get(page);
     if (this.addsNothing(page, record)) {
-      return slot ? this.keep(slot) : this.store.remove(page);
+      return slot ? this.persist(slot) : this.store.remove(page);
     }
     const stored = this.isOvertaken(slot, page, record)
       ? this.restoreOvertaken(slot, page, record)
       : this.restoreWhole(slot, page, record);
-    this.kick();
+    this.sendNext();
     this.changed();
     return stored;
   }
 
-  // The server held a newer save when this tab was loaded, which changed all
-  // that the kept one did: sending it could only be called superseded.
+  // True if the server had a newer save when this tab was loaded that made all
+  // the changes of the restored one: sending it could only be superseded.
   addsNothing(page, { before, save, later }) {
     if (!save || later || save.revision >= this.seenOf(page)) return false;
     const known = this.knownContent(page);
     return mergeAnswers(before, known, save.content) === known;
   }
 
-  // This tab has saved the page, or is about to, under a higher revision.
+  // True if this tab has saved the page with a higher revision, or is about to.
   isOvertaken(slot, page, { save }) {
     const known = this.known.get(page)?.revision ?? 0;
     return Boolean(save) && save.revision < Math.max(known, slot?.save?.revision ?? 0);
   }
 
-  // What this tab changed wins; the record supplies the rest. A save that the
-  // server held when this tab was loaded has nothing left to supply.
+  // Changes of this tab win over the record. A save that the server had when
+  // this tab was loaded adds nothing.
   restoreOvertaken(slot, page, { before, save, later }) {
     const wasSeen = save.revision <= this.seenOf(page);
-    if (wasSeen && !later) return slot ? this.keep(slot) : this.store.remove(page);
+    if (wasSeen && !later) return slot ? this.persist(slot) : this.store.remove(page);
     const own = slot ? (slot.later ?? slot.save).content : this.knownContent(page);
     const theirs = (later ?? save).content;
     const content = mergeAnswers(wasSeen ? save.content : before, own, theirs);
     const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
     this.setLater(page, content, held);
     const merged = this.slots.get(page);
-    return merged ? this.keep(merged) : this.store.remove(page);
+    return merged ? this.persist(merged) : this.store.remove(page);
   }
 
   restoreWhole(slot, page, { before, save, later }) {
@@ -153,34 +150,28 @@ export class Queue {
     if (save) {
       this.next = Math.max(this.next, save.revision + 1);
       restored.save = waitingSave(page, save);
-      restored.save.kept = true;
+      restored.save.restored = true;
     }
     const own = slot && (slot.later ?? slot.save);
     if (own) {
-      restored.later = this.mergedLater(slot, own, before, later ?? save);
-    } else {
-      restored.later = later && this.rebasedLater(page, before, later, restored.save);
+      const theirs = later ?? save;
+      const content = theirs ? mergeAnswers(before, own.content, theirs.content) : own.content;
+      restored.later = { content, held: Boolean(slot.later?.held), number: this.next };
+    } else if (save) {
+      restored.later = later;
+    } else if (later) {
+      const known = this.knownContent(page);
+      const content = this.mergeDraft(page, before, later, known);
+      restored.later = content === known ? null : { ...later, content, adopted: true };
     }
     this.slots.set(page, restored);
     this.promote(restored);
-    return this.keep(restored);
+    return this.persist(restored);
   }
 
-  mergedLater(slot, own, before, theirs) {
-    const content = theirs ? mergeAnswers(before, own.content, theirs.content) : own.content;
-    return { content, held: Boolean(slot.later?.held), number: this.next };
-  }
-
-  rebasedLater(page, before, later, save) {
-    if (save) return later;
-    const known = this.knownContent(page);
-    const content = this.withDraft(page, before, later, known);
-    return content === known ? null : { ...later, content, adopted: true };
-  }
-
-  // A tab that dies sends its last answers without waiting for storage: a row
-  // that is newer than its draft was made from more than the draft.
-  withDraft(page, before, later, known) {
+  // A tab that closes sends its last answers without waiting for storage, so a
+  // row of the server that is newer than the draft contains more than the draft.
+  mergeDraft(page, before, later, known) {
     if (this.seenOf(page) >= (later.number ?? Infinity)) {
       return mergeAnswers(before, known, later.content);
     }
@@ -195,96 +186,83 @@ export class Queue {
 
   // Sending
 
-  kick() {
-    if (this.halted || this.flying.size || this.timer !== null) return;
-    const save = this.pick();
+  sendNext() {
+    if (this.halted || this.inFlight.size || this.timer !== null) return;
+    const save = this.nextToSend();
     if (!save) return;
-    const wait = this.notBefore - this.clock.now();
-    if (wait > 0) {
-      this.timer = this.clock.after(wait, () => this.wake());
-    } else {
-      this.fly(save);
+    const wait = this.retryAt - this.clock.now();
+    if (wait <= 0) {
+      this.transmit(save);
+      return;
     }
+    this.timer = this.clock.after(wait, () => {
+      this.timer = null;
+      this.sendNext();
+    });
   }
 
-  wake() {
-    this.timer = null;
-    this.kick();
+  // The save with the fewest attempts, so that one page that makes the server
+  // fail does not hold up the others.
+  nextToSend() {
+    const saves = [...this.slots.values()].map(({ save }) => save);
+    const ready = saves.filter((save) => save && !save.refused);
+    ready.sort((a, b) => a.attempts - b.attempts || a.revision - b.revision);
+    return ready[0];
   }
 
-  // The least tried first, so that one page the server stumbles over does not
-  // keep the others back.
-  pick() {
-    let best = null;
-    for (const { save } of this.slots.values()) {
-      if (!save || save.refused) continue;
-      if (!best || this.isSooner(save, best)) best = save;
-    }
-    return best;
-  }
-
-  isSooner(save, other) {
-    if (save.attempts !== other.attempts) return save.attempts < other.attempts;
-    return save.revision < other.revision;
-  }
-
-  fly(save, { leaving = false } = {}) {
-    this.flying.add(save);
+  transmit(save, { leaving = false } = {}) {
+    this.inFlight.add(save);
     save.attempts += 1;
     const { page, revision } = save;
     this.send({ page, revision, body: bodyOf(save), leaving }).then(
-      (outcome) => this.settle(save, outcome),
-      () => this.settle(save, { kind: "retry", after: null }),
+      (outcome) => this.handleOutcome(save, outcome),
+      () => this.handleOutcome(save, { kind: "retry", after: null }),
     );
     this.changed();
   }
 
-  settle(save, outcome) {
-    this.flying.delete(save);
+  handleOutcome(save, outcome) {
+    this.inFlight.delete(save);
     const slot = this.slots.get(save.page);
-    const newest = slot?.save === save;
+    const isNewest = slot?.save === save;
     if (outcome.kind === "saved" && outcome.revision === save.revision) {
       this.acknowledge(save, outcome.at);
     } else if (outcome.kind === "session" || outcome.kind === "halt") {
-      this.stopped(save, outcome, newest);
+      this.handleStop(save, outcome, isNewest);
     } else if (outcome.kind === "answers" || outcome.kind === "refused") {
-      if (newest) Object.assign(save, { refused: outcome, kept: false });
+      if (isNewest) Object.assign(save, { refused: outcome, restored: false });
     } else {
       this.backOff(outcome.after ?? 0);
     }
-    this.moveOn(save.page);
-  }
-
-  stopped(save, outcome, newest) {
-    if (outcome.error !== "superseded") return this.halt(outcome);
-    // An overtaken save may be called superseded by its own successor.
-    if (!newest) return undefined;
-    // Somebody else saved the very same answers: nothing is left to decide.
-    const isSame = save.content === this.knownContent(save.page);
-    return save.kept && isSame ? this.drop(save) : this.halt(outcome);
-  }
-
-  drop(save) {
-    const slot = this.slots.get(save.page);
-    slot.save = null;
-    return this.keep(slot);
-  }
-
-  moveOn(page) {
-    const slot = this.slots.get(page);
-    if (slot?.later) {
-      const before = slot.save;
-      this.promote(slot);
-      if (slot.save !== before) this.keep(slot);
+    const current = this.slots.get(save.page);
+    if (current?.later) {
+      const before = current.save;
+      this.promote(current);
+      if (current.save !== before) this.persist(current);
     }
-    this.kick();
+    this.sendNext();
     this.changed();
+  }
+
+  handleStop(save, outcome, isNewest) {
+    if (outcome.error === "superseded") {
+      // A newer save of this same tab may have superseded it.
+      if (!isNewest) return;
+      // Another device saved the very same answers, so there is no conflict.
+      if (save.restored && save.content === this.knownContent(save.page)) {
+        const slot = this.slots.get(save.page);
+        slot.save = null;
+        this.persist(slot);
+        return;
+      }
+    }
+    this.halt(outcome);
   }
 
   acknowledge(save, at) {
     this.failures = 0;
-    this.notBefore = 0;
-    this.barred = 0;
+    this.retryAt = 0;
+    this.earliestRetry = 0;
     this.stopTimer();
     this.savedAt = at;
     const earlier = this.acknowledged.get(save.page) ?? 0;
@@ -297,17 +275,17 @@ export class Queue {
     if (!slot) return;
     slot.before = this.knownContent(save.page);
     if (slot.save === save) slot.save = null;
-    this.keep(slot);
+    this.persist(slot);
   }
 
   backOff(after) {
     this.failures += 1;
     const now = this.clock.now();
-    this.barred = now + after;
-    // Everybody in a school is told the same number of seconds.
+    this.earliestRetry = now + after;
+    // The server tells a whole school the same number of seconds.
     const jitter = fullJitter(this.failures, this.random);
     const spread = Math.max(jitter, this.random() * after);
-    this.notBefore = this.barred + spread;
+    this.retryAt = this.earliestRetry + spread;
     this.stopTimer();
   }
 
@@ -316,35 +294,35 @@ export class Queue {
     this.timer = null;
   }
 
-  // The network seems to be back: soon, but not all of a school at once, and
-  // not before the time that the server asked for.
-  nudge() {
+  // The network seems to be back: retries within a second at random, but not
+  // before the time that the server asked for.
+  retrySoon() {
     const soon = this.clock.now() + this.random() * FIRST_WAIT;
-    this.notBefore = Math.min(this.notBefore, Math.max(this.barred, soon));
+    this.retryAt = Math.min(this.retryAt, Math.max(this.earliestRetry, soon));
     this.stopTimer();
-    this.kick();
+    this.sendNext();
   }
 
-  // The page may be gone in a moment: everything that waits goes out at once,
-  // even beside an older save of the same page, as revisions put them in order.
-  leave() {
+  // The tab may be closed in a moment: sends everything that waits at once, even
+  // while an older save of the same page is in flight; revisions order them.
+  sendAll() {
     if (this.halted) return;
     for (const slot of [...this.slots.values()]) {
       const before = slot.save;
       this.promote(slot, { leaving: true });
-      if (slot.save !== before) this.keep(slot);
+      if (slot.save !== before) this.persist(slot);
       const { save } = slot;
-      const isIdle = save && !save.refused && !this.flying.has(save);
-      if (isIdle) this.fly(save, { leaving: true });
+      const isIdle = save && !save.refused && !this.inFlight.has(save);
+      if (isIdle) this.transmit(save, { leaving: true });
     }
   }
 
-  // Drafts of pages that nobody will leave any more, such as a dead tab's.
-  release() {
+  // Sends drafts of pages that the person will not leave, such as restored ones.
+  sendDrafts() {
     for (const slot of [...this.slots.values()]) {
       if (slot.later) this.setLater(slot.page, slot.later.content, false);
     }
-    this.kick();
+    this.sendNext();
     this.changed();
   }
 
@@ -359,8 +337,8 @@ export class Queue {
     this.next = Math.max(this.next, base);
     this.halted = null;
     this.failures = 0;
-    this.notBefore = 0;
-    this.kick();
+    this.retryAt = 0;
+    this.sendNext();
     this.changed();
   }
 
@@ -369,8 +347,8 @@ export class Queue {
     this.resume();
   }
 
-  // *Continue here*: `known` is what other tabs and devices saved meanwhile,
-  // `base` is above all of it. What the person changed here wins, item by item.
+  // *Continue here*: `known` has what other tabs and devices saved meanwhile, and
+  // `base` is above all their revisions. Changes of this tab win, item by item.
   rebase({ base, seen, known }) {
     this.next = Math.max(this.next, base);
     Object.assign(this, { base, seen });
@@ -387,30 +365,30 @@ export class Queue {
     const theirs = this.knownContent(slot.page);
     const content = this.rebasedContent(slot, theirs);
     const held = Boolean(!save && later?.held);
-    // What was once on its way may still arrive, so that it is sent again even
-    // if the server holds the same: see restore().
-    const settled = content === theirs && !save && !this.isFlying(slot.page);
+    // A save that was in flight may still arrive, so it is sent again even if
+    // the server has the same answers: see restore().
+    const isSaved = content === theirs && !save && !this.isFlying(slot.page);
     slot.before = theirs;
     slot.save = null;
-    slot.later = settled ? null : { content, held, number: this.next };
+    slot.later = isSaved ? null : { content, held, number: this.next };
     this.promote(slot);
-    this.keep(slot);
+    this.persist(slot);
   }
 
-  // What a dead tab left may be older than what the server has now, so there
-  // the server's changes win; what was changed in this tab wins over both.
+  // Answers of a closed tab may be older than the server's, so the server's
+  // changes win over them; changes of this tab win over both.
   rebasedContent({ page, save, later, before }, theirs) {
-    if (later?.adopted) return this.withDraft(page, before, later, theirs);
-    if (!save?.kept) return mergeAnswers(before, (later ?? save).content, theirs);
-    const settled = mergeAnswers(before, theirs, save.content);
-    return later ? mergeAnswers(save.content, later.content, settled) : settled;
+    if (later?.adopted) return this.mergeDraft(page, before, later, theirs);
+    if (!save?.restored) return mergeAnswers(before, (later ?? save).content, theirs);
+    const merged = mergeAnswers(before, theirs, save.content);
+    return later ? mergeAnswers(save.content, later.content, merged) : merged;
   }
 
   isFlying(page) {
-    return [...this.flying].some((save) => save.page === page);
+    return [...this.inFlight].some((save) => save.page === page);
   }
 
-  // What there is to say
+  // State, for the status line and the notices
 
   pending() {
     let count = 0;
@@ -438,13 +416,13 @@ export class Queue {
 }
 
 function waitingSave(page, save) {
-  return { page, ...save, attempts: 0, kept: false, refused: null };
+  return { page, ...save, attempts: 0, restored: false, refused: null };
 }
 
-// All that a save's body is made of, so that a retry is the same to the byte.
-// `seen` and `base` tell the server which rows this tab may replace: those it
-// has shown to its person, and its own.
-function wireOf({ revision, seen, base, content }) {
+// Everything in a save's body, so that a retry is identical to the byte. `seen`
+// and `base` tell the server which rows this tab may replace: those that it has
+// shown to the person, and its own.
+function bodyFields({ revision, seen, base, content }) {
   return { revision, seen, base, content };
 }
 

@@ -1,5 +1,6 @@
-// The rules of a whole survey in the browser: the twin of survey/definitions/rules.py.
-// Both give the same state for every vector of survey/tests/definitions/rules_vectors.json.
+// Applies the rules of a whole survey, like survey/definitions/rules.py. Both must
+// give the same state for every vector in
+// survey/tests/definitions/rules_vectors.json.
 
 import { evaluate, text, truth } from "./expressions.js";
 
@@ -60,7 +61,7 @@ export function defaultOf(outline, state, name) {
   return written(value(outline, state, item.default_expression));
 }
 
-// Whether the value is the calculation's, whatever was typed.
+// True if a calculation sets the value, and not the respondent.
 export function isComputed(item) {
   if (item.kind === "calculate") return true;
   return Boolean(item.read_only) && item.calculation !== undefined;
@@ -96,7 +97,7 @@ function valueOf(outline, state, name, answers) {
   return written(value(outline, state, item.calculation));
 }
 
-// As ODK stores it: a number that is none is no answer.
+// Like ODK: NaN is stored as no answer.
 function written(result) {
   if (Number.isNaN(result)) return "";
   const whole = text(result);
@@ -132,7 +133,7 @@ function rowOf(option) {
   return { ...option.attributes, name: option.value };
 }
 
-// The label in the state's language; several values are listed.
+// The label in the state's language; labels of several values are joined.
 function choiceLabel(outline, state, name, chosen) {
   if (!state.labels.has(name)) state.labels.set(name, labelsOf(outline, state, name));
   const labels = state.labels.get(name);

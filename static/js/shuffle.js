@@ -1,5 +1,5 @@
-// The order of randomised options: the same at every visit and on every
-// device for one respondent, and another one for each item.
+// Shuffles options: the same order on every visit and device of one respondent,
+// and a different one for each item.
 
 // FNV-1a over the name's UTF-16 units, so that items with one seed differ.
 function hashOf(name) {
@@ -10,7 +10,7 @@ function hashOf(name) {
   return hash;
 }
 
-// Mulberry32: small, and even enough for options on a screen.
+// Mulberry32: small, and uniform enough for options on a screen.
 function randomFrom(seed) {
   let state = seed | 0;
   return () => {

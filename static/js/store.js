@@ -1,8 +1,8 @@
-// Unsaved answers on the device: encrypted, for one person, for one day.
+// Keeps unsaved answers on the device: encrypted, for one person, for one day.
 //
-// A record is {tag, tab, page, digest, time, iv, sealed}. The key comes with
-// the shell, only for this respondent's logins, and never leaves memory, so
-// that the next child at the same computer finds nothing to read.
+// A record is {tag, tab, page, digest, time, iv, sealed}. The key comes with the
+// page, only after a login of this respondent, and stays in memory, so that the
+// next child at the same computer can read nothing.
 
 import { systemClock, pause } from "./clock.js";
 
@@ -13,7 +13,7 @@ const KEPT = "kept";
 const OPEN_TIMEOUT = 3000;
 const LOCK_PREFIX = "groundswell-tab-";
 
-// The storage that tabs have without a secure context: none.
+// Used where the browser offers no storage: keeps nothing.
 export class MemoryStore {
   durable = false;
 
@@ -43,8 +43,8 @@ export class KeptStore {
     Object.assign(this, { database, secret, tag, digest, changed, clock });
     this.tab = newTabName();
     this.durable = true;
-    // Operations run one after the other: encrypting takes its time, and an
-    // old write must not land after the removal that follows it.
+    // Operations run one after the other. Encryption takes time, and an old write
+    // must not finish after the removal that follows it.
     this.last = Promise.resolve();
   }
 
@@ -66,7 +66,7 @@ export class KeptStore {
     return inKept(this.database, "readwrite", (kept) => kept.delete(key));
   }
 
-  // Resolves when everything asked for so far is on disk.
+  // Resolves when all operations so far are on disk.
   settled() {
     return this.last;
   }
@@ -79,25 +79,25 @@ export class KeptStore {
     return this.last;
   }
 
-  // A full disk or storage that was taken away must show on the screen.
+  // Tells the tab when the disk is full or the storage was taken away.
   setDurable(durable) {
     if (this.durable === durable) return;
     this.durable = durable;
     this.changed();
   }
 
-  // What the ciphertext belongs to, so that records cannot be exchanged.
+  // Authenticated with the ciphertext, so that records cannot be exchanged.
   boundTo(page) {
     return `${this.tag} ${this.digest} ${page}`;
   }
 
-  // Hands over what dead tabs of this person left, now or when they die:
-  // found(page, record) resolves when the record is kept by this tab.
+  // Passes on what closed tabs of this person left, now or when they close:
+  // found(page, record) resolves when this tab has stored the record.
   async adopt(found) {
     const rows = await this.rowsOf(this.tag);
     const tabs = new Set(rows.map((row) => row.tab).filter((tab) => tab !== this.tab));
     const adoptions = [...tabs].map((tab) =>
-      whenGone(tab, () => this.adoptFrom(tab, found)).catch(() => {}),
+      whenClosed(tab, () => this.adoptFrom(tab, found)).catch(() => {}),
     );
     await Promise.all(adoptions);
   }
@@ -110,7 +110,7 @@ export class KeptStore {
       const opened = unseal(this.secret, this.boundTo(row.page), row);
       const record = await opened.catch(() => null);
       if (record !== null) await found(row.page, record);
-      // What this person's own key does not open, nothing will.
+      // A record that this person's own key does not open is lost.
       if (this.durable) await this.erase(tab, row.page);
     }
   }
@@ -120,7 +120,7 @@ export class KeptStore {
   }
 }
 
-// Removes what is older than a day, whoever left it. Never rejects.
+// Removes every person's records that are older than a day. Never rejects.
 export async function wipeOld(clock = systemClock) {
   try {
     const database = await openDatabase();
@@ -135,7 +135,8 @@ export async function wipeOld(clock = systemClock) {
   }
 }
 
-// How many pages of this person wait on this device. Never rejects.
+// Resolves to the number of this person's unsaved pages on this device.
+// Never rejects.
 export async function countKept(tag) {
   try {
     const database = await openDatabase();
@@ -147,7 +148,7 @@ export async function countKept(tag) {
   }
 }
 
-// A clock that was mended must not give a record a longer life either.
+// Also true for a record from the future: the device's clock was corrected.
 function isTooOld(row, now) {
   return Math.abs(now - row.time) > LONGEST_KEPT;
 }
@@ -171,8 +172,8 @@ function openDatabase() {
   return Promise.race([opened, late]);
 }
 
-// Resolves with the result of the one request that `use` makes, once it is on
-// disk; a commit, not a request's success, says that.
+// Resolves to the result of the one request that `use` makes, once the
+// transaction is committed: a request's success does not mean it is on disk.
 function inKept(database, mode, use) {
   return new Promise((resolve, reject) => {
     const transaction = database.transaction(KEPT, mode);
@@ -189,9 +190,9 @@ function newTabName() {
   return toHex(crypto.getRandomValues(new Uint8Array(8)));
 }
 
-// Held until the page is gone, by which other tabs tell the living from the
-// dead. A browser without locks takes every other tab for dead: then two tabs
-// may send the same save twice, which the server answers alike.
+// Held until the page is closed, so that other tabs know which tabs are open. A
+// browser without locks takes every other tab for closed: then two tabs may send
+// the same save, which the server answers the same way twice.
 function holdLock(tab) {
   if (!navigator.locks) return Promise.resolve();
   return new Promise((granted) => {
@@ -202,7 +203,7 @@ function holdLock(tab) {
   });
 }
 
-async function whenGone(tab, run) {
+async function whenClosed(tab, run) {
   if (!navigator.locks) return run();
   return navigator.locks.request(LOCK_PREFIX + tab, run);
 }

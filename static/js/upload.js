@@ -1,10 +1,10 @@
-// Shows how far the upload of a file is, and keeps the chosen file when
-// something is wrong. Without this file, the browser sends the form by itself.
+// Shows the progress of an upload, and keeps the chosen file if the server finds
+// errors. Without this script, the browser sends the form as usual.
 
 const form = document.querySelector("form[data-upload]");
 const shown = form?.querySelector("[data-upload-progress]");
 
-// Said before the minutes that it would take.
+// Checked before an upload that may take minutes.
 form?.addEventListener("change", ({ target }) => {
   const { files, dataset } = target;
   if (!files || !dataset.largest) return;
@@ -24,20 +24,20 @@ function send(data) {
   form.querySelector("button[type=submit]").disabled = true;
   shown.hidden = bar.hidden = false;
   bar.value = 0;
-  tell("Uploading. Stay on this page.");
+  showStatus("Uploading… Keep this page open.");
 
   const request = new XMLHttpRequest();
   request.upload.addEventListener("progress", (event) => {
     bar.value = event.lengthComputable ? event.loaded / event.total : 0;
     if (event.loaded === event.total) {
-      tell("The file has arrived, and is being looked at.");
+      showStatus("The file has arrived. Checking it…");
     }
   });
   request.addEventListener("load", () => {
     if (request.status === 413) {
-      fail("The file is too large to be uploaded.");
+      fail("This file is too large. Choose a smaller one.");
     } else if (request.status >= 400) {
-      fail("The file could not be uploaded. Load this page anew and try again.");
+      fail("The file could not be uploaded. Reload this page and try again.");
     } else if (request.responseURL !== location.href) {
       location.assign(request.responseURL);
     } else {
@@ -45,25 +45,25 @@ function send(data) {
     }
   });
   request.addEventListener("error", () => {
-    fail("The connection broke off. Nothing was uploaded: try again.");
+    fail("The connection was lost and nothing was uploaded. Try again.");
   });
   request.open("POST", location.href);
   request.send(data);
 }
 
-function tell(text) {
+function showStatus(text) {
   const message = shown.querySelector("[role=status]");
   if (message.textContent !== text) message.textContent = text;
 }
 
 function fail(text) {
-  tell(text);
+  showStatus(text);
   shown.querySelector("progress").hidden = true;
   form.querySelector("button[type=submit]").disabled = false;
   delete form.dataset.uploading;
 }
 
-// What is wrong with the form. The file stays chosen, unlike in a new page.
+// Copies the errors into this page, so that the file stays chosen.
 function showAnswer(text) {
   const answer = new DOMParser()
     .parseFromString(text, "text/html")
@@ -79,12 +79,12 @@ function showAnswer(text) {
     }
   }
   form.prepend(...copies(answer?.querySelectorAll(":scope > .error") ?? []));
-  fail("The file was not taken. What is wrong is said above.");
+  fail("The file was not accepted. Fix the problems above and try again.");
   form.querySelector(".wrong input, .wrong select")?.focus();
 }
 
 function copies(elements) {
-  return [...elements].map((one) => document.importNode(one, true));
+  return [...elements].map((element) => document.importNode(element, true));
 }
 
 function describe(field, name, value) {

@@ -1,12 +1,11 @@
-"""Who has just written reads the primary: the replica may not have it yet.
+"""Pin a browser that has just written to the primary, which the replica may lag.
 
-django-balancer's state and rules, with a middleware of our own. Its
+This uses django-balancer's state and rules with another middleware. Its
 thread-locals leaked from one asynchronous request into another, and a worker
-outside of requests was pinned by its first write for ever.
+outside of requests stayed pinned for ever after its first write.
 
-A replica is read inside of requests only. A command or a task often begins
-with a row that was written a moment ago; what wants the replica there, a
-report or an export, names it.
+Only requests read a replica. Commands and tasks often start with a row that
+was written a moment ago; reports and exports name the replica themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from asgiref.local import Local
 from balancer import pinning
@@ -28,8 +26,9 @@ pinning._locals = Local()
 
 COOKIE = "wrote"
 SECONDS = 5
-# Longer than a taking view waits: lists and searches take their time.
-PATIENCE = 4.0
+# Seconds. Longer than in the respondents' views, because lists and searches
+# take longer.
+FALLBACK_TIMEOUT = 4.0
 
 _serving: ContextVar[bool] = ContextVar("serving", default=False)
 
@@ -45,13 +44,13 @@ def forget() -> None:
 
 @contextmanager
 def serving(*, pinned: bool) -> Iterator[None]:
-    """One request, which knows nothing of the last one's writes."""
+    """Handle one request without the pinning state of the one before."""
     forget()
     if pinned:
         pinning.pin_thread()
     token = _serving.set(True)
     try:
-        with health.patient(PATIENCE):
+        with health.fall_back_to_primary(FALLBACK_TIMEOUT):
             yield
     finally:
         _serving.reset(token)
@@ -80,7 +79,7 @@ class PinningMiddleware:
 
 
 @task_prerun.connect
-def _begin_task(**about: Any) -> None:
-    # An eager task runs inside of a request, whose writes still count.
+def _start_task(**kwargs: object) -> None:
+    # An eager task runs inside a request, whose writes still count.
     if not _serving.get():
         forget()

@@ -1,13 +1,13 @@
-"""Which database a statement goes to.
+"""Choose the database for each query: the primary or the replica.
 
-Writes go to the primary, always. Reads of what can't be stale go to the
-replica: models that a view names with `uses_forced_read_router`, because
-their rows never change while the view may ask for them. A view that names
-them decides by everything else it reads, so that comes from the primary.
+All writes go to the primary. A view that names models with
+`uses_forced_read_router` reads these from the replica, because their rows
+never change; everything else in that view is a decision and is read from the
+primary.
 
-Other views read the replica too, unless they decide something, or their
-browser wrote within the last seconds (see `survey.database.pinning`). Statements that
-are written out by hand go to `connection`, the primary.
+Other views read the replica too, except for models that decide something, and
+unless their browser wrote within the last seconds (`survey.database.pinning`).
+SQL written by hand uses `connection`, the primary.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from django.http import HttpResponse
 from survey.database import pinning
 from survey.database.replica import health
 
-# Who may log in, finish, see or change something is decided by these.
+# These decide whether a person may log in, finish, see or change something.
 DECIDING_APPS = frozenset(("accounts", "admin", "auth", "sessions"))
 DECIDING_MODELS = frozenset(
     ("survey.administration", "survey.respondent", "survey.response")
 )
-# A survey is one row by its key: an answer that takes longer never comes.
-PATIENCE = 1.0
+# Seconds. A survey is one row by its key, which a healthy replica returns faster.
+FALLBACK_TIMEOUT = 1.0
 
 View = Callable[..., HttpResponse]
 
@@ -41,7 +41,7 @@ _forced: ContextVar[frozenset[type[Model]] | None] = ContextVar("forced", defaul
 
 
 class ForcedModelWritten(RuntimeError):
-    """A view writes a model that it reads from a replica."""
+    """A view wrote a model that it reads from a replica."""
 
 
 class ForcedReadRouter(PinningWMSRouter):
@@ -55,7 +55,14 @@ class ForcedReadRouter(PinningWMSRouter):
         forced = _forced.get()
         if forced is not None:
             return self._alive(self.replica) if model in forced else self.master
-        if not pinning.may_read_replica() or _decides(model) or self._in_transaction():
+        about = model._meta
+        if (
+            not pinning.may_read_replica()
+            or about.app_label in DECIDING_APPS
+            or about.label_lower in DECIDING_MODELS
+            # Only the primary has what an open transaction has written.
+            or connections[self.master].in_atomic_block
+        ):
             return self.master
         return self._alive(super().db_for_read(model, **hints))
 
@@ -80,21 +87,12 @@ class ForcedReadRouter(PinningWMSRouter):
     def _alive(self, alias: str) -> str:
         return alias if alias == self.master or health.is_up() else self.master
 
-    def _in_transaction(self) -> bool:
-        # What it has written itself is nowhere else yet.
-        return connections[self.master].in_atomic_block
-
-
-def _decides(model: type[Model]) -> bool:
-    about = model._meta
-    return about.app_label in DECIDING_APPS or about.label_lower in DECIDING_MODELS
-
 
 def uses_forced_read_router(*models: type[Model]) -> Callable[[View], View]:
-    """Inside the view, these models are read from the replica, and never written.
+    """Make a view read these models from the replica. It must not write them.
 
-    A response that is rendered later is rendered inside; one that streams is
-    not, and reads the primary.
+    A template response is rendered before the view ends; a streaming response
+    reads the primary.
     """
 
     def decorate(view: View) -> View:
@@ -115,7 +113,7 @@ def uses_forced_read_router(*models: type[Model]) -> Callable[[View], View]:
 def forced_reads(*models: type[Model]) -> Iterator[None]:
     token = _forced.set((_forced.get() or frozenset()) | frozenset(models))
     try:
-        with health.patient(PATIENCE):
+        with health.fall_back_to_primary(FALLBACK_TIMEOUT):
             yield
     finally:
         _forced.reset(token)

@@ -18,7 +18,7 @@ from survey.definitions.expressions import labels_of, references
 from survey.definitions.rules import RuleState, is_computed, state_of
 from survey.definitions.schema import RULES, Expr, ItemDefinition, RangeScale
 from survey.taking.published import Published
-from survey.taking.validation import BadAnswer, check_page, stored
+from survey.taking.validation import BadAnswer, check_page, stored_text
 
 Wire = str | list[str] | None
 Answers = dict[str, Wire]
@@ -145,7 +145,7 @@ class _Maker:
         several = self.items[name]["kind"] == "select_multiple"
         wire: Wire = text.split(" ") if several and text else text or None
         try:
-            stored(self.items[name], wire, self.definition)
+            stored_text(self.items[name], wire, self.definition)
         except BadAnswer:
             return None
         return wire

@@ -1,7 +1,7 @@
-"""What a page in the browser works with: the data of the shell.
+"""The data that the respondent's page starts with, as JSON in the document.
 
-Its keys are read by `static/js/take.js`. No personal data but the answers
-themselves, which is why the shell is never stored by any cache.
+`static/js/take.js` reads its keys. It holds no personal data but the answers
+themselves, which is why the page is never stored by any cache.
 """
 
 from __future__ import annotations
@@ -13,72 +13,64 @@ from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
 
-from survey.definitions.schema import ItemDefinition
-from survey.taking import messages, rendering, session
+from survey.taking import messages, rendering
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
-from survey.taking.session import RespondentSession
+from survey.taking.session import RespondentSession, queue_key_for, seed_for
 
 
 def language_of(
-    request: HttpRequest, taking: RespondentSession, published: Published
+    request: HttpRequest, session: RespondentSession, published: Published
 ) -> str:
-    """The language asked for in the address, else the one of the login."""
-    asked = request.GET.get("language", "")
-    return asked if asked in published.languages else taking.language
+    """Return the language named in the address, else the one of the login."""
+    requested = request.GET.get("language", "")
+    return requested if requested in published.languages else session.language
 
 
-def take(
+def bootstrap_data(
     request: HttpRequest,
-    taking: RespondentSession,
+    session: RespondentSession,
     published: Published,
-    taken: SavedAnswers,
+    saved: SavedAnswers,
     language: str,
 ) -> dict[str, Any]:
     now = timezone.localtime()
+    items = published.definition["items"]
+    # Addresses keep {n} and {language} as places for the browser to fill.
+    page_url = reverse("survey_change_page", args=[0])
+    content_url = reverse(
+        "survey_content", args=[session.digest, rendering.RENDERER, "en", 0]
+    )
     return {
-        "digest": taking.digest,
-        # Answers that wait in a browser outlive a correction of texts.
-        "answersOf": published.definition.get("corrects", taking.digest),
+        "digest": session.digest,
+        # Answers that wait in a browser stay valid when texts are corrected.
+        "answersOf": published.definition.get("corrects", session.digest),
         "renderer": rendering.RENDERER,
         "language": language,
         "title": published.title_in(language),
         "languages": published.definition["languages"],
         "pages": len(published.answerable),
-        "answers": _answers(published, taken),
-        "revision": taken.revision,
-        "seen": taken.seen,
-        "tag": taking.tag,
-        "queueKey": session.queue_key_for(taking.respondent_id),
-        "seed": session.seed_for(taking.administration_id, taking.respondent_id),
+        "answers": {
+            name: text.split(" ")
+            if text is not None and items[name]["kind"] == "select_multiple"
+            else text
+            for name, text in saved.answers.items()
+        },
+        "revision": saved.revision,
+        "seen": saved.seen,
+        "tag": session.tag,
+        "queueKey": queue_key_for(session.respondent_id),
+        "seed": seed_for(session.administration_id, session.respondent_id),
         "now": now.isoformat(timespec="seconds"),
         "today": now.date().isoformat(),
-        "closesAt": taken.closes_at.isoformat(timespec="seconds"),
+        "closesAt": saved.closes_at.isoformat(timespec="seconds"),
         "csrf": get_token(request),
-        "messages": dict(messages.words(language)),
-        "urls": _urls(taking.digest),
-    }
-
-
-def _answers(published: Published, taken: SavedAnswers) -> dict[str, object]:
-    items = published.definition["items"]
-    return {name: _wire(items[name], text) for name, text in taken.answers.items()}
-
-
-def _wire(item: ItemDefinition, text: str | None) -> str | list[str] | None:
-    if text is not None and item["kind"] == "select_multiple":
-        return text.split(" ")
-    return text
-
-
-def _urls(digest: str) -> dict[str, str]:
-    """Addresses, with ``{n}`` and ``{language}`` left for the browser to fill."""
-    page = reverse("survey_change_page", args=[0])
-    outline = reverse("survey_content", args=[digest, rendering.RENDERER, "en", 0])
-    return {
-        "page": page.replace("/0/", "/{n}/"),
-        "content": outline.replace("/en/0/", "/{language}/{n}/"),
-        "complete": reverse("survey_complete"),
-        "login": reverse("survey_login"),
-        "renew": reverse("survey_display"),
+        "messages": messages.messages_in(language),
+        "urls": {
+            "page": page_url.replace("/0/", "/{n}/"),
+            "content": content_url.replace("/en/0/", "/{language}/{n}/"),
+            "complete": reverse("survey_complete"),
+            "login": reverse("survey_login"),
+            "renew": reverse("survey_display"),
+        },
     }

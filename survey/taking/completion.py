@@ -1,17 +1,16 @@
-"""Reviewing and finishing.
+"""Review all answers, and finish the survey.
 
-The review reads every answer and applies every rule. What it saw is signed
-and comes back with the POST, so that finishing is one statement: it holds
-only while the stored answers are still those that were reviewed, by the sum
-of their revisions, which every replaced row raises, and their number. (A save that
-is in flight in that very moment is waited for and kept, without a review.)
+The review reads every answer and applies every rule. It signs the sum of the
+revisions and the number of rows, and the POST sends them back, so finishing is
+one statement: it changes nothing unless the stored answers are still the ones
+that were reviewed, because every replaced row raises the sum. (A save in
+flight at that very moment is waited for and kept, without a review.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.core import signing
 from django.db import connection
@@ -55,7 +54,7 @@ WHERE a.id = r.administration_id
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A page on which a required answer is missing, or one breaks a rule."""
+    """A page on which a required answer is missing, or an answer breaks a rule."""
 
     page: int
     page_title: str
@@ -65,98 +64,81 @@ class Gap:
 @dataclass(frozen=True, slots=True)
 class Review:
     gaps: list[Gap]
-    # How many pages this person was shown: those with something relevant.
+    # How many pages this person was shown: those with a relevant item.
     pages: int
     # Signed, for the POST; empty while something is missing.
     reviewed: str
 
 
 def review(
-    taking: RespondentSession,
+    session: RespondentSession,
     published: Published,
-    taken: SavedAnswers,
+    saved: SavedAnswers,
     *,
     today: str,
     now: str,
     language: str,
 ) -> Review:
-    """Apply every rule of the survey to everything that is saved. 0 SQL."""
-    given = {name: text for name, text in taken.answers.items() if text is not None}
+    """Apply every rule of the survey to all saved answers. 0 SQL."""
+    given = {name: text for name, text in saved.answers.items() if text is not None}
     definition = published.definition
     state = state_of(definition, given, today=today, now=now, language=language)
-    gaps = gaps_in(definition, state.problems, language)
-    total, rows = taken.fingerprint
-    seen = {"r": total, "n": rows, "who": taking.respondent_id}
+    gaps = find_gaps(definition, state.problems, language)
+    total, rows = saved.fingerprint
+    reviewed = {"r": total, "n": rows, "who": session.respondent_id}
     return Review(
         gaps=gaps,
         pages=len(state.visible_pages()),
-        reviewed="" if gaps else signing.dumps(seen, salt=SALT),
+        reviewed="" if gaps else signing.dumps(reviewed, salt=SALT),
     )
 
 
-def gaps_in(
+def find_gaps(
     definition: SurveyDefinition, problems: Mapping[str, str], language: str
 ) -> list[Gap]:
+    """Group the items that have problems by page, with texts in `language`."""
+    default = definition["languages"][0]["code"]
+
+    def translated(texts: Texts) -> str:
+        return texts.get(language) or texts.get(default, "")
+
     gaps = []
     for n, page in enumerate(definition["pages"], start=1):
-        names = [
-            name
+        items = [
+            {
+                "name": name,
+                "label": translated(definition["items"][name].get("label", {})),
+                "problem": problems[name],
+            }
             for block in page["blocks"]
             for name in block["items"]
             if name in problems
         ]
-        if names:
-            gaps.append(
-                Gap(
-                    page=n,
-                    page_title=_in(page["title"], language, definition),
-                    items=[
-                        {
-                            "name": name,
-                            "label": _in(
-                                definition["items"][name].get("label", {}),
-                                language,
-                                definition,
-                            ),
-                            "problem": problems[name],
-                        }
-                        for name in names
-                    ],
-                )
-            )
+        if items:
+            gaps.append(Gap(page=n, page_title=translated(page["title"]), items=items))
     return gaps
 
 
-def _in(texts: Texts, language: str, definition: SurveyDefinition) -> str:
-    default = definition["languages"][0]["code"]
-    return texts.get(language) or texts.get(default, "")
+def finish(session: RespondentSession, reviewed: str) -> bool:
+    """Finish if the stored answers are the reviewed ones. 1 statement.
 
-
-def finish(taking: RespondentSession, reviewed: str) -> bool:
-    """Finish, if what was reviewed still stands. 1 statement.
-
-    False when answers changed since, when something is still missing, or when
-    the person may not finish any more: look again.
+    False if answers have changed since, if something is still missing, or if
+    the person may not finish any more: then the review has to be shown again.
     """
     try:
-        seen = signing.loads(reviewed, salt=SALT)
+        content = signing.loads(reviewed, salt=SALT)
     except signing.BadSignature:
         return False
-    if seen["who"] != taking.respondent_id:
+    if content["who"] != session.respondent_id:
         return False
-    text, parameters = _statement(taking, seen["r"], seen["n"])
+    respondent = [session.respondent_id, session.administration_id, session.issue]
+    fingerprint = [content["r"], content["n"]]
+    answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
-        cursor.execute(text, parameters)
+        if connection.vendor == "postgresql":
+            cursor.execute(POSTGRESQL, [*respondent, *answers])
+        else:
+            adapt = connection.ops.adapt_datetimefield_value
+            now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
+            cursor.execute(SQLITE, [now, now, *respondent, latest, *answers])
         return cursor.rowcount == 1
-
-
-def _statement(
-    taking: RespondentSession, total: int, rows: int
-) -> tuple[str, list[Any]]:
-    person = [taking.respondent_id, taking.administration_id, taking.issue]
-    answers = [total, rows, taking.administration_id, taking.respondent_id]
-    if connection.vendor == "postgresql":
-        return POSTGRESQL, [*person, *answers]
-    now = timezone.now()
-    adapt = connection.ops.adapt_datetimefield_value
-    return SQLITE, [adapt(now), adapt(now), *person, adapt(now - GRACE), *answers]

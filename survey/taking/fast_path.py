@@ -1,10 +1,10 @@
-"""Ordinary page saves by a short way, the rest by Django's.
+"""Answer ordinary page saves before Django's handler, and pass on the rest.
 
-Half of all requests are page saves, and nearly all of those are in order. They
-pass by Django's handler, its request and its response, which cost more than
-what they carry. Whatever is not in order goes Django's way, from the start and
-before anything is written: the two have no rules of their own, and a test
-holds their replies to the same headers.
+Half of all requests are page saves, and nearly all of those are ordinary.
+Django's handler, request and response cost more than the save itself, so these
+skip them. Any other request goes to Django before anything is written. Both
+paths apply the same rules, because both call `page_save.process_page`; a test
+compares their replies header by header.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http.client import responses
 from importlib import import_module
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -27,43 +27,55 @@ from django.http import parse_cookie
 
 from settings.monitoring import logs  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
-from survey.taking.page_save import PageReply, process_page
-from survey.taking.published import published_already
-from survey.taking.save_request import LARGEST_BODY, PERSON, BadRequest, save_in
+from survey.taking.page_save import (
+    LARGEST_BODY,
+    RESPONDENT_HEADER,
+    BadRequest,
+    PageReply,
+    decode_page_save,
+    process_page,
+)
+from survey.taking.published import published_in_memory
 from survey.taking.security_headers import security_headers
-from survey.taking.session import taking_in
-from survey.taking.unavailable import ServiceUnavailable, done_or_later, seconds_later
+from survey.taking.session import read_session
+from survey.taking.unavailable import (
+    ServiceUnavailable,
+    run_with_retry,
+    seconds_until_retry,
+)
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse
 
 log = logging.getLogger(__name__)
 
 PAGE = re.compile(r"/take/pages/([0-9]{1,9})/", re.ASCII)
-# What a browser's own page sends, beside its origin.
-ORDINARY = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json"}
-SITE = "same-origin"
-# Names by which one installation is known to its browsers.
-MOST_FRONTS = 100
+SAME_SITE = "same-origin"
+# Host names under which one installation is known to its browsers.
+MOST_ORIGINS = 100
 
 Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
 
 
 class FallBackToDjango(Exception):
-    """Django's handler is to answer this."""
+    """Pass the request on to Django's handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginHeaders:
-    """What the same host, asked in the same scheme, has in common."""
+    """What all replies to one host and scheme share."""
 
     origin: str
     headers: list[tuple[str, str]]
 
 
 class FastPath:
+    """The WSGI application of the respondents' pool."""
+
     def __init__(self) -> None:
         self.django = WSGIHandler()
         self.sessions = import_module(settings.SESSION_ENGINE).SessionStore
-        self.fronts: dict[tuple[str | None, ...], OriginHeaders] = {}
+        self.origins: dict[tuple[str | None, ...], OriginHeaders] = {}
         proxy = settings.SECURE_PROXY_SSL_HEADER
         self.scheme_header = proxy[0] if proxy else "wsgi.url_scheme"
 
@@ -76,92 +88,90 @@ class FastPath:
         trace = logs.begin(environ.get("HTTP_X_REQUEST_ID", ""))
         trace.view = "survey_change_page"
         try:
-            front = self._front(environ)
-            turned = self._turn(environ, front, int(page[1]))
-            finished(trace, turned.status, method="POST", outcome=turned.outcome)
+            origin_headers = self._origin_headers(environ)
+            reply = self._reply(environ, origin_headers.origin, int(page[1]))
+            finished(trace, reply.status, method="POST", outcome=reply.outcome)
         except (FallBackToDjango, BadRequest):
             return self.django(environ, start_response)
         except Exception:
-            # If it is a defect of this way alone, Django's goes well, and
-            # nobody would hear of it but by this line.
-            log.exception("short way")
+            # Django answers well if only this path has a defect, and then
+            # this line is the only sign of it.
+            log.exception("The fast path failed; Django answers.")
             return self.django(environ, start_response)
         finally:
             logs.end()
-        body = json.dumps(turned.content).encode()
+        body = json.dumps(reply.content).encode()
         headers = [
-            *front.headers,
+            *origin_headers.headers,
             ("X-Request-ID", trace.request_id),
             ("Content-Length", str(len(body))),
         ]
-        if turned.status == 503:
-            headers.append(("Retry-After", seconds_later()))
-        start_response(f"{turned.status} {responses[turned.status]}", headers)
+        if reply.status == 503:
+            headers.append(("Retry-After", seconds_until_retry()))
+        start_response(f"{reply.status} {responses[reply.status]}", headers)
         return [body]
 
-    def _turn(self, environ: Environ, front: OriginHeaders, n: int) -> PageReply:
-        """Raises NotOrdinary and BadRequest."""
-        if (
-            any(environ.get(name) != value for name, value in ORDINARY.items())
-            or environ.get("HTTP_ORIGIN") != front.origin
-            or environ.get("HTTP_SEC_FETCH_SITE", SITE) != SITE
-        ):
-            raise FallBackToDjango
-        # As Django does before each request; it asks whether the connection
-        # lives after an error only.
-        if connection.errors_occurred:
-            connection.close_if_unusable_or_obsolete()
-        body = _body(environ)
-        try:
-            return done_or_later(lambda: self._save(environ, n, body))
-        except ServiceUnavailable as later:
-            return PageReply(503, {"error": later.key})
-
-    def _save(self, environ: Environ, n: int, body: bytes) -> PageReply:
-        cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
-        store = self.sessions(cookies.get(settings.SESSION_COOKIE_NAME))
-        taking = taking_in(store, cookies)
-        # The cookie of a session that has gone is taken back by its middleware.
-        if taking is None or store.session_key is None:
-            raise FallBackToDjango
-        if environ.get(PERSON) != taking.tag:
-            raise FallBackToDjango
-        published = published_already(taking.digest)
-        if published is None:
-            raise FallBackToDjango
-        return process_page(taking, published, n, save_in(body))
-
-    def _front(self, environ: Environ) -> OriginHeaders:
+    def _origin_headers(self, environ: Environ) -> OriginHeaders:
         key = (environ.get("HTTP_HOST"), environ.get(self.scheme_header))
-        found = self.fronts.get(key)
-        if found is None:
-            found = _front_of(WSGIRequest(environ))
-            if len(self.fronts) < MOST_FRONTS:
-                self.fronts[key] = found
+        found = self.origins.get(key)
+        if found is not None:
+            return found
+        request = WSGIRequest(environ)
+        if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+            raise FallBackToDjango
+        try:
+            origin = f"{request.scheme}://{request.get_host()}"
+        except DisallowedHost:
+            raise FallBackToDjango from None
+        headers = {
+            "Content-Type": "application/json",
+            "Vary": "Cookie",
+            **security_headers(secure=request.is_secure()),
+        }
+        found = OriginHeaders(origin, list(headers.items()))
+        if len(self.origins) < MOST_ORIGINS:
+            self.origins[key] = found
         return found
 
-
-def _front_of(request: WSGIRequest) -> OriginHeaders:
-    if settings.SECURE_SSL_REDIRECT and not request.is_secure():
-        raise FallBackToDjango
-    try:
-        origin = f"{request.scheme}://{request.get_host()}"
-    except DisallowedHost:
-        raise FallBackToDjango from None
-    always = {"Content-Type": "application/json", "Vary": "Cookie"}
-    headers = {**always, **security_headers(secure=request.is_secure())}
-    return OriginHeaders(origin, list(headers.items()))
-
-
-def _body(environ: Environ) -> bytes:
-    try:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        if not 0 < length <= LARGEST_BODY:
+    def _reply(self, environ: Environ, origin: str, n: int) -> PageReply:
+        """Raises FallBackToDjango and BadRequest."""
+        if (
+            environ.get("REQUEST_METHOD") != "POST"
+            or environ.get("CONTENT_TYPE") != "application/json"
+            or environ.get("HTTP_ORIGIN") != origin
+            or environ.get("HTTP_SEC_FETCH_SITE", SAME_SITE) != SAME_SITE
+        ):
             raise FallBackToDjango
-        body = environ["wsgi.input"].read(length)
-    # No number, or a browser that hung up.
-    except (ValueError, OSError):
-        raise FallBackToDjango from None
-    # For Django's way, should it have to answer after all.
-    environ["wsgi.input"] = BytesIO(body)
-    return body
+        # Django does the same before each request; only after an error does
+        # it check whether the connection is alive.
+        if connection.errors_occurred:
+            connection.close_if_unusable_or_obsolete()
+        try:
+            length = int(environ.get("CONTENT_LENGTH") or 0)
+            if not 0 < length <= LARGEST_BODY:
+                raise FallBackToDjango
+            body = environ["wsgi.input"].read(length)
+        # The length is no number, or the browser hung up.
+        except (ValueError, OSError):
+            raise FallBackToDjango from None
+        # For Django, in case it has to answer after all.
+        environ["wsgi.input"] = BytesIO(body)
+        try:
+            return run_with_retry(lambda: self._save(environ, n, body))
+        except ServiceUnavailable as unavailable:
+            return PageReply(503, {"error": unavailable.key})
+
+    def _save(self, environ: Environ, n: int, body: bytes) -> PageReply:
+        """1 session read and 1 statement; 2 when refused."""
+        cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
+        store = self.sessions(cookies.get(settings.SESSION_COOKIE_NAME))
+        session = read_session(store, cookies)
+        # Without a session key, Django's middleware deletes the stale cookie.
+        if session is None or store.session_key is None:
+            raise FallBackToDjango
+        if environ.get(RESPONDENT_HEADER) != session.tag:
+            raise FallBackToDjango
+        published = published_in_memory(session.digest)
+        if published is None:
+            raise FallBackToDjango
+        return process_page(session, published, n, decode_page_save(body))

@@ -1,41 +1,40 @@
-"""An access code becomes a person, or a reason why not."""
+"""Log a respondent in by access code, or say why not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from django.db import connection
 from django.utils import timezone
 
 from survey.access_codes import digests, normalise
 from survey.models import Respondent
-from survey.taking.storage import GRACE, moment
+from survey.taking.storage import GRACE, as_datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class Login:
     respondent_id: int
     administration_id: int
+    # Number of the access code that was typed.
     issue: int
     digest: str
     language: str
     completed: bool
 
 
-class NotAdmitted(Exception):
-    """`key` names the message; `moment` is when it opens or closed."""
+class LoginRefused(Exception):
+    """`key` names the message; `at` is when the survey opens or closed."""
 
-    def __init__(self, key: str, moment: datetime | None = None) -> None:
+    def __init__(self, key: str, at: datetime | None = None) -> None:
         super().__init__(key)
         self.key = key
-        self.moment = moment
+        self.at = at
 
 
-# By hand: putting the ORM's text together took longer than all the rest.
-PERSON = """
+# Written by hand: building the ORM's query took longer than all the rest.
+RESPONDENT = """
 SELECT r.id, r.administration_id, r.issue, a.published_id, r.language,
        r.started_at, r.completed_at, r.withdrawn_at, a.opens_at, a.closes_at
 FROM survey_respondent r
@@ -44,59 +43,42 @@ WHERE r.code_digest IN ({places})
 """
 
 
-class _Person(NamedTuple):
-    id: int
-    administration_id: int
-    issue: int
-    published_id: str
-    language: str
-    started_at: datetime | None
-    completed_at: datetime | None
-    withdrawn_at: datetime | None
-    opens_at: datetime
-    closes_at: datetime
+def log_in_respondent(typed: str) -> Login:
+    """Find the respondent of a code. 1 read by unique index, 1 write at first start.
 
-
-def admit(typed: str) -> Admitted:
-    """1 read by the code's unique index, and 1 write at the first start.
-
-    Raises NotAdmitted. A withdrawn person's code is told from an unknown one
-    only by whoever holds it, so saying so gives nothing away.
+    Raises LoginRefused. Saying that a person was withdrawn gives nothing away:
+    only people who hold the code can learn it.
     """
     code = normalise(typed)
     if code is None:
-        raise NotAdmitted("code_incomplete")
-    found = _person(digests(code))
-    if found is None:
-        raise NotAdmitted("code_wrong")
-    if found.withdrawn_at:
-        raise NotAdmitted("withdrawn")
-    now = timezone.now()
-    if not found.completed_at:
-        if now < found.opens_at:
-            raise NotAdmitted("not_open_yet", found.opens_at)
-        if now >= found.closes_at + (GRACE if found.started_at else timedelta()):
-            raise NotAdmitted("closed_on", found.closes_at)
-        if found.started_at is None:
-            Respondent.objects.filter(id=found.id, started_at=None).update(
-                started_at=now
-            )
-    return Admitted(
-        respondent_id=found.id,
-        administration_id=found.administration_id,
-        issue=found.issue,
-        digest=found.published_id,
-        language=found.language,
-        completed=found.completed_at is not None,
-    )
-
-
-def _person(digests: Sequence[bytes]) -> _Person | None:
-    text = PERSON.format(places=", ".join(["%s"] * len(digests)))
+        raise LoginRefused("code_incomplete")
+    candidates = digests(code)
+    places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
-        cursor.execute(text, digests)
+        cursor.execute(RESPONDENT.format(places=places), candidates)
         row = cursor.fetchone()
     if row is None:
-        return None
-    moments = [moment(one) if one else None for one in row[5:]]
-    return _Person(*row[:5], *moments)
+        raise LoginRefused("code_wrong")
+    respondent_id, administration_id, issue, digest, language = row[:5]
+    started_at, completed_at, withdrawn_at = row[5:8]
+    opens_at, closes_at = as_datetime(row[8]), as_datetime(row[9])
+    if withdrawn_at:
+        raise LoginRefused("withdrawn")
+    if not completed_at:
+        now = timezone.now()
+        if now < opens_at:
+            raise LoginRefused("not_open_yet", opens_at)
+        if now >= closes_at + (GRACE if started_at else timedelta()):
+            raise LoginRefused("closed_on", closes_at)
+        if started_at is None:
+            Respondent.objects.filter(id=respondent_id, started_at=None).update(
+                started_at=now
+            )
+    return Login(
+        respondent_id=respondent_id,
+        administration_id=administration_id,
+        issue=issue,
+        digest=digest,
+        language=language,
+        completed=completed_at is not None,
+    )

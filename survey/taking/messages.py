@@ -1,7 +1,7 @@
-"""Everything a respondent can read that does not come from the survey.
+"""The texts that respondents read besides the survey itself, by language.
 
-One flat JSON object per language in `messages/`, the same keys in each.
-Texts hold `{n}`-like places that are filled here or in the browser.
+One flat JSON object per language in `messages/`, with the same keys in each.
+Places such as `{n}` are filled here or in the browser.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 
 FOLDER = Path(__file__).with_name("messages")
 FALLBACK = "en"
-# Surveys come in more languages than there are messages for, so this names
-# every right-to-left language that a school is likely to have.
+# Surveys come in more languages than there are messages for, so this lists
+# the right-to-left languages that a school is likely to have.
 RIGHT_TO_LEFT = frozenset(
     ("ar", "ckb", "dv", "fa", "he", "ks", "nqo", "prs", "ps", "sd", "syr", "ug")
     + ("ur", "yi")
@@ -29,9 +29,9 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
 
 
 def language_for(*wanted: str) -> str:
-    """The first of the wanted codes that there are messages for, else English.
+    """Return the first wanted language that has messages, else English.
 
-    `es-MX` finds `es`.
+    `es-MX` matches `es`.
     """
     for code in wanted:
         for candidate in (code.lower(), base_of(code)):
@@ -41,17 +41,17 @@ def language_for(*wanted: str) -> str:
 
 
 def language_accepted(header: str) -> str:
-    """The language for an Accept-Language header."""
+    """Choose the language for an Accept-Language header."""
     return language_for(*(code for code, _ in parse_accept_lang_header(header)))
 
 
-def words(language: str) -> dict[str, str]:
-    """The messages for a language, as a copy that a view may add to."""
+def messages_in(language: str) -> dict[str, str]:
+    """Return a copy of the messages, which the caller may change."""
     return dict(MESSAGES[language_for(language)])
 
 
 def languages() -> list[tuple[str, str]]:
-    """(code, own name) of every language that there are messages in."""
+    """List the languages that have messages, as (code, name in that language)."""
     order = sorted(MESSAGES, key=lambda code: (code != FALLBACK, code))
     return [(code, MESSAGES[code]["language_name"]) for code in order]
 

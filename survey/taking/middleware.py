@@ -1,4 +1,4 @@
-"""Sessions whose server may be away."""
+"""Session middleware for a session server that may be down."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from django.contrib.sessions import middleware
 from django.http import HttpRequest, HttpResponse
 
 from survey.taking import resume_cookie
-from survey.taking.unavailable import come_again
+from survey.taking.unavailable import unavailable_response
 
 
 class SessionMiddleware(middleware.SessionMiddleware):
-    """Django's, but where a session cannot be kept, its person has to wait.
+    """Answer 503 where Django's middleware can't store a session.
 
-    Page saves and finishing write no session here, so what waits is a login:
-    it leaves no cookie, neither of this person nor of the last one.
+    Page saves and finishing write no session here, so this is a login. Its
+    reply leaves no cookie, neither of this person nor of the last one.
     """
 
     def process_exception(
         self, request: HttpRequest, exception: Exception
     ) -> HttpResponse | None:
         if isinstance(exception, ConnectionError):
-            return _wait(request)
+            return _sessions_unavailable(request)
         return None
 
     def process_response(
@@ -29,12 +29,12 @@ class SessionMiddleware(middleware.SessionMiddleware):
         try:
             return super().process_response(request, response)
         except ConnectionError:
-            return _wait(request)
+            return _sessions_unavailable(request)
 
 
-def _wait(request: HttpRequest) -> HttpResponse:
-    waiting = come_again(request, "sessions")
-    # Nobody else: the console's people keep a session that comes back.
-    if resume_cookie.asks_for_seat(request):
-        resume_cookie.vacate(waiting)
-    return waiting
+def _sessions_unavailable(request: HttpRequest) -> HttpResponse:
+    response = unavailable_response(request, "sessions")
+    # Only here: staff keep a session that comes back.
+    if resume_cookie.is_login_attempt(request):
+        resume_cookie.delete_login_cookies(response)
+    return response

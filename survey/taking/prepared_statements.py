@@ -1,10 +1,10 @@
-"""Statements that PostgreSQL plans once, although a pooler stands between.
+"""Execute statements that PostgreSQL plans once, although a pooler is in between.
 
 Planning takes PostgreSQL longer than saving a page. A prepared statement
-belongs to one of the pooler's connections to the server, and nobody here
-knows which of them runs the next statement. So it is asked for by name, and
-where that name is unknown it is sent along: once for each connection of the
-pooler, which keeps them for an hour.
+belongs to one of the pooler's server connections, and the client can't know
+which of them runs its next statement. So the statement is executed by name,
+and prepared in the same message where that name is unknown: once for each
+connection of the pooler, which keeps them for an hour.
 """
 
 from __future__ import annotations
@@ -12,82 +12,85 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 from django.db import DatabaseError
 from django.db.backends.utils import CursorWrapper
 
+Parameter = str | int | None
+
+# SQLSTATEs: there is no statement of this name, and there is one already.
 UNKNOWN, KNOWN_ALREADY = "26000", "42P05"
-# A migration changed what the kept plan returns.
+# A migration changed what the cached plan returns.
 STALE = "0A000"
-# Two that are needed by turns, on connections that take turns.
+# Two statements that are executed by turns, on connections that take turns.
 TRIES = 3
 
 
 def execute(
-    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
+    cursor: CursorWrapper,
+    text: str,
+    types: Sequence[str],
+    parameters: Sequence[Parameter],
 ) -> None:
-    """Execute `text`, prepared where that is possible.
+    """Execute `text`, as a prepared statement where that is possible.
 
-    Nothing in it but %s is a %; `types` are the parameters' in PostgreSQL.
+    `types` are the PostgreSQL types of the parameters. `text` must contain no
+    percent sign but those of its %s.
     """
-    # Asking for a name that is not known would end a transaction.
-    can = cursor.db.vendor == "postgresql" and not cursor.db.in_atomic_block
-    way = execute_prepared if can else execute_plainly
-    way(cursor, text, types, parameters)
+    # Inside a transaction, executing an unknown name would end it.
+    if cursor.db.vendor == "postgresql" and not cursor.db.in_atomic_block:
+        execute_prepared(cursor, text, types, parameters)
+    else:
+        cursor.execute(text, parameters)
 
 
 def execute_prepared(
-    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
+    cursor: CursorWrapper,
+    text: str,
+    types: Sequence[str],
+    parameters: Sequence[Parameter],
 ) -> None:
-    """Outside of any transaction; commits as the bare statement would.
+    """Execute outside of a transaction; commits like the plain statement.
 
-    That a name is unknown, or its plan stale, is found out before anything is
-    written.
+    PostgreSQL reports an unknown name or a stale plan before it writes anything.
     """
-    prepare, execute = statements(text, tuple(types))
+    prepare, execute = prepared_text(text, tuple(types))
     for _ in range(TRIES):
-        refusal = _refusal(cursor, execute, parameters, UNKNOWN, STALE)
+        refusal = _try_to_execute(cursor, execute, parameters, UNKNOWN, STALE)
         if refusal is None:
             return
         if refusal == STALE:
             break
         # In one message, so that both reach the same connection.
         both = f"{prepare}; {execute}"
-        if _refusal(cursor, both, parameters, KNOWN_ALREADY) is None:
+        if _try_to_execute(cursor, both, parameters, KNOWN_ALREADY) is None:
             return
-    execute_plainly(cursor, text, types, parameters)
-
-
-def execute_plainly(
-    cursor: CursorWrapper, text: str, types: Sequence[str], parameters: Sequence[Any]
-) -> None:
     cursor.execute(text, parameters)
 
 
-def _refusal(
-    cursor: CursorWrapper, text: str, parameters: Sequence[Any], *expected: str
+def _try_to_execute(
+    cursor: CursorWrapper, text: str, parameters: Sequence[Parameter], *expected: str
 ) -> str | None:
-    """None when it was done, else which of the expected errors there was."""
+    """Execute, and return which of the expected errors occurred, if any."""
     try:
         cursor.execute(text, parameters)
     except DatabaseError as error:
         code = getattr(error.__cause__, "pgcode", None)
         if code not in expected:
             raise
-        # The connection is as good as before.
+        # The connection is still good.
         cursor.db.errors_occurred = False
         return code
     return None
 
 
 @cache
-def statements(text: str, types: tuple[str, ...]) -> tuple[str, str]:
-    """To prepare it, and to execute it."""
-    # By content: another release's may still be there, under its own name.
+def prepared_text(text: str, types: tuple[str, ...]) -> tuple[str, str]:
+    """Return the statements that prepare `text`, and that execute it."""
+    # Named by content: another release's statement may still be there.
     name = f"page_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     first, *others = text.split("%s")
-    numbered = first + "".join(f"${n}{one}" for n, one in enumerate(others, start=1))
+    numbered = first + "".join(f"${n}{part}" for n, part in enumerate(others, start=1))
     places = ", ".join(["%s"] * len(types))
     return (
         f"PREPARE {name} ({', '.join(types)}) AS {numbered}",

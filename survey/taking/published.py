@@ -1,4 +1,4 @@
-"""A published survey as one immutable object, found without asking twice."""
+"""Load a published survey as one immutable object, and keep it in memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from django.db import DEFAULT_DB_ALIAS
 from survey.definitions.rules import names_on
 from survey.definitions.schema import ANSWERABLE, ItemDefinition, SurveyDefinition
 from survey.models import PublishedSurvey
-from survey.models.cached import FrozenQuerySet
 
-# A process that serves more surveys at once than this reads some again.
-KEPT = 64
+# A process that serves more surveys than this reads some of them again.
+MOST_IN_MEMORY = 64
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class Published:
     definition: SurveyDefinition
     # For each page, the items that a save of it must name, in order.
     answerable: tuple[Mapping[str, ItemDefinition], ...]
-    # For each page, its items as `survey.definitions.rules.names_on` orders them; none
-    # where nothing is to be applied when the page is saved.
+    # For each page, its items as `survey.definitions.rules.names_on` orders
+    # them; empty if no rule applies when the page is saved.
     ruled: tuple[Sequence[str], ...]
     # Item id -> name.
     names: Mapping[int, str]
@@ -43,72 +42,74 @@ class Published:
 
 
 class SurveyNotFound(LookupError):
-    """No published survey has this digest (yet: a replica may lag)."""
+    """No published survey has this digest, or the replica does not have it yet."""
 
 
-_kept: OrderedDict[str, Published] = OrderedDict()
+_in_memory: OrderedDict[str, Published] = OrderedDict()
 
 
 def published_survey(digest: str) -> Published:
-    """From this process, else 1 cache read, else 1 statement more.
+    """Return the survey from memory, else by 1 cache read, else by 1 statement more.
 
     Nothing is ever invalidated: a new version is a new digest. The digest is
-    checked on the way in, and a miss is not remembered. The statement goes to
-    the replica where a view says so; what that one does not have (yet), the
-    primary is asked for, by 1 statement more.
+    checked when a definition is loaded, and a miss is never cached. The
+    statement goes to the replica where a view says so; a survey that the
+    replica lacks is read from the primary, by 1 statement more.
+
+    Raises SurveyNotFound.
     """
-    found = _kept.get(digest)
+    found = _in_memory.get(digest)
     if found is None:
-        found = _kept[digest] = _load(digest)
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
+        found = _in_memory[digest] = _load(digest)
+        while len(_in_memory) > MOST_IN_MEMORY:
+            _in_memory.popitem(last=False)
     return found
 
 
-def published_already(digest: str) -> Published | None:
-    """From this process only."""
-    return _kept.get(digest)
+def published_in_memory(digest: str) -> Published | None:
+    return _in_memory.get(digest)
 
 
 def forget_published() -> None:
-    """For tests that roll the database back."""
-    _kept.clear()
+    """Empty this process's cache, for tests that roll the database back."""
+    _in_memory.clear()
 
 
 def _load(digest: str) -> Published:
     rows = PublishedSurvey.cached.filter(digest=digest)
-    # Decided here once: asked again later, the router may say something else,
-    # and a replica's empty answer would be taken for the primary's.
+    # The database is chosen once. A second call of the router could choose
+    # another one, and a replica's empty answer would pass for the primary's.
     cached = rows.using(rows.db)
     text = _definition(cached)
-    if not _is_of(text, digest):
-        text = _asked_again(cached, digest, text)
-    if text is None:
+    if not _has_digest(text, digest):
+        if text is None and cached.db == DEFAULT_DB_ALIAS:
+            raise SurveyNotFound(digest)
+        # The cache's entry is damaged, or the replica lags: read the primary.
+        if text is not None:
+            cached.forget()
+        primary = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
+        text = _definition(primary.filter(digest=digest))
+    if text is None or not _has_digest(text, digest):
         raise SurveyNotFound(digest)
-    return understand(digest, json.loads(text))
-
-
-def _asked_again(cached: FrozenQuerySet, digest: str, found: str | None) -> str | None:
-    """Of the primary: an entry was not whole, or the replica lags."""
-    if found is not None:
-        cached.forget()
-    elif cached.db == DEFAULT_DB_ALIAS:
-        return None
-    rows = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS).filter(digest=digest)
-    text = _definition(rows)
-    return text if _is_of(text, digest) else None
+    return build_published(digest, json.loads(text))
 
 
 def _definition(rows: Iterable[PublishedSurvey]) -> str | None:
     return next((row.definition for row in rows), None)
 
 
-def _is_of(text: object, digest: str) -> bool:
+def _has_digest(text: object, digest: str) -> bool:
     return isinstance(text, str) and hashlib.sha256(text.encode()).hexdigest() == digest
 
 
-def understand(digest: str, definition: SurveyDefinition) -> Published:
+def build_published(digest: str, definition: SurveyDefinition) -> Published:
+    """Prepare what page saves look up, once for each survey and process."""
     items = definition["items"]
+    ruled = []
+    for n in range(1, len(definition["pages"]) + 1):
+        names = names_on(definition, n)
+        has_rules = any(items[name].get("local") for name in names)
+        ruled.append(names if has_rules else [])
     return Published(
         digest=digest,
         definition=definition,
@@ -121,14 +122,6 @@ def understand(digest: str, definition: SurveyDefinition) -> Published:
             }
             for page in definition["pages"]
         ),
-        ruled=tuple(
-            _ruled(definition, n) for n in range(1, len(definition["pages"]) + 1)
-        ),
+        ruled=tuple(ruled),
         names={item["id"]: name for name, item in items.items()},
     )
-
-
-def _ruled(definition: SurveyDefinition, n: int) -> list[str]:
-    items = definition["items"]
-    names = names_on(definition, n)
-    return names if any(items[name].get("local") for name in names) else []

@@ -1,15 +1,15 @@
-"""A published survey as what a browser shows: a page's HTML and the outline.
+"""Render a published survey for the browser: each page's HTML, and the outline.
 
-The same bytes for everyone, so that nginx can keep them for good: nothing
-here knows a respondent. What differs between people (piping, filters, order,
-answers) is filled in by the browser.
+The bytes are the same for everyone, so that nginx can cache them for ever:
+nothing here depends on a respondent. The browser fills in what differs between
+people (piping, filters, order of options, answers).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from survey.definitions.schema import (
     BlockDefinition,
     ItemDefinition,
     OptionDefinition,
-    PageDefinition,
     SurveyDefinition,
     Texts,
 )
@@ -50,8 +49,8 @@ MOST_CARDS = 25
 
 INPUTS: Mapping[str, tuple[str, str]] = {
     "text": ("text", ""),
-    # Not type=number: it changes under a scrolling finger, and hides from
-    # JavaScript what was typed when that is no number.
+    # Not type=number: scrolling changes its value, and JavaScript can't read
+    # typed text that is no number.
     "integer": ("text", "numeric"),
     "decimal": ("text", "decimal"),
     "date": ("date", ""),
@@ -69,11 +68,11 @@ LAYOUTS: Mapping[str, str] = {
 }
 
 
-def _renderer() -> str:
-    """A digest of everything that a page's bytes depend on but the survey.
+def renderer_version() -> str:
+    """Return a digest of all sources of a page's bytes except the survey.
 
-    A mended template therefore has a new address, although pages are kept
-    for ever under theirs.
+    Pages are cached for ever under their addresses. A changed template changes
+    this digest, and with it the address.
     """
     here = Path(__file__)
     templates = here.parents[2] / "templates"
@@ -86,12 +85,12 @@ def _renderer() -> str:
     return digest.hexdigest()[:12]
 
 
-RENDERER: str = _renderer()
+RENDERER: str = renderer_version()
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text as HTML; `attributes` say so where it is in another language."""
+    """A text as HTML, with `lang` and `dir` attributes if its language differs."""
 
     html: SafeString = field(default_factory=lambda: mark_safe(""))
     attributes: SafeString = field(default_factory=lambda: mark_safe(""))
@@ -108,7 +107,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Localizer:
-    """A survey in one of its languages; the first one fills the gaps."""
+    """Finds texts in one language; the survey's first language fills the gaps."""
 
     language: str
     default: str
@@ -118,16 +117,12 @@ class Localizer:
     @classmethod
     def of(cls, definition: SurveyDefinition, language: str) -> Localizer:
         """Raises KeyError for a language that the survey does not have."""
-        directions = {one["code"]: one["direction"] for one in definition["languages"]}
-        return cls(
-            language,
-            definition["languages"][0]["code"],
-            directions[language],
-            directions,
-        )
+        languages = definition["languages"]
+        directions = {entry["code"]: entry["direction"] for entry in languages}
+        return cls(language, languages[0]["code"], directions[language], directions)
 
     def find(self, texts: Texts | None) -> tuple[str, str]:
-        """The text and the code of the language that it is in."""
+        """Return the text, and the code of the language that it is in."""
         for code in (self.language, self.default, *(texts or ())):
             if texts and texts.get(code):
                 return texts[code], code
@@ -148,20 +143,18 @@ class Localizer:
         direction = self.directions.get(code) or messages.direction(code)
         return format_html(' lang="{}" dir="{}"', code, direction)
 
-    def words(self) -> tuple[dict[str, str], SafeString]:
-        """The messages, and attributes where they are in another language."""
+    def messages(self) -> tuple[dict[str, str], SafeString]:
+        """Return the messages, and attributes if their language differs."""
         code = messages.language_for(self.language)
-        understood = code == messages.base_of(self.language)
-        attributes = mark_safe("") if understood else self._attributes(code)
-        return messages.words(code), attributes
+        is_same = code == messages.base_of(self.language)
+        attributes = mark_safe("") if is_same else self._attributes(code)
+        return messages.messages_in(code), attributes
 
 
 def html_of(text: str) -> SafeString:
-    """Escape a text; `${name}` becomes a place that the browser fills.
-
-    Without aria-live="off" an <output> would be read out whenever the answer
-    that it repeats changes.
-    """
+    """Escape a text, and turn `${name}` into an element that the browser fills."""
+    # Without aria-live="off", screen readers would read the <output> aloud
+    # whenever the answer that it repeats changes.
     parts = PIPE.split(text.replace("\r\n", "\n"))
     pieces = [
         f'<output class="pipe" data-pipe="{escape(part)}" aria-live="off"></output>'
@@ -173,88 +166,79 @@ def html_of(text: str) -> SafeString:
 
 
 def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
-    """The HTML of page `n`, which counts from 1.
+    """Render the HTML of page `n`, which counts from 1.
 
-    Raises KeyError for a language that the survey does not have, IndexError
-    for a page that it does not have.
+    Raises KeyError for a language and IndexError for a page that the survey
+    does not have.
     """
-    tongue = Localizer.of(definition, language)
+    localizer = Localizer.of(definition, language)
     if n < 1:
         raise IndexError(n)
     page = definition["pages"][n - 1]
-    words, words_attributes = tongue.words()
-    title = tongue.text(page.get("title")) or Text(
+    words, words_attributes = localizer.messages()
+    title = localizer.text(page.get("title")) or Text(
         html_of(words["page_n"].replace("{n}", str(n))), words_attributes
     )
+    blocks = []
+    for position, block in enumerate(page["blocks"]):
+        context = _block_context(definition, localizer, block)
+        if context["items"] or block.get("label"):
+            place = {"position": position, "id": f"block-{n}-{position}"}
+            blocks.append(context | place)
     html = render_to_string(
         "survey/_page.html",
         {
             "n": n,
             "name": page["name"],
-            "language": tongue.language,
-            "direction": tongue.direction,
+            "language": localizer.language,
+            "direction": localizer.direction,
             "title": title,
-            "blocks": list(_blocks(definition, page, n, tongue)),
+            "blocks": blocks,
             "words": words,
             "words_attributes": words_attributes,
         },
     )
-    # Half of a page would be indentation. No text holds a line break by now.
+    # Half of a page would be indentation. No text contains a line break here.
     return INDENTATION.sub("\n", html).strip()
 
 
-def _blocks(
-    definition: SurveyDefinition, page: PageDefinition, n: int, tongue: Localizer
-) -> Iterator[dict[str, Any]]:
-    for position, block in enumerate(page["blocks"]):
-        items = [
-            (name, definition["items"][name])
-            for name in block["items"]
-            if definition["items"][name]["kind"] not in INVISIBLE
-        ]
-        if not items and not block.get("label"):
-            continue
-        columns = _columns(definition, block, [item for _, item in items])
-        yield {
-            "position": position,
-            "id": f"block-{n}-{position}",
-            "label": tongue.text(block.get("label")),
-            "grid": block["grid"],
-            "columns": [_option(tongue, option) for option in columns],
-            "items": [
-                _item(definition, tongue, name, item, in_grid=block["grid"])
-                for name, item in items
-            ],
-        }
+def _block_context(
+    definition: SurveyDefinition, localizer: Localizer, block: BlockDefinition
+) -> dict[str, Any]:
+    in_grid = block["grid"]
+    items = {
+        name: definition["items"][name]
+        for name in block["items"]
+        if definition["items"][name]["kind"] not in INVISIBLE
+    }
+    columns: list[OptionDefinition] = []
+    # Columns need the same options in the same order in every row; other
+    # grids are shown as cards.
+    choices = [item for item in items.values() if item["kind"].startswith("select")]
+    option_sets = {item["option_set"] for item in choices}
+    is_random = any(item.get("randomize") for item in choices)
+    if in_grid and len(option_sets) == 1 and not is_random:
+        options = definition["option_sets"][option_sets.pop()]
+        columns = options if 2 <= len(options) <= WIDEST_GRID else []
+    return {
+        "label": localizer.text(block.get("label")),
+        "grid": in_grid,
+        "columns": [_option(localizer, option) for option in columns],
+        "items": [
+            _item_context(definition, localizer, name, item, in_grid=in_grid)
+            for name, item in items.items()
+        ],
+    }
 
 
-def _columns(
-    definition: SurveyDefinition,
-    block: BlockDefinition,
-    items: Iterable[ItemDefinition],
-) -> list[OptionDefinition]:
-    """The options above a grid's columns; none where it has to be cards.
-
-    Columns need the same options in the same order in every row.
-    """
-    rows = [item for item in items if item["kind"].startswith("select")]
-    sets = {item["option_set"] for item in rows}
-    if not block["grid"] or len(sets) != 1:
-        return []
-    if any(item.get("randomize") for item in rows):
-        return []
-    options: list[OptionDefinition] = definition["option_sets"][sets.pop()]
-    return options if 2 <= len(options) <= WIDEST_GRID else []
-
-
-def _option(tongue: Localizer, option: OptionDefinition) -> Option:
-    label = tongue.text(option.get("label")) or Text(html_of(option["value"]))
+def _option(localizer: Localizer, option: OptionDefinition) -> Option:
+    label = localizer.text(option.get("label")) or Text(html_of(option["value"]))
     return Option(option["value"], label)
 
 
-def _item(
+def _item_context(
     definition: SurveyDefinition,
-    tongue: Localizer,
+    localizer: Localizer,
     name: str,
     item: ItemDefinition,
     *,
@@ -263,32 +247,36 @@ def _item(
     kind = item["kind"]
     appearance = item.get("appearance", ())
     options = definition["option_sets"].get(item.get("option_set", ""), [])
-    hint = tongue.text(item.get("hint"))
-    widget = _widget(kind, appearance, options, in_grid=in_grid)
+    hint = localizer.text(item.get("hint"))
+    widget = widget_for(kind, appearance, options, in_grid=in_grid)
     input_type, input_mode = INPUTS.get(kind, ("", ""))
     read_only = bool(item.get("read_only"))
     several = kind == "select_multiple" and not in_grid and not hint
     described = [("how", several), ("hint", bool(hint)), ("error", True)]
+    layout = next((LAYOUTS[entry] for entry in appearance if entry in LAYOUTS), "")
+    if layout == "likert":
+        fits = 2 <= len(options) <= WIDEST_GRID
+        layout = f"likert cols-{len(options)}" if fits else ""
     return {
         "name": name,
         "kind": kind,
         "widget": widget,
         "in_grid": in_grid and widget == "options" and kind != "acknowledge",
-        "label": tongue.text(item.get("label")) or Text(html_of(name)),
+        "label": localizer.text(item.get("label")) or Text(html_of(name)),
         "hint": hint,
-        "guidance": tongue.text(item.get("guidance")),
+        "guidance": localizer.text(item.get("guidance")),
         "several": several,
         "described_by": " ".join(
-            f"{name}-{end}" for end, is_there in described if is_there
+            f"{name}-{part}" for part, exists in described if exists
         ),
         "required": item.get("required") is True,
         "maybe_required": isinstance(item.get("required"), list),
         "read_only": read_only,
-        # Elsewhere an answer is taken back by choosing or typing nothing.
+        # Other items are cleared by choosing or typing nothing.
         "clearable": not read_only
         and (kind == "range" or (kind, widget) == ("select_one", "options")),
-        "options": [_option(tongue, option) for option in options],
-        "layout": _layout(appearance, len(options)),
+        "options": [_option(localizer, option) for option in options],
+        "layout": layout,
         "input_type": input_type,
         "input_mode": "numeric" if "numbers" in appearance else input_mode,
         "long": "multiline" in appearance,
@@ -296,14 +284,14 @@ def _item(
     }
 
 
-def _widget(
+def widget_for(
     kind: str,
     appearance: Iterable[str],
     options: list[OptionDefinition],
     *,
     in_grid: bool,
 ) -> str:
-    """Which partial shows the item."""
+    """Choose the partial template that shows an item."""
     if kind in ("note", "range"):
         return kind
     if kind in ("select_multiple", "acknowledge"):
@@ -318,61 +306,42 @@ def _widget(
     return "options" if any(PIPE.search(text) for text in labels) else "select"
 
 
-def _layout(appearance: Iterable[str], count: int) -> str:
-    layout = next((LAYOUTS[one] for one in appearance if one in LAYOUTS), "")
-    if layout == "likert" and not 2 <= count <= WIDEST_GRID:
-        return ""
-    return f"{layout} cols-{count}" if layout == "likert" else layout
-
-
 def outline(definition: SurveyDefinition, language: str) -> dict[str, Any]:
-    """What the browser's rules need of the whole survey, in one language.
+    """Return what the browser's rules need of the whole survey, in one language.
 
     Raises KeyError for a language that the survey does not have. Texts keep
     their `${name}` places, for the browser to fill.
     """
-    tongue = Localizer.of(definition, language)
+    localizer = Localizer.of(definition, language)
+    dropped = ("id", "label", "hint", "guidance")
+    items: dict[str, dict[str, object]] = {}
+    for name, item in definition["items"].items():
+        kept = {key: value for key, value in item.items() if key not in dropped}
+        if "required_message" in item:
+            kept["required_message"] = localizer.plain(item["required_message"])
+        if "constraint_message" in item:
+            kept["constraint_message"] = localizer.plain(item["constraint_message"])
+        items[name] = kept
     return {
         "pages": [
-            _page_outline(definition, page, tongue) for page in definition["pages"]
+            {
+                "name": page["name"],
+                "title": localizer.plain(page.get("title")),
+                "items": [name for block in page["blocks"] for name in block["items"]],
+            }
+            for page in definition["pages"]
         ],
         "order": definition["order"],
-        "items": {
-            name: _item_outline(item, tongue)
-            for name, item in definition["items"].items()
-        },
+        "items": items,
         "option_sets": {
-            name: [_option_outline(option, tongue) for option in options]
+            name: [
+                {
+                    "value": option["value"],
+                    "label": localizer.plain(option.get("label")) or option["value"],
+                    "attributes": option.get("attributes", {}),
+                }
+                for option in options
+            ]
             for name, options in definition["option_sets"].items()
         },
-    }
-
-
-def _page_outline(
-    definition: SurveyDefinition, page: PageDefinition, tongue: Localizer
-) -> dict[str, Any]:
-    return {
-        "name": page["name"],
-        "title": tongue.plain(page.get("title")),
-        "items": [name for block in page["blocks"] for name in block["items"]],
-    }
-
-
-def _item_outline(item: ItemDefinition, tongue: Localizer) -> dict[str, Any]:
-    dropped = ("id", "label", "hint", "guidance")
-    kept: dict[str, object] = {
-        key: value for key, value in item.items() if key not in dropped
-    }
-    if "required_message" in item:
-        kept["required_message"] = tongue.plain(item["required_message"])
-    if "constraint_message" in item:
-        kept["constraint_message"] = tongue.plain(item["constraint_message"])
-    return kept
-
-
-def _option_outline(option: OptionDefinition, tongue: Localizer) -> dict[str, Any]:
-    return {
-        "value": option["value"],
-        "label": tongue.plain(option.get("label")) or option["value"],
-        "attributes": option.get("attributes", {}),
     }

@@ -1,10 +1,10 @@
-"""A signed cookie that stands in for the session while Redis is away.
+"""A signed cookie that takes the session's place while Redis is down.
 
-It says who sits here: respondent, administration, number of the code, and
-until when. Signed and not encrypted: these numbers mean nothing outside, and
-scripts cannot read them. Whether the person may go on, the database says in
-the statement that it runs anyway; so a finished, withdrawn or reissued one
-comes no further with it than with a session.
+It holds respondent, administration, number of the access code and expiry.
+Signed and not encrypted: these numbers mean nothing elsewhere, and scripts
+can't read them. The statement that runs anyway decides whether the person may
+go on, so a person who has finished, was withdrawn or got a new code gets no
+further with the cookie than with a session.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from django.http import HttpRequest, HttpResponse
 from survey.models import Administration
 
 COOKIE = "resume"
-# Nobody asks for it outside: it is not sent with content or static files.
+# Only these pages need it: it is not sent with content or static files.
 PATH = "/take/"
 SALT = "survey.taking.resuming"
-FORM = re.compile(r"(\d{1,19})\.(\d{1,19})\.(\d{1,5})\.(\d{1,12})", re.ASCII)
+FORMAT = re.compile(r"(\d{1,19})\.(\d{1,19})\.(\d{1,5})\.(\d{1,12})", re.ASCII)
 
-# An open administration's survey is only exchanged for one whose texts are
-# mended: whoever gets the old one for so long is asked the same.
-REMEMBERED = 30
+# Seconds. The survey of an open administration is only replaced by a version
+# with corrected texts, so an old digest for half a minute asks the same items.
+DIGEST_LIFETIME = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class ResumeToken:
     issue: int
 
 
-def hand_out(response: HttpResponse, seat: ResumeToken) -> None:
-    """A cookie for as long as the session lives that begins in the same reply."""
+def set_resume_cookie(response: HttpResponse, token: ResumeToken) -> None:
+    """Set the cookie, valid as long as the session that starts with this reply."""
     expires = int(time.time()) + settings.SESSION_COOKIE_AGE
-    numbers = (seat.respondent_id, seat.administration_id, seat.issue, expires)
+    numbers = (token.respondent_id, token.administration_id, token.issue, expires)
     response.set_cookie(
         COOKIE,
         Signer(salt=SALT).sign(".".join(map(str, numbers))),
@@ -53,11 +53,11 @@ def hand_out(response: HttpResponse, seat: ResumeToken) -> None:
     )
 
 
-def take_back(response: HttpResponse) -> None:
+def delete_resume_cookie(response: HttpResponse) -> None:
     response.delete_cookie(COOKIE, path=PATH, samesite="Lax")
 
 
-def take_session_back(response: HttpResponse) -> None:
+def delete_session_cookie(response: HttpResponse) -> None:
     response.delete_cookie(
         settings.SESSION_COOKIE_NAME,
         path=settings.SESSION_COOKIE_PATH,
@@ -66,13 +66,13 @@ def take_session_back(response: HttpResponse) -> None:
     )
 
 
-def vacate(response: HttpResponse) -> None:
-    """Leave nobody's seat behind. The CSRF cookie stays, for the next try."""
-    take_back(response)
-    take_session_back(response)
+def delete_login_cookies(response: HttpResponse) -> None:
+    """Log this browser out. The CSRF cookie stays, for the next login."""
+    delete_resume_cookie(response)
+    delete_session_cookie(response)
 
 
-def asks_for_seat(request: HttpRequest) -> bool:
+def is_login_attempt(request: HttpRequest) -> bool:
     match = request.resolver_match
     return (
         request.method == "POST"
@@ -81,10 +81,10 @@ def asks_for_seat(request: HttpRequest) -> bool:
     )
 
 
-def seat_of(cookies: Mapping[str, str]) -> ResumeToken | None:
-    """Who sits here by the cookie. Anything but a valid one is none."""
+def read_token(cookies: Mapping[str, str]) -> ResumeToken | None:
+    """Return the cookie's token, None unless it is complete, signed and current."""
     try:
-        numbers = FORM.fullmatch(Signer(salt=SALT).unsign(cookies.get(COOKIE, "")))
+        numbers = FORMAT.fullmatch(Signer(salt=SALT).unsign(cookies.get(COOKIE, "")))
     except BadSignature:
         return None
     if numbers is None or int(numbers[4]) <= time.time():
@@ -95,8 +95,8 @@ def seat_of(cookies: Mapping[str, str]) -> ResumeToken | None:
 _digests: dict[int, tuple[str, float]] = {}
 
 
-def digest_of(administration_id: int) -> str | None:
-    """The survey that is taken there. 1 statement, every thirty seconds."""
+def published_digest(administration_id: int) -> str | None:
+    """Return the digest of an administration's survey. 1 statement per half minute."""
     digest, until = _digests.get(administration_id, ("", 0.0))
     if time.monotonic() < until:
         return digest
@@ -106,39 +106,39 @@ def digest_of(administration_id: int) -> str | None:
         .first()
     )
     if found is not None:
-        _digests[administration_id] = (found, time.monotonic() + REMEMBERED)
+        _digests[administration_id] = (found, time.monotonic() + DIGEST_LIFETIME)
     return found
 
 
 def forget_digests() -> None:
-    """For tests that roll the database back."""
+    """Empty this process's cache, for tests that roll the database back."""
     _digests.clear()
 
 
-def seat_asked_for(
+def ends_previous_login(
     view: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Whoever asks for the seat ends what the cookie would bring back.
+    """Make the login view delete the cookies of the last person at this computer.
 
-    A login that succeeds replaces the cookies. One that fails, for a wrong
-    code or because a server is away, must not leave the next child at this
-    computer with the last one's: neither this one, nor a session whose server
-    comes back. Who only mistyped loses no more than the older seat.
+    A login that succeeds replaces the cookies. After one that fails, for a
+    wrong code or because a server is down, the next child must not continue as
+    the last one, by this cookie or by a session whose server comes back. A
+    person who mistyped the code loses only the earlier login.
 
-    Looking at the page takes this cookie back too, in case the reply to the
-    login is lost: the last child's session has ended by then, and this would
-    bring it back. Asking for the token alone is no exception: a running tab
-    does that when its seat is over, and logs in next. A session in use is
-    left alone, so who only looked goes on with it.
+    Opening the login page deletes the resume cookie too, in case the reply to
+    the login is lost: the last child's session is replaced by then, and the
+    cookie would bring it back. So does fetching only the CSRF token, which a
+    running tab does before it logs in again. The session itself stays, so
+    looking at the page interrupts nobody.
     """
 
     @wraps(view)
-    def asked(request: HttpRequest) -> HttpResponse:
+    def wrapper(request: HttpRequest) -> HttpResponse:
         response = view(request)
         if request.method == "POST" and response.status_code >= 400:
-            vacate(response)
+            delete_login_cookies(response)
         elif COOKIE not in response.cookies:
-            take_back(response)
+            delete_resume_cookie(response)
         return response
 
-    return asked
+    return wrapper

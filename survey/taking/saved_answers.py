@@ -1,4 +1,4 @@
-"""What a person has answered so far, read from the primary in one statement."""
+"""Read a respondent's saved answers from the primary, in one statement."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.db import connection
 
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
-from survey.taking.storage import GRACE, moment
+from survey.taking.storage import GRACE, as_datetime
 
-TAKEN = """
+SAVED_ANSWERS = """
 SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
        x.item_id, x.value, x.revision
 FROM survey_respondent r
@@ -28,69 +28,73 @@ CLOCK = {
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswers:
-    """`answers` maps the name of every item that has a row to its text or None.
+    """`answers` maps each item that has a row to its text, None if left blank.
 
-    `revision` is the base from which the next tab counts: above every stored
-    revision and not below the primary's clock in microseconds.
+    `revision` is where the next tab starts counting: above every stored
+    revision, and not below the primary's clock in microseconds.
     """
 
     answers: Mapping[str, str | None]
     revision: int
-    # The highest stored revision of each page, 0 where it has no row: one for
-    # the whole survey would hide a page that arrives late.
+    # The highest stored revision of each page, 0 where it has no row. One
+    # number for the whole survey would hide a page that arrives late.
     seen: Sequence[int]
-    # What a review was of: any replaced or added row changes this pair.
+    # Sum of revisions and number of rows: any replaced or added row changes it.
     fingerprint: tuple[int, int]
     completed_at: datetime | None
     closes_at: datetime
 
 
 class SessionEnded(Exception):
-    """The session's person may not go on: `reissued`, `withdrawn`, `closed`."""
+    """This person may not go on: `reissued`, `withdrawn`, `closed` or `session`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-def read_saved_answers(taking: RespondentSession, published: Published) -> SavedAnswers:
-    """1 statement on the primary. Raises NoLongerTaking."""
+def read_saved_answers(
+    session: RespondentSession, published: Published
+) -> SavedAnswers:
+    """Read all answers of one person. 1 statement. Raises SessionEnded."""
+    administration, respondent = session.administration_id, session.respondent_id
     with connection.cursor() as cursor:
         cursor.execute(
-            TAKEN.format(clock=CLOCK[connection.vendor]),
-            [taking.administration_id, taking.respondent_id, taking.administration_id],
+            SAVED_ANSWERS.format(clock=CLOCK[connection.vendor]),
+            [administration, respondent, administration],
         )
         found = cursor.fetchall()
     if not found or found[0][2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = found[0][:5]
-    if issue != taking.issue:
+    if issue != session.issue:
         raise SessionEnded("reissued")
-    closes_at = moment(closes_at)
+    closes_at = as_datetime(closes_at)
     if completed_at is None and datetime.now(UTC) >= closes_at + GRACE:
         raise SessionEnded("closed")
+    if completed_at is not None:
+        completed_at = as_datetime(completed_at)
+        if session.has_ended(completed_at):
+            raise SessionEnded("session")
     rows = [row[5:] for row in found if row[5] is not None]
-    seen = _seen(published, {item: revision for item, _, revision in rows})
+    revisions = {item: revision for item, _, revision in rows}
+    seen = [
+        max((revisions.get(item["id"], 0) for item in items.values()), default=0)
+        for items in published.answerable
+    ]
     return SavedAnswers(
         answers={
             published.names[item]: value
             for item, value, _ in rows
             if item in published.names
         },
-        revision=max(*seen, 0, (clock or microseconds()) - 1) + 1,
+        revision=max(*seen, 0, (clock or now_in_microseconds()) - 1) + 1,
         seen=seen,
         fingerprint=(sum(revision for _, _, revision in rows), len(rows)),
-        completed_at=moment(completed_at) if completed_at else None,
+        completed_at=completed_at,
         closes_at=closes_at,
     )
 
 
-def _seen(published: Published, revisions: Mapping[int, int]) -> list[int]:
-    return [
-        max((revisions.get(item["id"], 0) for item in items.values()), default=0)
-        for items in published.answerable
-    ]
-
-
-def microseconds() -> int:
+def now_in_microseconds() -> int:
     return int(datetime.now(UTC).timestamp() * 1_000_000)

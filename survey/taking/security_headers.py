@@ -1,9 +1,9 @@
-"""Django's security headers and django-csp's, worked out once."""
+"""Add the security headers of Django and django-csp, computed once at start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from csp.middleware import CSPMiddleware
 from django.http import HttpRequest, HttpResponse
@@ -14,10 +14,10 @@ SOURCES = (CSPMiddleware, SecurityMiddleware, XFrameOptionsMiddleware)
 
 
 class SecurityHeaders(SecurityMiddleware):
-    """Stands for `SOURCES`, whose headers are the same on each of our pages.
+    """Replace the middleware in `SOURCES`, whose headers never differ here.
 
-    It asks those for them when it is made, so that the settings say what they
-    are in one place, and nobody puts the same policy together for each reply.
+    The headers come from that middleware itself, so the settings remain the
+    one place that defines them, and no request builds the same policy again.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -45,8 +45,9 @@ class _Request(HttpRequest):
 
 def security_headers(*, secure: bool) -> dict[str, str]:
     bare = HttpResponse()
-    response: Any = HttpResponse()
+    response = HttpResponse()
     request = _Request("https" if secure else "http")
     for source in SOURCES:
-        response = source(lambda _: bare).process_response(request, response)
+        middleware = source(lambda _: bare)
+        response = cast(HttpResponse, middleware.process_response(request, response))
     return {name: value for name, value in response.items() if name not in bare.headers}

@@ -1,8 +1,8 @@
-"""Who is taking which survey here, as the login wrote it into the session.
+"""The respondent's session: who takes which survey in this browser.
 
-Written at login and at finishing, read once a request, never written on a
-page turn. Where it cannot be read, or is lost, the cookie of `resuming` says
-who it is. (A session store whose server is away raises a ConnectionError.)
+Written at login and at finishing, read once per request, never written on a
+page turn. Where it can't be read, or is lost, the cookie of `resume_cookie`
+takes its place. (A session store whose server is down raises ConnectionError.)
 """
 
 from __future__ import annotations
@@ -11,124 +11,133 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
 
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from survey.taking import resume_cookie
 from survey.taking.published import published_survey
 
 # Long enough to read the thanks; then the next child finds nothing here.
-LIFE_AFTER_FINISHING = 10 * 60
+SECONDS_AFTER_FINISHING = 10 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class RespondentSession:
-    """One person's taking of one survey, as this browser's session knows it."""
-
     administration_id: int
     respondent_id: int
-    # Number of the access code that was typed; a reissue ends the session.
+    # Number of the access code that was typed; a reissued code ends the session.
     issue: int
     digest: str
     language: str
-    # Names the respondent to the page, and tells nobody who it is. A save
-    # that names another tag was answered by somebody else on this computer.
+    # Identifies the respondent to the page without naming anybody. A save with
+    # another tag was answered by another person on the same computer.
     tag: str
-    # By the cookie alone: a session that has ended is not to come back by it.
+    # Restored from the resume cookie. Not stored in the session.
     resumed: bool = False
 
+    def has_ended(self, completed_at: datetime) -> bool:
+        """Return whether a resumed session is over for a person who has finished.
 
-KEPT = {field.name for field in fields(RespondentSession)} - {"resumed"}
+        Redis ends a stored session by itself. Finishing deletes the resume
+        cookie too, but the reply that does so may be lost.
+        """
+        thanked_until = completed_at + timedelta(seconds=SECONDS_AFTER_FINISHING)
+        return self.resumed and timezone.now() >= thanked_until
 
 
-def begin(request: HttpRequest, taking: RespondentSession) -> None:
-    """Replace session and CSRF token: a new person sits down. 1 write."""
+STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"}
+
+
+def start_session(request: HttpRequest, session: RespondentSession) -> None:
+    """Replace the browser's session and CSRF token. 1 session write."""
     request.session.flush()
-    kept = asdict(taking)
-    del kept["resumed"]
-    request.session["taking"] = kept
+    stored = asdict(session)
+    del stored["resumed"]
+    request.session["taking"] = stored
     rotate_token(request)
 
 
-def taking_of(request: HttpRequest) -> RespondentSession | None:
-    """Who is taking a survey here. 1 session read.
+def current_session(request: HttpRequest) -> RespondentSession | None:
+    """Return this browser's session. 1 session read.
 
-    By the cookie, 1 statement more where this process has not asked lately.
+    With the resume cookie, 1 statement more per process and half minute.
     """
-    return taking_in(request.session, request.COOKIES)
+    return read_session(request.session, request.COOKIES)
 
 
-def taking_in(
+def read_session(
     store: SessionBase, cookies: Mapping[str, str]
 ) -> RespondentSession | None:
-    """As `taking_of`, of a session and cookies that no request holds."""
+    """Do the same as `current_session` where there is no request object."""
     try:
-        kept = store.get("taking")
+        stored = store.get("taking")
     except ConnectionError:
-        kept = None
-    return _understood(kept) or _resumed(cookies)
-
-
-def _understood(kept: object) -> RespondentSession | None:
-    """None where something is missing that is needed.
-
-    In a deploy, sessions of another release are read, with fields more or
-    less: a person in the middle of a survey goes on, if need be by the cookie.
-    """
-    if not isinstance(kept, Mapping):
-        return None
-    try:
-        return RespondentSession(**{name: kept[name] for name in KEPT if name in kept})
-    except TypeError:
-        return None
-
-
-def seat(taking: RespondentSession) -> resume_cookie.ResumeToken:
-    return resume_cookie.ResumeToken(
-        respondent_id=taking.respondent_id,
-        administration_id=taking.administration_id,
-        issue=taking.issue,
-    )
-
-
-def _resumed(cookies: Mapping[str, str]) -> RespondentSession | None:
-    seat = resume_cookie.seat_of(cookies)
-    digest = resume_cookie.digest_of(seat.administration_id) if seat else None
-    if seat is None or digest is None:
+        stored = None
+    session = parse_stored_session(stored)
+    if session is not None:
+        return session
+    token = resume_cookie.read_token(cookies)
+    digest = resume_cookie.published_digest(token.administration_id) if token else None
+    if token is None or digest is None:
         return None
     return RespondentSession(
-        administration_id=seat.administration_id,
-        respondent_id=seat.respondent_id,
-        issue=seat.issue,
+        administration_id=token.administration_id,
+        respondent_id=token.respondent_id,
+        issue=token.issue,
         digest=digest,
         language=published_survey(digest).languages[0],
-        tag=tag_for(seat.respondent_id),
+        tag=tag_for(token.respondent_id),
         resumed=True,
     )
 
 
-def end_soon(
-    request: HttpRequest, response: HttpResponse, taking: RespondentSession
-) -> None:
-    """Keep the session for the thanks only. 1 write.
+def parse_stored_session(stored: object) -> RespondentSession | None:
+    """Return the stored session, None if a field is missing.
 
-    Without a session that can be written, its key is taken away, in case it
-    comes back, and the cookie stays for the thanks.
+    During a deploy, sessions of another release have fields more or fewer. If
+    one is missing, the resume cookie lets the person go on.
+    """
+    if not isinstance(stored, Mapping):
+        return None
+    known = {name: stored[name] for name in STORED_FIELDS if name in stored}
+    try:
+        return RespondentSession(**known)
+    except TypeError:
+        return None
+
+
+def resume_token_for(session: RespondentSession) -> resume_cookie.ResumeToken:
+    return resume_cookie.ResumeToken(
+        respondent_id=session.respondent_id,
+        administration_id=session.administration_id,
+        issue=session.issue,
+    )
+
+
+def shorten_session(
+    request: HttpRequest, response: HttpResponse, session: RespondentSession
+) -> None:
+    """Keep the session only for the page that says thank you. 1 session write.
+
+    If the session can't be written, its cookie is deleted, in case Redis comes
+    back with it, and the resume cookie stays for the thanks.
     """
     try:
-        if not taking.resumed:
-            request.session.set_expiry(LIFE_AFTER_FINISHING)
+        if not session.resumed:
+            request.session.set_expiry(SECONDS_AFTER_FINISHING)
             request.session.save()
-            # It is written; the middleware need not.
+            # Already written, so the middleware must not write it again.
             request.session.modified = False
-            resume_cookie.take_back(response)
+            resume_cookie.delete_resume_cookie(response)
             return
     except (ConnectionError, UpdateError):
         request.session.modified = False
-    resume_cookie.take_session_back(response)
+    resume_cookie.delete_session_cookie(response)
 
 
 def tag_for(respondent_id: int) -> str:
@@ -138,10 +147,10 @@ def tag_for(respondent_id: int) -> str:
 
 
 def queue_key_for(respondent_id: int) -> str:
-    """Encrypts the answers that wait in a browser; 32 bytes in base64url.
+    """Return the key that encrypts answers waiting in a browser, in base64url.
 
-    By respondent and not by code, so that a reissued code still opens what
-    its owner left waiting.
+    Derived from the respondent and not from the code, so that a reissued code
+    still opens the answers that wait on the device.
     """
     digest = salted_hmac(
         "survey.taking.queue", str(respondent_id), algorithm="sha256"
@@ -150,6 +159,6 @@ def queue_key_for(respondent_id: int) -> str:
 
 
 def seed_for(administration_id: int, respondent_id: int) -> int:
-    """Orders randomised options alike on every device of one person."""
+    """Return the seed that orders randomised options the same on every device."""
     text = f"{administration_id}:{respondent_id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

@@ -1,10 +1,10 @@
-"""Saving one page: one statement, on disk when it returns.
+"""Store the answers of one page, in one statement that is on disk when it returns.
 
-Autocommit on the primary. PostgreSQL and SQLite need a text each; the tests
-hold both to one contract. Every guard stands inside the statement, so that a
-finish, a withdrawal, an erasure or a reissued code at the same moment is
-either seen or waits: FOR SHARE holds the respondent's own row, which those
-four change first. It is nobody else's row, so nobody else waits.
+The statement commits on its own, on the primary. PostgreSQL and SQLite need a
+text each; the tests hold both to one contract. Every condition is inside the
+statement, so that finishing, withdrawing, erasing or issuing a new code at the
+same moment is either seen or waited for: FOR SHARE locks the respondent's row,
+which those four change first. No other respondent's save waits for that row.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
-from typing import Any
 
 from django.db import connection
 
-from survey.taking.prepared_statements import execute
+from survey.taking.prepared_statements import Parameter, execute
 
-# A page that was begun in time may still arrive after the window closed.
+# A page that was started in time may still arrive after the window closed.
 GRACE = timedelta(minutes=10)
-# What a tab has seen that does not say: everything.
-ALL = 2**63 - 1
+# The `seen` of a client that does not say what it has shown: every revision.
+EVERY_REVISION = 2**63 - 1
 
 
 class Outcome(Enum):
@@ -33,13 +32,17 @@ class Outcome(Enum):
     WITHDRAWN = "withdrawn"
     CLOSED = "closed"
     REISSUED = "reissued"
-    # Refused a moment ago, for a reason that has gone: ask again.
+    # Refused for a reason that was gone a moment later: the client retries.
     UNCERTAIN = "uncertain"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One answer as it is stored; `value` is None unless `state` is 'a'."""
+class AnswerRow:
+    """One answer as it is stored.
+
+    `state` is a value of `Response.State`; `value` is None unless the item
+    was answered.
+    """
 
     item_id: int
     state: str
@@ -50,11 +53,12 @@ class Row:
 class Receipt:
     outcome: Outcome
     saved_at: datetime | None = None
-    # By an earlier sending: the same receipt, which only a count tells apart.
+    # True if an earlier request stored these rows. The client gets the same
+    # reply as the first time; only the metrics tell the two apart.
     retried: bool = field(default=False, compare=False)
 
 
-REPLACING = """ON CONFLICT (administration_id, respondent_id, item_id)
+ON_CONFLICT = """ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
     revision = excluded.revision, saved_at = excluded.saved_at
 WHERE survey_response.revision < excluded.revision
@@ -75,7 +79,7 @@ INSERT INTO survey_response
     (administration_id, respondent_id, item_id, state, value, revision, saved_at)
 SELECT %s, taker.id, i.item_id, i.state, i.value, %s, now()
 FROM taker CROSS JOIN (VALUES {rows}) i (item_id, state, value)
-{replacing}
+{on_conflict}
 """
 
 SQLITE = """
@@ -88,10 +92,10 @@ CROSS JOIN (VALUES {rows}) i
 WHERE r.id = %s AND r.administration_id = %s AND r.issue = %s
   AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
   AND a.closes_at > %s
-{replacing}
+{on_conflict}
 """
 
-WHY = """
+CURRENT_ROWS = """
 SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at,
        x.item_id, x.state, x.value, x.revision, x.saved_at
 FROM survey_respondent r
@@ -102,114 +106,85 @@ WHERE r.id = %s AND r.administration_id = %s
 """
 
 
+@cache
+def postgresql_insert(count: int) -> tuple[str, tuple[str, ...]]:
+    """The statement for `count` rows, and the types of its parameters."""
+    # The first row's casts give the columns their types: on a page of blanks
+    # PostgreSQL could not infer them.
+    first = "(%s::bigint, %s::text, %s::text)"
+    rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
+    types = ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 2
+    return POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT), types
+
+
+@cache
+def sqlite_insert(count: int) -> str:
+    rows = ", ".join(["(%s, %s, %s)"] * count)
+    return SQLITE.format(rows=rows, on_conflict=ON_CONFLICT)
+
+
 def save_page(
     *,
     administration_id: int,
     respondent_id: int,
     issue: int,
     revision: int,
-    rows: Sequence[Row],
-    seen: int = ALL,
+    rows: Sequence[AnswerRow],
+    seen: int = EVERY_REVISION,
     base: int = 0,
 ) -> Receipt:
     """Store the answers of one page. 1 statement; 2 when it is refused.
 
     A receipt of SAVED means committed and flushed, now or by an earlier
-    sending of the same page. All rows are written, or none.
+    request with the same page. All rows are written, or none.
 
-    `seen` is the highest revision of this page that the tab has shown to its
-    person, and its own revisions begin at `base`. A row in between was saved
-    by an older tab after this one had loaded: replacing it would undo answers
-    that this tab's person never saw, so it is SUPERSEDED and has to look.
+    `seen` is the highest revision of this page that the tab has shown to the
+    respondent, and the tab's own revisions start at `base`. A row between the
+    two was saved by an older tab after this one had loaded. Replacing it would
+    undo answers that the respondent never saw in this tab: it is SUPERSEDED.
     """
-    # In the order of the key, so that two tabs never wait for each other.
+    # In the order of the primary key, so that two tabs never deadlock.
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
-    insert = _insert_sqlite if connection.vendor == "sqlite" else _insert_postgresql
-    sight = (seen, base)
-    written = insert(administration_id, respondent_id, issue, revision, rows, sight)
+    values: list[Parameter] = []
+    for row in rows:
+        values += (row.item_id, row.state, row.value)
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            now = datetime.now(UTC)
+            adapt = connection.ops.adapt_datetimefield_value
+            guards = (respondent_id, administration_id, issue, adapt(now - GRACE))
+            cursor.execute(
+                sqlite_insert(len(rows)),
+                [revision, adapt(now), *values, *guards, seen, base],
+            )
+        else:
+            text, types = postgresql_insert(len(rows))
+            respondent = (respondent_id, administration_id, issue, administration_id)
+            execute(cursor, text, types, [*respondent, revision, *values, seen, base])
+        written = cursor.fetchall()
     if len(written) == len(rows):
-        return Receipt(Outcome.SAVED, moment(written[0][0]))
-    return _why(administration_id, respondent_id, issue, revision, rows, sight)
+        return Receipt(Outcome.SAVED, as_datetime(written[0][0]))
+    return _explain_refusal(
+        administration_id, respondent_id, issue, revision, rows, seen, base
+    )
 
 
-def _insert_postgresql(
+def _explain_refusal(
     administration_id: int,
     respondent_id: int,
     issue: int,
     revision: int,
-    rows: Sequence[Row],
-    sight: tuple[int, int],
-) -> list[tuple[Any, ...]]:
-    parameters: list[Any] = [
-        respondent_id,
-        administration_id,
-        issue,
-        administration_id,
-        revision,
-    ]
-    for row in rows:
-        parameters += (row.item_id, row.state, row.value)
-    parameters += sight
-    text, types = _postgresql_text(len(rows)), _types(len(rows))
-    with connection.cursor() as cursor:
-        execute(cursor, text, types, parameters)
-        return cursor.fetchall()
-
-
-def _insert_sqlite(
-    administration_id: int,
-    respondent_id: int,
-    issue: int,
-    revision: int,
-    rows: Sequence[Row],
-    sight: tuple[int, int],
-) -> list[tuple[Any, ...]]:
-    now = datetime.now(UTC)
-    adapt = connection.ops.adapt_datetimefield_value
-    parameters: list[Any] = [revision, adapt(now)]
-    for row in rows:
-        parameters += (row.item_id, row.state, row.value)
-    parameters += (respondent_id, administration_id, issue, adapt(now - GRACE), *sight)
-    with connection.cursor() as cursor:
-        cursor.execute(_sqlite_text(len(rows)), parameters)
-        return cursor.fetchall()
-
-
-@cache
-def _postgresql_text(count: int) -> str:
-    # The first row's casts give the columns their types: a page of blanks
-    # would otherwise be a column of unknowns.
-    first = "(%s::bigint, %s::text, %s::text)"
-    rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
-    return POSTGRESQL.format(rows=rows, replacing=REPLACING)
-
-
-@cache
-def _types(count: int) -> tuple[str, ...]:
-    return ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 2
-
-
-@cache
-def _sqlite_text(count: int) -> str:
-    rows = ", ".join(["(%s, %s, %s)"] * count)
-    return SQLITE.format(rows=rows, replacing=REPLACING)
-
-
-def _why(
-    administration_id: int,
-    respondent_id: int,
-    issue: int,
-    revision: int,
-    rows: Sequence[Row],
-    sight: tuple[int, int],
+    rows: Sequence[AnswerRow],
+    seen: int,
+    base: int,
 ) -> Receipt:
-    """Tell a retry, whose rows all stand, from a refusal. 1 statement."""
+    """Tell a repeated save, whose rows are all stored, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
     with connection.cursor() as cursor:
         cursor.execute(
-            WHY.format(items=", ".join(["%s"] * len(items))),
+            CURRENT_ROWS.format(items=", ".join(["%s"] * len(items))),
             [administration_id, *items, respondent_id, administration_id],
         )
         found = cursor.fetchall()
@@ -217,25 +192,24 @@ def _why(
         return Receipt(Outcome.WITHDRAWN)
     sent = {(row.item_id, row.state, row.value, revision) for row in rows}
     if sent == {tuple(row[4:8]) for row in found}:
-        return Receipt(Outcome.SAVED, moment(found[0][8]), retried=True)
-    now_issue, completed_at, withdrawn_at, closes_at = found[0][:4]
+        return Receipt(Outcome.SAVED, as_datetime(found[0][8]), retried=True)
+    current_issue, completed_at, withdrawn_at, closes_at = found[0][:4]
     if withdrawn_at is not None:
         return Receipt(Outcome.WITHDRAWN)
-    if now_issue != issue:
+    if current_issue != issue:
         return Receipt(Outcome.REISSUED)
     if completed_at is not None:
         return Receipt(Outcome.FINISHED)
-    if datetime.now(UTC) >= moment(closes_at) + GRACE:
+    if datetime.now(UTC) >= as_datetime(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
-    seen, base = sight
     stored = [row[7] for row in found if row[7] is not None]
-    if any(one >= revision or seen < one < base for one in stored):
+    if any(other >= revision or seen < other < base for other in stored):
         return Receipt(Outcome.SUPERSEDED)
     return Receipt(Outcome.UNCERTAIN)
 
 
-def moment(value: datetime | str) -> datetime:
-    """A time as either database returns it to a plain cursor."""
+def as_datetime(value: datetime | str) -> datetime:
+    """Convert a timestamp as a plain cursor of either database returns it."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return value if value.tzinfo else value.replace(tzinfo=UTC)

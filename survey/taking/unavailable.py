@@ -1,4 +1,4 @@
-"""When the database is away: once more, and then later."""
+"""Retry a request once after a lost database connection, then answer 503."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from django.db import (
     InterfaceError,
@@ -18,45 +18,48 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from survey.taking.published import SurveyNotFound
-from survey.taking.save_request import wants_json
 
-View = Callable[..., HttpResponse]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# What a server says to a write that is no primary (any more).
+# SQLSTATE of a write on a server that is not the primary (any more).
 READ_ONLY = "25006"
 
 
 class ServiceUnavailable(Exception):
-    """Not now: 503, ``{"error": key}``, and the browser keeps its answers."""
+    """Answered with 503 and ``{"error": key}``; the browser keeps its answers."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
 
 
-def retried(view: View) -> View:
-    """The view, by `done_or_later`."""
+def retry_once(
+    view: Callable[Concatenate[HttpRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """Run a view with `run_with_retry`, and answer 503 where that fails."""
 
     @wraps(view)
-    def retried(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapper(
+        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponse:
         try:
-            return done_or_later(lambda: view(request, *args, **kwargs))
-        except ServiceUnavailable as later:
-            return come_again(request, later.key)
+            return run_with_retry(lambda: view(request, *args, **kwargs))
+        except ServiceUnavailable as unavailable:
+            return unavailable_response(request, unavailable.key)
 
-    return retried
+    return wrapper
 
 
-def done_or_later(act: Callable[[], T]) -> T:
-    """Send a statement again over a fresh connection, once.
+def run_with_retry(act: Callable[[], T]) -> T:
+    """Call `act`; if the database connection was lost, reconnect and call it again.
 
-    The pool may have closed a kept connection, and asking before each save
-    whether it lives would cost a round trip. Sending a page twice is safe:
-    its revision makes the second a retry. Raises ComeAgain where the database
-    is away or slow.
+    The pool may have closed a kept connection, and checking before each save
+    would cost a round trip. Sending a page twice is safe: its revision makes
+    the second a repetition. Raises ServiceUnavailable while the database is
+    down or slow.
     """
     try:
         try:
@@ -66,52 +69,21 @@ def done_or_later(act: Callable[[], T]) -> T:
                 raise
             return act()
     except (OperationalError, InterfaceError):
-        log.warning("database", exc_info=True)
+        log.warning("The database is down or slow.", exc_info=True)
         raise ServiceUnavailable("database") from None
     except InternalError as error:
         if getattr(error.__cause__, "pgcode", None) != READ_ONLY:
             raise
         # After a failover: the next connection leads to the new primary.
-        log.warning("database", exc_info=True)
+        log.warning("The database is read-only.", exc_info=True)
         connection.close()
         raise ServiceUnavailable("database") from None
     except SurveyNotFound:
-        # A survey that is being taken exists; who does not find it is not up
-        # to date.
-        log.warning("survey", exc_info=True)
+        # A survey that is being taken exists: this server is behind.
+        log.warning("A published survey is missing.", exc_info=True)
         raise ServiceUnavailable("survey") from None
     except ConnectionError:
         raise ServiceUnavailable("sessions") from None
-
-
-def come_again(request: HttpRequest, key: str) -> HttpResponse:
-    is_program = wants_json(request) or request.content_type == "application/json"
-    response = (
-        JsonResponse({"error": key}, status=503)
-        if is_program
-        else render(request, _page(request), status=503)
-    )
-    response["Retry-After"] = seconds_later()
-    # A page comes again by itself, except with a form that would be empty.
-    if not is_program and not _is_code(request):
-        response["Refresh"] = response["Retry-After"]
-    return response
-
-
-def seconds_later() -> str:
-    # Spread, so that a school does not come back in the same second.
-    return str(random.randint(1, 5))  # noqa: S311
-
-
-def _page(request: HttpRequest) -> str:
-    """As roles/web has nginx choose it: nobody who is inside stands in line."""
-    if _is_code(request):
-        return "503_code.html"
-    return "503.html" if request.path == "/" else "503_inside.html"
-
-
-def _is_code(request: HttpRequest) -> bool:
-    return request.path == "/" and request.method == "POST"
 
 
 def _connection_was_lost() -> bool:
@@ -121,3 +93,31 @@ def _connection_was_lost() -> bool:
     if lost:
         connection.close()
     return lost
+
+
+def unavailable_response(request: HttpRequest, key: str) -> HttpResponse:
+    """Answer 503 as JSON to a script, else with a page that reloads itself."""
+    retry_after = seconds_until_retry()
+    response: HttpResponse
+    if wants_json(request) or request.content_type == "application/json":
+        response = JsonResponse({"error": key}, status=503)
+    elif request.path == "/" and request.method == "POST":
+        # No reload: the form with the code would be empty.
+        response = render(request, "503_code.html", status=503)
+    else:
+        # The same choice as nginx makes (roles/web): only people without a
+        # session are told that they wait in line.
+        template = "503.html" if request.path == "/" else "503_inside.html"
+        response = render(request, template, status=503)
+        response["Refresh"] = retry_after
+    response["Retry-After"] = retry_after
+    return response
+
+
+def seconds_until_retry() -> str:
+    # Random, so that a whole school does not come back in the same second.
+    return str(random.randint(1, 5))  # noqa: S311
+
+
+def wants_json(request: HttpRequest) -> bool:
+    return request.headers.get("Accept", "") == "application/json"

@@ -1,4 +1,4 @@
-"""The taking pool's entry."""
+"""The WSGI entry point of the respondents' pool."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from django.utils.module_loading import import_string
 from settings.infrastructure.content_types import plain_bodies_only  # noqa: TID251
 
 django.setup(set_prefix=False)
-# Imports models, which it may only now.
-short_way = import_string("survey.taking.fast_path.FastPath")
-application = plain_bodies_only(short_way())
+# Imported by name, because it imports models, which need django.setup().
+fast_path = import_string("survey.taking.fast_path.FastPath")
+application = plain_bodies_only(fast_path())

@@ -51,9 +51,9 @@ class Replica:
     def start(self) -> None:
         with self._supervisor() as supervisor:
             supervisor.calls.startProcess("replica")
-        wait_until(self._answers)
+        wait_until(self.replica_answers)
 
-    def _answers(self) -> bool:
+    def replica_answers(self) -> bool:
         try:
             return bool(self.ask("SELECT 1"))
         except psycopg2.OperationalError:

@@ -38,8 +38,8 @@ from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.respondent import SAVE
 from provisioning.processes import wait_until_gone
 from provisioning.tests.conftest import copied, equipped, run
-from survey.taking.prepared_statements import statements
-from survey.taking.storage import _postgresql_text, _types
+from survey.taking.prepared_statements import prepared_text
+from survey.taking.storage import postgresql_insert
 from survey.tests.workbooks import form
 
 pytestmark = pytest.mark.once
@@ -607,7 +607,7 @@ def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
 
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
-    prepare, execute = statements(_postgresql_text(5), _types(5))
+    prepare, execute = prepared_text(*postgresql_insert(5))
     values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
     place = {"host": str(stack.home / "run"), "port": 6432}
     with (
@@ -824,7 +824,7 @@ def test_timeouts_are_nested(stack):
         return float(re.findall(pattern, text, re.MULTILINE)[0])
 
     taking = "^ALTER ROLE taking SET {} = '([0-9]+)s'"
-    sending = stack.checkout / "static" / "js" / "sending.js"
+    sending = stack.checkout / "static" / "js" / "send_save.js"
     timeouts = {
         "lock": written("primary/roles.sql", taking.format("lock_timeout")),
         "statement": written("primary/roles.sql", taking.format("statement_timeout")),
@@ -874,7 +874,7 @@ def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
 
 def test_a_worker_is_small_and_starts_at_once(stack):
     assert re.search("taking: 8 workers of ", stack.command("status"))
-    measured = running_stack(home=stack.home)
+    measured = running_stack(folder=stack.home)
     before = workers_of(stack.supervisor.programs(), "taking")
     assert max(before.values()) < WORKER_MB
     assert 0 < start_of_a_worker(measured) < LONGEST_START

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from django.db import transaction
@@ -21,7 +21,7 @@ class DatabaseCreation(creation.DatabaseCreation):
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    def execute_sql_flush(self, sql_list: Sequence[str]) -> None:
+    def execute_sql_flush(self, sql_list: Iterable[str]) -> None:
         """Flush without time limits, which a busy machine would exceed."""
         with transaction.atomic(using=self.connection.alias):
             with self.connection.cursor() as cursor:

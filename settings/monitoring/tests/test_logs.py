@@ -83,7 +83,7 @@ def inside(browser, maya):
 def fail(inside, view, code, monkeypatch):
     """Provokes a 500 in a view, with an answer, a name and a code in play."""
     breaks = {
-        "login": "admit",
+        "login": "log_in_respondent",
         "display": "read_saved_answers",
         "change_page": "process_page",
         "content": "published_survey",
@@ -268,7 +268,7 @@ def test_lines_of_one_request_carry_its_id(browser, monkeypatch):
         logging.getLogger("survey").warning("looking")
         return {}
 
-    monkeypatch.setattr(views.messages, "words", say)
+    monkeypatch.setattr(views.messages, "messages_in", say)
     sent = "0123456789abcdef0123456789abcdef"
     with everything(logs.JsonFormatter()) as written:
         response = browser.get("/", headers={"X-Request-ID": sent})

@@ -35,11 +35,11 @@ from survey.definitions.publishing import (
 )
 from survey.models import Survey
 from survey.taking import bootstrap, messages, rendering
-from survey.taking.completion import gaps_in
-from survey.taking.published import Published, published_survey, understand
-from survey.taking.save_request import wants_json
-from survey.taking.saved_answers import SavedAnswers, microseconds
+from survey.taking.completion import find_gaps
+from survey.taking.published import Published, build_published, published_survey
+from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
 from survey.taking.session import RespondentSession
+from survey.taking.unavailable import wants_json
 
 # Compiled drafts are cached in the process, for so many seconds.
 DRAFT_LIFETIME = 20
@@ -143,7 +143,7 @@ def survey_preview_complete(
         names = request.GET.getlist("missing")[:MAX_MISSING]
         missing = {name: "required" for name in names if name in definition["items"]}
         frame |= {
-            "missing": gaps_in(definition, missing, preview.language),
+            "missing": find_gaps(definition, missing, preview.language),
             "finished_at": timezone.now() if "finished" in request.GET else None,
             "pages": _number(request.GET["pages"]),
         }
@@ -160,7 +160,7 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
     )
     taken = SavedAnswers(
         answers={},
-        revision=microseconds(),
+        revision=now_in_microseconds(),
         seen=[0] * len(published.answerable),
         fingerprint=(0, 0),
         completed_at=None,
@@ -169,7 +169,7 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
     # Drafts of a page are stored encrypted in the browser here as well.
     secret = f"{request.user.pk}:{preview.survey.pk}:{preview.seed}"
     digest = salted_hmac("survey.console.preview", secret, algorithm="sha256")
-    data = bootstrap.take(request, taking, published, taken, preview.language)
+    data = bootstrap.bootstrap_data(request, taking, published, taken, preview.language)
     return {
         **data,
         "seed": preview.seed,
@@ -206,7 +206,7 @@ def _urls(preview: Preview) -> dict[str, str]:
 
 def _frame(preview: Preview) -> dict[str, object]:
     return {
-        "words": messages.words(preview.language),
+        "words": messages.messages_in(preview.language),
         "language": preview.language,
         "direction": messages.direction(preview.language),
         "title": preview.published.title_in(preview.language),
@@ -247,7 +247,7 @@ def _published(survey: Survey) -> Published:
         raise NotPublishable("It has no language.")
     # Through its JSON, like a published survey that is read from the database.
     definition = json.loads(canonical_json(compile_definition(survey)))
-    draft = understand(f"draft-{survey.pk}", definition)
+    draft = build_published(f"draft-{survey.pk}", definition)
     _drafts[key] = (draft, time.monotonic() + DRAFT_LIFETIME)
     while len(_drafts) > MAX_DRAFTS:
         _drafts.popitem(last=False)

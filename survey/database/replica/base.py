@@ -1,9 +1,8 @@
-"""Django's PostgreSQL for a replica that may fail in the middle of a request.
+"""A database back end for a replica that may fail in the middle of a request.
 
-While `health.patience` says that somebody is waiting, a statement that the
-replica fails or does not answer is sent to the primary instead, and the
-replica is left alone for some seconds. Only reads come here, so sending one
-again is always safe.
+Inside `health.fall_back_to_primary`, a statement that fails or times out on
+the replica is sent to the primary, and the replica is not used for some
+seconds. Only reads come here, so repeating one is always safe.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from django.db.backends.utils import CursorWrapper
 
 from survey.database.replica import health
 
-# No such column, no such table: it has yet to replay a migration.
+# SQLSTATEs of a missing column or table: a migration is not replayed yet.
 BEHIND = frozenset(("42703", "42P01"))
 
 
-class Replaceable(CursorWrapper):
+class FallbackCursor(CursorWrapper):
     db: DatabaseWrapper
 
     def _execute(self, sql: str, params: Any, *rest: Any) -> Any:
@@ -35,35 +34,32 @@ class Replaceable(CursorWrapper):
             with self.db.wrap_database_errors, self.db.deadline():
                 return super()._execute(sql, params, *rest)  # type: ignore[misc]
         except (OperationalError, InterfaceError, ProgrammingError) as error:
-            if health.patience() is None or not _is_its_own(error):
+            # Any other programming error is in the statement, so the primary would
+            # raise it too.
+            code = getattr(error.__cause__, "pgcode", None)
+            is_statement = isinstance(error, ProgrammingError) and code not in BEHIND
+            if health.fallback_timeout() is None or is_statement:
                 raise
             self.db.give_up()
         self.cursor = connections[DEFAULT_DB_ALIAS].cursor()
         return self.cursor.execute(sql, params)
 
 
-def _is_its_own(error: Exception) -> bool:
-    """Not the statement's fault, which the primary would find as well."""
-    if not isinstance(error, ProgrammingError):
-        return True
-    return getattr(error.__cause__, "pgcode", None) in BEHIND
-
-
-class ReplaceableDebug(base.CursorDebugWrapper, Replaceable):
+class FallbackDebugCursor(base.CursorDebugWrapper, FallbackCursor):
     pass
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    def make_cursor(self, cursor: Any) -> Replaceable:
-        return Replaceable(cursor, self)
+    def make_cursor(self, cursor: Any) -> FallbackCursor:
+        return FallbackCursor(cursor, self)
 
-    def make_debug_cursor(self, cursor: Any) -> ReplaceableDebug:
-        return ReplaceableDebug(cursor, self)
+    def make_debug_cursor(self, cursor: Any) -> FallbackDebugCursor:
+        return FallbackDebugCursor(cursor, self)
 
     def _cursor(self, name: str | None = None) -> Any:
-        if health.patience() is None:
+        if health.fallback_timeout() is None:
             return super()._cursor(name)  # type: ignore[misc]
-        # The router chose before another thread of this process gave up.
+        # Another thread may have marked the replica down since the router chose.
         if health.is_up():
             try:
                 return super()._cursor(name)  # type: ignore[misc]
@@ -76,7 +72,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super().init_connection_state()
 
     def deadline(self) -> AbstractContextManager[None]:
-        seconds = health.limit()
+        seconds = health.reply_timeout()
         if seconds is None or self.connection is None:
             return nullcontext()
         return health.Deadline(self.connection.fileno(), seconds)

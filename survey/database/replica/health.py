@@ -1,4 +1,4 @@
-"""Whether this process reads the replica, and how long a reader waits for it."""
+"""Track whether the replica is up, and limit how long a reader waits for it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from django.db import connections
 log = logging.getLogger(__name__)
 
 REPLICA = "replica"
-# A replica that failed is asked again after so many seconds, by a thread of
-# its own: no request waits to find out.
-PAUSE = 5.0
-# That thread waits for it so long.
-LOOK = 2.0
+# Seconds between checks of a failed replica. A thread of its own makes them, so
+# that no request waits for one.
+RETRY_INTERVAL = 5.0
+# Seconds that a check waits for an answer.
+CHECK_TIMEOUT = 2.0
 
-_patience: ContextVar[float | None] = ContextVar("patience", default=None)
-_limit: ContextVar[float | None] = ContextVar("limit", default=None)
+_fallback_timeout: ContextVar[float | None] = ContextVar("patience", default=None)
+_reply_timeout: ContextVar[float | None] = ContextVar("limit", default=None)
 _up = threading.Event()
 _up.set()
-_marking = threading.Lock()
+_marking_down = threading.Lock()
 
 
 def is_up() -> bool:
@@ -34,91 +34,93 @@ def is_up() -> bool:
 
 
 def mark_down() -> None:
-    """From now on the primary is read, until the replica answers again."""
-    with _marking:
+    """Read the primary instead, until the replica answers again."""
+    with _marking_down:
         if not _up.is_set():
             return
         _up.clear()
-    threading.Thread(target=_watch, args=(_up,), name="replica", daemon=True).start()
+    threading.Thread(
+        target=watch_replica, args=(_up,), name="replica", daemon=True
+    ).start()
 
 
 def mark_up() -> None:
     _up.set()
 
 
-def _watch(up: threading.Event) -> None:
-    while not up.wait(PAUSE):
-        if _answers():
+def watch_replica(up: threading.Event) -> None:
+    while not up.wait(RETRY_INTERVAL):
+        if replica_answers():
             up.set()
 
 
-def _answers() -> bool:
-    """Whatever it fails with: without its thread nobody would ask again."""
+def replica_answers() -> bool:
     try:
         with (
-            _limited(LOOK),
+            fail_after(CHECK_TIMEOUT),
             closing(connections.create_connection(REPLICA)) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute("SELECT 1")
         return True
+    # An error that ended the thread would end the checks for ever.
     except Exception:
-        log.info("replica", exc_info=True)
+        log.info("The replica does not answer.", exc_info=True)
         return False
 
 
-def _start_anew() -> None:
-    # A worker that is forked has its parent's state, but not its thread.
+def reset_after_fork() -> None:
+    # A forked worker inherits the state of its parent, but not the thread.
     global _up
     _up = threading.Event()
     _up.set()
 
 
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=reset_after_fork)
 
 
-def patience() -> float | None:
-    """Seconds until the primary takes over; None where nobody is waiting.
+def fallback_timeout() -> float | None:
+    """Return after how many seconds the primary takes over; None means never.
 
-    A report or an export asks for the replica by name, outside of requests.
-    It fails with it, and is done later: the primary has people to serve.
+    Reports and exports name the replica, outside of requests. They fail when it
+    fails and are repeated later, so that they never load the primary.
     """
-    return _patience.get()
+    return _fallback_timeout.get()
 
 
-def limit() -> float | None:
-    """Seconds until a server that says nothing is hung up on."""
-    return _patience.get() or _limit.get()
-
-
-@contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Inside, a server that hangs fails; the primary does not take over."""
-    token = _limit.set(seconds)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+def reply_timeout() -> float | None:
+    """Return after how many seconds a silent server's connection is closed."""
+    return _fallback_timeout.get() or _reply_timeout.get()
 
 
 @contextmanager
-def patient(seconds: float) -> Iterator[None]:
-    """Inside, the primary takes over from a replica that fails or hangs."""
-    token = _patience.set(seconds)
+def fail_after(seconds: float) -> Iterator[None]:
+    """Close silent connections without falling back to the primary."""
+    token = _reply_timeout.set(seconds)
     try:
         yield
     finally:
-        _patience.reset(token)
+        _reply_timeout.reset(token)
+
+
+@contextmanager
+def fall_back_to_primary(seconds: float) -> Iterator[None]:
+    """Let the primary take over from a replica that fails or hangs."""
+    token = _fallback_timeout.set(seconds)
+    try:
+        yield
+    finally:
+        _fallback_timeout.reset(token)
 
 
 class Deadline:
-    """Hangs up on the server of a socket that has not answered in time.
+    """Shut down a socket whose server has not answered in time.
 
-    The driver waits for its socket without an end, and a server that is
-    stopped keeps no timeout of its own. Asynchronous connections and wait
-    callbacks would bound the wait too, but the one knows no transactions, and
-    the other would slow every connection of the process. A thread costs about
-    0.1 ms, for a statement that a process sends once for each survey.
+    The driver waits for its socket for ever, and a server that is stopped
+    applies no timeout of its own. Asynchronous connections and wait callbacks
+    would limit the wait too, but the former have no transactions, and the
+    latter would slow down every connection of the process. A thread costs
+    about 0.1 ms, for a statement that a process sends once per survey.
     """
 
     def __init__(self, descriptor: int, seconds: float) -> None:
@@ -138,7 +140,7 @@ class Deadline:
         traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
-        # Once over, the descriptor may be closed and soon be somebody else's.
+        # Afterwards the descriptor may be closed and reused for another socket.
         with self._lock:
             self._over = True
 

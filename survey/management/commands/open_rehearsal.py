@@ -17,7 +17,7 @@ from survey.simulation.load_survey import (
     write_codes,
 )
 from survey.taking import rendering
-from survey.taking.published import Published, understand
+from survey.taking.published import Published, build_published
 
 
 class Command(BaseCommand):
@@ -96,7 +96,7 @@ def _check_sizes(options: dict[str, Any]) -> None:
 
 def _described(rehearsal: Rehearsal, options: dict[str, Any]) -> dict[str, Any]:
     row = rehearsal.administration.published
-    published = understand(row.digest, json.loads(row.definition))
+    published = build_published(row.digest, json.loads(row.definition))
     return {
         "administration": rehearsal.administration.name,
         "administration_id": rehearsal.administration.pk,

@@ -11,12 +11,11 @@ from survey.access_codes import code_of
 from survey.definitions.rules import state_of
 from survey.models import Respondent, Response
 from survey.simulation.demo.answers import Person, Wire, answers_of, dice
-from survey.taking import session
 from survey.taking.completion import finish, review
-from survey.taking.login import admit
+from survey.taking.login import log_in_respondent
 from survey.taking.published import Published, published_survey
 from survey.taking.saved_answers import read_saved_answers
-from survey.taking.session import RespondentSession
+from survey.taking.session import RespondentSession, tag_for
 from survey.taking.storage import Outcome, save_page
 from survey.taking.validation import check_page
 
@@ -86,14 +85,14 @@ def _circumstances(language: str) -> dict[str, str]:
 
 
 def _log_in(respondent: Respondent) -> RespondentSession:
-    admitted = admit(code_of(respondent))
+    login = log_in_respondent(code_of(respondent))
     return RespondentSession(
-        administration_id=admitted.administration_id,
-        respondent_id=admitted.respondent_id,
-        issue=admitted.issue,
-        digest=admitted.digest,
-        language=admitted.language,
-        tag=session.tag_for(admitted.respondent_id),
+        administration_id=login.administration_id,
+        respondent_id=login.respondent_id,
+        issue=login.issue,
+        digest=login.digest,
+        language=login.language,
+        tag=tag_for(login.respondent_id),
     )
 
 

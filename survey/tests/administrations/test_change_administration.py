@@ -142,15 +142,15 @@ def test_the_window_is_never_cached(browser, maya, administration, monkeypatch):
 def test_a_replaced_survey_is_used_after_thirty_seconds(
     administration, publish, monkeypatch
 ):
-    old = resume_cookie.digest_of(administration.pk)
+    old = resume_cookie.published_digest(administration.pk)
     change(administration, published=publish(name="other"))
     new = Administration.objects.get().published_id
     assert new != old
     now = resume_cookie.time.monotonic()
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 29)
-    assert resume_cookie.digest_of(administration.pk) == old
+    assert resume_cookie.published_digest(administration.pk) == old
     monkeypatch.setattr(resume_cookie.time, "monotonic", lambda: now + 31)
-    assert resume_cookie.digest_of(administration.pk) == new
+    assert resume_cookie.published_digest(administration.pk) == new
 
 
 # Refused changes

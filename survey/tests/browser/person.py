@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from playwright.sync_api import Locator, Page, expect
 
 from survey.models import PublishedSurvey, Respondent, Response
-from survey.taking.published import understand
+from survey.taking.published import build_published
 from survey.tests.conftest import code_of
 
 Answers = dict[str, str | None]
@@ -182,7 +182,7 @@ def stored(respondent: Respondent, published: PublishedSurvey) -> Answers:
     """Every row of the respondent, by item name; several options sorted."""
     import json
 
-    names = understand("", json.loads(published.definition)).names
+    names = build_published("", json.loads(published.definition)).names
     rows = Response.objects.filter(respondent_id=respondent.pk)
     return {
         names[item]: value and " ".join(sorted(value.split(" ")))

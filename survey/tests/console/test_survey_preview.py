@@ -74,7 +74,7 @@ def test_preview_sends_the_same_data_as_the_respondents_page(staff, client, brow
     assert ours.index("js/preview.js") < ours.index("js/take.js")
     assert set(scripts(ours)) - set(scripts(theirs)) == {
         "/static/js/preview.js",
-        "/static/js/preview_kept.js",
+        "/static/js/preview_storage.js",
     }
 
 

@@ -86,7 +86,7 @@ def test_a_request_that_failed_after_writing_pins_nobody_else():
     with pytest.raises(LookupError):
         ask(failing)
     assert ask(reading).content == b"replica"
-    assert health.patience() is None
+    assert health.fallback_timeout() is None
 
 
 def test_a_thread_that_wrote_outside_of_requests_serves_unpinned():

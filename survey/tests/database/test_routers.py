@@ -24,7 +24,7 @@ from accounts.models import School, User
 from settings.tests.test_stack import value_of
 from survey.database.pinning import serving
 from survey.database.replica import health
-from survey.database.replica.base import BEHIND, Replaceable
+from survey.database.replica.base import BEHIND, FallbackCursor
 from survey.database.routers import (
     ForcedModelWritten,
     forced_reads,
@@ -101,7 +101,7 @@ def test_a_view_that_fails_leaves_nothing_behind(replica):
     with pytest.raises(LookupError):
         view()
     assert router.db_for_read(Survey) == "default"
-    assert health.patience() is None
+    assert health.fallback_timeout() is None
 
 
 def test_another_thread_is_not_forced(replica):
@@ -176,7 +176,7 @@ def test_whoever_watches_survives_what_it_finds(replica, monkeypatch):
 
     class Server:
         def cursor(self):
-            seen.append((health.limit(), health.patience()))
+            seen.append((health.reply_timeout(), health.fallback_timeout()))
             error = next(found)
             if error:
                 raise error
@@ -187,12 +187,12 @@ def test_whoever_watches_survives_what_it_finds(replica, monkeypatch):
 
     monkeypatch.setattr(health.connections, "create_connection", lambda name: Server())
     up = threading.Event()
-    monkeypatch.setattr(health, "PAUSE", 0.01)
-    health._watch(up)
+    monkeypatch.setattr(health, "RETRY_INTERVAL", 0.01)
+    health.watch_replica(up)
     assert up.is_set()
     # Neither for ever, nor answered by the primary.
-    assert seen == [(health.LOOK, None)] * 4
-    assert health.limit() is None
+    assert seen == [(health.CHECK_TIMEOUT, None)] * 4
+    assert health.reply_timeout() is None
 
 
 def test_without_that_an_error_would_end_its_thread(replica, monkeypatch):
@@ -201,16 +201,16 @@ def test_without_that_an_error_would_end_its_thread(replica, monkeypatch):
     def fail():
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(health, "_answers", fail)
-    monkeypatch.setattr(health, "PAUSE", 0.01)
+    monkeypatch.setattr(health, "replica_answers", fail)
+    monkeypatch.setattr(health, "RETRY_INTERVAL", 0.01)
     with pytest.raises(RuntimeError):
-        health._watch(threading.Event())
+        health.watch_replica(threading.Event())
 
 
 # A replica that has yet to replay a migration
 
 
-class Lagging(Replaceable):
+class Lagging(FallbackCursor):
     """A cursor whose server knows no such column, or has another complaint."""
 
     def __init__(self, code: str) -> None:
@@ -226,7 +226,7 @@ class Lagging(Replaceable):
 @pytest.mark.parametrize("code", sorted(BEHIND))
 def test_the_primary_answers_for_one_that_lags_behind_a_migration(code):
     lagging = Lagging(code)
-    with health.patient(1):
+    with health.fall_back_to_primary(1):
         lagging._execute("SELECT 7", None)
     assert lagging.cursor.fetchone() == (7,)
     lagging.db.give_up.assert_called_once()
@@ -236,7 +236,7 @@ def test_the_primary_answers_for_one_that_lags_behind_a_migration(code):
 def test_a_wrong_statement_and_a_report_are_not_sent_again(code, seconds):
     """The twin: the one is wrong everywhere, the other can wait."""
     lagging = Lagging(code)
-    waiting = health.patient(seconds) if seconds else nullcontext()
+    waiting = health.fall_back_to_primary(seconds) if seconds else nullcontext()
     with waiting, pytest.raises(ProgrammingError):
         lagging._execute("SELECT 7", None)
     lagging.db.give_up.assert_not_called()
@@ -244,7 +244,7 @@ def test_a_wrong_statement_and_a_report_are_not_sent_again(code, seconds):
 
 def test_a_worker_that_is_forked_begins_with_a_replica(replica, no_watching):
     health.mark_down()
-    health._start_anew()
+    health.reset_after_fork()
     assert health.is_up()
 
 

@@ -55,7 +55,7 @@ def known(django_db_setup) -> Iterator[None]:
 
 @pytest.fixture
 def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
-    monkeypatch.setattr(health, "PAUSE", 0.1)
+    monkeypatch.setattr(health, "RETRY_INTERVAL", 0.1)
     replica = Replica()
     replica.catch_up()
     with routed():
@@ -224,7 +224,7 @@ def test_a_replica_that_hangs_costs_a_process_a_second_once(
         assert 0.8 < seconds(lambda: ask_for(maya)) < 2.5
         for _ in range(10):
             assert seconds(lambda: ask_for(maya)) < 0.3
-        time.sleep(3 * health.PAUSE)
+        time.sleep(3 * health.RETRY_INTERVAL)
         assert not health.is_up()
         cold()
         assert seconds(lambda: browser.log_in(maya)) < 0.5

@@ -25,7 +25,7 @@ from survey.definitions.corrections import (
 from survey.definitions.publishing import publish_survey
 from survey.models import Administration, PublishedSurvey, Response, Survey
 from survey.taking import resume_cookie
-from survey.taking.published import understand
+from survey.taking.published import build_published
 from survey.tests.conftest import enrol
 from survey.tests.console.test_survey_upload import send
 from survey.tests.console.test_surveys import CHOICES, ROWS, book, draft_of, offered
@@ -57,7 +57,7 @@ def correction_of(published, rows=CORRECTED_ROWS, version="1.1", by="test", **fi
 
 
 def names_of(published) -> dict[int, str]:
-    return dict(understand("", json.loads(published.definition)).names)
+    return dict(build_published("", json.loads(published.definition)).names)
 
 
 def rows_of(administration) -> dict[tuple[int, str], str]:

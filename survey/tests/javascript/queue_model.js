@@ -2,8 +2,8 @@
 // queue. Everything follows from the seed, the order of time included.
 
 import { Queue } from "/js/queue.js";
-import { classify } from "/js/sending.js";
-import { statusOf } from "/js/status.js";
+import { classify } from "/js/send_save.js";
+import { statusOf } from "/js/save_status.js";
 
 const PAGES = 4;
 const STEPS = 60;
@@ -145,7 +145,7 @@ export class Model {
 
   async travel({ page, revision, body }) {
     this.counts.sent += 1;
-    if (this.isAlone && this.queue.flying.size > 1) this.violations.push("two in flight");
+    if (this.isAlone && this.queue.inFlight.size > 1) this.violations.push("two in flight");
     const fate = this.isCalm ? "well" : this.pick(["well", "well", "lost", "unheard", "busy", "foreign", "late"]);
     await this.wait(this.isCalm ? 50 : this.random() * 2000);
     if (fate === "lost") return this.lose();
@@ -213,11 +213,11 @@ export class Model {
     if (dice < 0.7) {
       this.edit();
     } else if (dice < 0.8) {
-      this.queue.nudge();
+      this.queue.retrySoon();
     } else if (dice < 0.9) {
       this.counts.leaves += 1;
       this.isAlone = false;
-      this.queue.leave();
+      this.queue.sendAll();
     } else {
       this.counts.reloads += 1;
       this.load();

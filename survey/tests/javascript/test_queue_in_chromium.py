@@ -24,9 +24,9 @@ RUN_MODEL = """async ([seeds, sabotage]) => {
 SCRIPT = """async (body) => {
   const { scripted } = await import("/models/queue_model.js");
   const { Queue } = await import("/js/queue.js");
-  const { classify, retryAfter } = await import("/js/sending.js");
+  const { classify, retryAfter } = await import("/js/send_save.js");
   const { fullJitter } = await import("/js/clock.js");
-  const { mergeAnswers } = await import("/js/merging.js");
+  const { mergeAnswers } = await import("/js/merge_answers.js");
   const names = {scripted, Queue, classify, retryAfter, fullJitter, mergeAnswers};
   return await globalThis.script(names);
 }"""
@@ -93,7 +93,7 @@ def test_one_save_waits_per_page_and_one_is_in_flight(run):
       const before = queue.pending();
       sent[0].answer({kind: "saved", revision: sent[0].revision, at: "x"});
       await settle();
-      while (queue.flying.size) {
+      while (queue.inFlight.size) {
         const last = sent[sent.length - 1];
         last.answer({kind: "saved", revision: last.revision, at: "x"});
         await settle();
@@ -128,7 +128,7 @@ def test_a_reply_for_an_older_revision_saves_nothing_newer(run):
       const { queue, sent, settle, status } = scripted();
       queue.put(1, '{"a":"old"}');
       queue.put(1, '{"a":"new"}');
-      queue.leave();
+      queue.sendAll();
       const both = sent.map(({revision}) => revision);
       sent[0].answer({kind: "saved", revision: 100, at: "x"});
       await settle();
@@ -144,7 +144,7 @@ def test_an_overtaken_save_that_is_called_superseded_stops_nothing(run):
       const { queue, sent, settle } = scripted();
       queue.put(1, '{"a":"old"}');
       queue.put(1, '{"a":"new"}');
-      queue.leave();
+      queue.sendAll();
       sent[1].answer({kind: "saved", revision: 101, at: "x"});
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
@@ -195,8 +195,8 @@ def test_what_stops_a_tab_keeps_its_answers(run, error):
       sent[0].answer({{kind: "halt", error: "{error}"}});
       await settle();
       queue.put(2, '{{"b":"1"}}');
-      queue.leave();
-      queue.nudge();
+      queue.sendAll();
+      queue.retrySoon();
       await clock.advance(10 * 60 * 1000);
       return [sent.length, queue.halted.error, [...kept.keys()], queue.pending()];
     """) == [1, error, [1, 2], 2]
@@ -342,7 +342,7 @@ def test_retry_after_is_the_least_that_is_waited(run):
       sent[0].answer({kind: "retry", after: 30000});
       await settle();
       await clock.advance(10000);
-      queue.nudge();
+      queue.retrySoon();
       await clock.advance(29999);
       const early = sent.length;
       await clock.advance(30001);
@@ -361,7 +361,7 @@ def test_the_network_coming_back_ends_a_long_wait(run):
       }
       await clock.advance(clock.time + 5000);
       const still = sent.length;
-      queue.nudge();
+      queue.retrySoon();
       await clock.advance(clock.time + 1000);
       return [still, sent.length];
     """) == [6, 7]
@@ -384,7 +384,7 @@ def test_a_draft_waits_until_the_page_is_left(run):
       const { queue, sent, kept } = scripted();
       queue.hold(3, '{"a":"1"}');
       const draft = [sent.length, queue.pending(), kept.get(3).later.held];
-      queue.leave();
+      queue.sendAll();
       return [draft, sent.map(({body}) => body)];
     """) == [[0, 0, True], ['{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}']]
 
@@ -427,7 +427,7 @@ REPLIES = [
 def test_what_a_reply_means(page, status, text, kind):
     classified = page.evaluate(
         """async ([status, text]) => {
-          const { classify } = await import("/js/sending.js");
+          const { classify } = await import("/js/send_save.js");
           const header = () => null;
           return classify({ status, text, revision: 7, header, now: 0 });
         }""",
@@ -454,7 +454,7 @@ def test_retry_after_in_seconds_or_as_a_date(page, after, date, wait):
     assert (
         page.evaluate(
             """async (headers) => {
-              const { retryAfter } = await import("/js/sending.js");
+              const { retryAfter } = await import("/js/send_save.js");
               return retryAfter((name) => headers[name], 60000);
             }""",
             {"Retry-After": after, "Date": date},

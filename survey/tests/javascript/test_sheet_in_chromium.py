@@ -82,27 +82,27 @@ DEFINITION: dict[str, Any] = {
     ],
 }
 SHOW = """async ({ html, outline, words, answers, seed }) => {
-  const { Taking } = await import("/js/taking.js");
-  const { Sheet } = await import("/js/sheet.js");
-  const { Words } = await import("/js/words.js");
+  const { SurveyState } = await import("/js/survey_state.js");
+  const { PageForm } = await import("/js/page_form.js");
+  const { Messages } = await import("/js/messages.js");
   const { answerableItems } = await import("/js/answers.js");
-  const { problemMessage, showProblems, focusItem } = await import("/js/validity.js");
+  const { problemMessage, showProblems, focusItem } = await import("/js/problems.js");
   const page = new DOMParser().parseFromString(html, "text/html");
   const section = document.importNode(page.querySelector("section.page"), true);
   const moment = () => ({ today: "2027-03-01", now: "2027-03-01T10:42:00+00:00", language: "en" });
-  const taking = new Taking({ outline, answers, moment });
-  taking.fillDefaults(1);
-  const spoken = new Words(words, "en");
+  const survey = new SurveyState({ outline, answers, moment });
+  survey.fillDefaults(1);
+  const spoken = new Messages(words, "en");
   globalThis.edits = 0;
-  const sheet = new Sheet({
-    section, n: 1, taking, seed, words: spoken, edited: () => (globalThis.edits += 1),
+  const form = new PageForm({
+    section, n: 1, survey, seed, messages: spoken, edited: () => (globalThis.edits += 1),
   });
   document.body.replaceChildren(section);
-  globalThis.taking = taking;
+  globalThis.survey = survey;
   globalThis.check = () => {
-    const piped = (text) => (text ?? "").replace("${name}", taking.state.values.name);
-    const told = taking.problems(1).map(({ name, key }) => ({
-      name, message: problemMessage(key, taking.item(name), spoken, piped),
+    const piped = (text) => (text ?? "").replace("${name}", survey.state.values.name);
+    const told = survey.problems(1).map(({ name, key }) => ({
+      name, message: problemMessage(key, survey.item(name), spoken, piped),
     }));
     showProblems(section, told, spoken, (name) => focusItem(section, name)).focus();
     return told;
@@ -122,7 +122,7 @@ class Shown:
             {
                 "html": rendering.render_page(DEFINITION, "en", 1),
                 "outline": json.loads(json.dumps(rendering.outline(DEFINITION, "en"))),
-                "words": dict(messages.words("en")),
+                "words": dict(messages.messages_in("en")),
                 "answers": answers or {},
                 "seed": seed,
             },
@@ -130,10 +130,10 @@ class Shown:
         return self
 
     def wire(self) -> dict[str, Any]:
-        return json.loads(self.page.evaluate("taking.content(1)"))
+        return json.loads(self.page.evaluate("survey.content(1)"))
 
     def problems(self) -> dict[str, str]:
-        found = self.page.evaluate("taking.problems(1)")
+        found = self.page.evaluate("survey.problems(1)")
         return {problem["name"]: problem["key"] for problem in found}
 
     def item(self, name: str):
@@ -355,7 +355,7 @@ def test_a_default_is_there_once_and_can_be_cleared(show):
     shown = show()
     assert shown.wire()["usual"] == "7"
     shown.type("usual", "")
-    shown.page.evaluate("taking.fillDefaults(1)")
+    shown.page.evaluate("survey.fillDefaults(1)")
     assert shown.wire()["usual"] is None
     # An answer that was saved as blank is not filled again.
     assert show({"usual": None}).wire()["usual"] is None

@@ -24,7 +24,7 @@ from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
 from survey.models import CardSet, Identity, Job, Respondent
-from survey.taking.login import NotAdmitted, admit
+from survey.taking.login import log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -121,7 +121,10 @@ def test_cards_have_a_page_per_class_and_valid_codes(
         assert page.links == [f"https://survey.example.org/#{code}"]
         assert code in page.text
         assert "survey.example.org" in page.text
-        assert admit(page.links[0].partition("#")[2]).respondent_id == person.pk
+        assert (
+            log_in_respondent(page.links[0].partition("#")[2]).respondent_id
+            == person.pk
+        )
     assert "Maya López" in pages[0].text
     assert "Escribe tu código" in pages[0].text
     assert "اكتب" in pages[1].text
@@ -140,7 +143,7 @@ def test_large_classes_fill_several_pages(client, staff, administration, order):
     pages = read_pages(download(client, order(staff.lincoln, classroom="7B")))
     assert [len(page.links) for page in pages] == [8, 8, 3]
     found = [
-        admit(link.partition("#")[2]).respondent_id
+        log_in_respondent(link.partition("#")[2]).respondent_id
         for page in pages
         for link in page.links
     ]
@@ -452,15 +455,15 @@ def test_new_codes_and_cards_for_a_whole_school(
     new_cards = CardSet.objects.latest("pk")
     pages = read_pages(download(client, new_cards))
     people = [
-        admit(link.partition("#")[2]).respondent_id
+        log_in_respondent(link.partition("#")[2]).respondent_id
         for page in pages
         for link in page.links
     ]
     assert people == [maya.pk, layla.pk]
     for code in old_codes:
         with pytest.raises(NotAdmitted, match="code_wrong"):
-            admit(code)
-    assert admit(code_of(noor)).respondent_id == noor.pk
+            log_in_respondent(code)
+    assert log_in_respondent(code_of(noor)).respondent_id == noor.pk
     assert "no longer work" in text_of(client.get(url_of(old_cards)))
     assert "no longer work" not in text_of(client.get(url_of(new_cards)))
     entry = AuditEntry.objects.get(action="reissue access codes")
@@ -608,7 +611,7 @@ def test_a_worker_killed_while_issuing_codes_changes_none(
     card_set.refresh_from_db()
     maya.refresh_from_db()
     assert (card_set.reissued_at, maya.issue) == (None, 1)
-    assert admit(code_of(maya)).respondent_id == maya.pk
+    assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
 def test_a_code_that_belongs_to_another_person_is_skipped(
@@ -628,7 +631,7 @@ def test_a_code_that_belongs_to_another_person_is_skipped(
     assert sorted((maya.issue, layla.issue)) == [2, 3]
     for person in (maya, layla):
         person.refresh_from_db()
-        assert admit(code_of(person)).respondent_id == person.pk
+        assert log_in_respondent(code_of(person)).respondent_id == person.pk
 
 
 def test_new_codes_use_the_newest_key(administration, maya):
@@ -636,7 +639,7 @@ def test_new_codes_use_the_newest_key(administration, maya):
     access_codes.reissue_all(administration.respondents.all())
     maya.refresh_from_db()
     assert maya.code_key_version == 2
-    assert admit(code_of(maya)).respondent_id == maya.pk
+    assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
 @pytest.mark.django_db(transaction=True)

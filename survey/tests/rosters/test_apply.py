@@ -20,7 +20,7 @@ from django.utils import timezone
 from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
 from survey.rosters import apply, apply_job, uploads
-from survey.taking.storage import Outcome, Row, save_page
+from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.browser.serving import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
@@ -326,7 +326,7 @@ def time_saves_during(action, administration, pk):
                 respondent_id=pk,
                 issue=1,
                 revision=revision,
-                rows=[Row(item, "a", "3")],
+                rows=[AnswerRow(item, "a", "3")],
             )
             assert receipt.outcome is Outcome.SAVED
         except OperationalError as error:

@@ -136,7 +136,7 @@ def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
     def fail(typed):
         raise OperationalError("the database system is starting up")
 
-    monkeypatch.setattr(views, "admit", fail)
+    monkeypatch.setattr(views, "log_in_respondent", fail)
     response = browser.post("/", {"code": code_of(maya)})
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5

@@ -21,8 +21,8 @@ LANGUAGES = sorted(messages.MESSAGES)
 
 def test_a_person_reads_everything_in_their_own_language():
     assert LANGUAGES == ["ar", "en", "es"]
-    assert messages.words("es-MX")["next"] == "Siguiente"
-    assert messages.words("ar")["next"] == "التالي"
+    assert messages.messages_in("es-MX")["next"] == "Siguiente"
+    assert messages.messages_in("ar")["next"] == "التالي"
     assert messages.languages() == [
         ("en", "English"),
         ("ar", "العربية"),
@@ -104,8 +104,8 @@ def test_direction_follows_the_language_or_its_script(language, direction):
 
 
 def test_a_view_may_add_to_its_words_without_others_seeing_it():
-    messages.words("en")["next"] = "changed"
-    assert messages.words("en")["next"] == "Next"
+    messages.messages_in("en")["next"] = "changed"
+    assert messages.messages_in("en")["next"] == "Next"
 
 
 def test_filling_a_message_escapes_what_is_filled_in():
@@ -138,9 +138,9 @@ def test_every_message_that_a_template_asks_for_is_there():
 
 def test_every_message_that_a_script_asks_for_is_there():
     scripts = ROOT / "static/js"
-    asked = asked_for(scripts, "*.js", r"""\bsay\(\s*["'`](\w+)""")
+    asked = asked_for(scripts, "*.js", r"""\bmessages\.text\(\s*["'`](\w+)""")
     asked |= asked_for(scripts, "*.js", r"""\b(?:key|title|text): ["'](\w+)["']""")
-    counted = asked_for(scripts, "*.js", r"""\bcount\(\s*["'`](\w+)""")
+    counted = asked_for(scripts, "*.js", r"""\bplural\(\s*["'`](\w+)""")
     asked |= counted | {f"{key}_one" for key in counted}
     assert {"page_of", "saving", "session_over_help", "waiting_saves_one"} <= asked
     assert asked <= set(messages.MESSAGES["en"])
@@ -148,6 +148,6 @@ def test_every_message_that_a_script_asks_for_is_there():
 
 def test_every_reason_that_the_server_gives_has_words():
     reasons = asked_for(ROOT / "survey/taking", "*.py", r'BadAnswer\("(\w+)"\)')
-    reasons |= asked_for(ROOT / "survey/taking", "*.py", r'NotAdmitted\("(\w+)"')
+    reasons |= asked_for(ROOT / "survey/taking", "*.py", r'LoginRefused\("(\w+)"')
     assert {"not_a_number", "code_wrong"} <= reasons
     assert reasons <= set(messages.MESSAGES["en"])

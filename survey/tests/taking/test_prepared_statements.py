@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from survey.models import Respondent
 from survey.taking import prepared_statements, storage
-from survey.taking.storage import Outcome, Row
+from survey.taking.storage import AnswerRow, Outcome
 from survey.tests.taking.test_save_page import *  # noqa: F403
 from survey.tests.taking.test_save_page import ART, SPORT, save, stored
 
@@ -30,7 +30,7 @@ def prepared_in_transactions(monkeypatch):
     def asking_first(cursor, text, types, parameters):
         if not connection.in_atomic_block:
             return prepared_statements.execute(cursor, text, types, parameters)
-        prepare, execute = prepared_statements.statements(text, types)
+        prepare, execute = prepared_statements.prepared_text(text, types)
         name = prepare.split()[1]
         cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [name])
         if cursor.fetchone() is None:
@@ -80,7 +80,7 @@ def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
 def test_a_page_of_each_length_has_its_own(maya):
     forget_statements()
     for count in (1, 2, 7):
-        rows = [Row(n, "a", str(n)) for n in range(count)]
+        rows = [AnswerRow(n, "a", str(n)) for n in range(count)]
         assert save(maya, rows, revision=count).outcome is Outcome.SAVED
         assert save(maya, rows, revision=count).retried
     assert len(stored(maya)) == 7
@@ -115,7 +115,7 @@ def test_every_guard_holds_with_a_kept_plan(maya, noor):
 def test_what_the_database_refuses_is_refused(maya):
     save(maya)
     with pytest.raises(IntegrityError):
-        save(maya, [Row(1, "s", "left over"), *ART[1:]], revision=11)
+        save(maya, [AnswerRow(1, "s", "left over"), *ART[1:]], revision=11)
     assert stored(maya) == ART
 
 

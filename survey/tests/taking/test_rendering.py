@@ -555,7 +555,7 @@ def test_words_around_the_items_are_english_where_nobody_translated_them(definit
     page = Elements(page_of(definition, "friends", "so"))
     (mark,) = page.all("span", **{"class": "required-mark"})
     assert mark["lang"] == "en"
-    assert messages.words("en")["required_mark"] in page.words
+    assert messages.messages_in("en")["required_mark"] in page.words
     (mark,) = Elements(page_of(definition, "friends", "es")).all(
         "span", **{"class": "required-mark"}
     )
@@ -584,7 +584,7 @@ def test_hints_and_errors_are_tied_to_their_input(definition):
 
 
 def test_several_options_say_so_unless_the_author_gave_a_hint(definition):
-    choose_any = messages.words("en")["choose_any"]
+    choose_any = messages.messages_in("en")["choose_any"]
     assert choose_any not in Elements(page_of(definition, "subjects")).words
     del definition["items"]["subjects"]["hint"]
     page = Elements(page_of(definition, "subjects"))
@@ -605,7 +605,7 @@ def test_a_range_begins_unanswered_and_can_be_taken_back(definition):
     html = page_of(definition, "mood")
     (slider,) = Elements(html).all("input", type="range")
     assert "untouched" in slider["class"].split()
-    assert slider["aria-valuetext"] == messages.words("en")["not_answered"]
+    assert slider["aria-valuetext"] == messages.messages_in("en")["not_answered"]
     assert re.search(r'<button type="button" class="clear".* hidden', html)
 
 
@@ -636,19 +636,19 @@ def test_the_renderer_knows_every_template_that_makes_a_page(definition, rendere
 
 
 def test_mending_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_path):
-    before = rendering._renderer()
+    before = rendering.renderer_version()
     assert before == rendering.RENDERER
     for name in rendering.PAGE_TEMPLATES:
         others = tuple(one for one in rendering.PAGE_TEMPLATES if one != name)
         monkeypatch.setattr(rendering, "PAGE_TEMPLATES", others)
-        assert rendering._renderer() != before
+        assert rendering.renderer_version() != before
     monkeypatch.undo()
     mended = tmp_path / "messages"
     mended.mkdir()
     for path in messages.FOLDER.glob("*.json"):
         (mended / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
     monkeypatch.setattr(messages, "FOLDER", mended)
-    assert rendering._renderer() != before
+    assert rendering.renderer_version() != before
 
 
 def test_rendering_changes_nothing_and_repeats_itself(definition):

@@ -366,7 +366,7 @@ def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
 def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
     """The twin: what went wrong on the short way, met once more on the long one."""
     tried = failing(monkeypatch, OperationalError, lost=False)
-    monkeypatch.setattr(fast_path, "done_or_later", lambda act: act())
+    monkeypatch.setattr(fast_path, "run_with_retry", lambda act: act())
     assert reply_of(ways["short"], save.environ())[0].startswith("503 ")
     assert len(tried) == 2
 
@@ -377,7 +377,7 @@ def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
     def fail(*args):
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(fast_path, "published_already", fail)
+    monkeypatch.setattr(fast_path, "published_in_memory", fail)
     assert reply_of(ways["short"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
     assert [one.name for one in caplog.records] == ["survey.taking.fast_path"]
@@ -416,11 +416,11 @@ def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways
 def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
     settings.ALLOWED_HOSTS = ["*"]
     short = ways["short"]
-    for n in range(fast_path.MOST_FRONTS + 10):
+    for n in range(fast_path.MOST_ORIGINS + 10):
         save.headers["Host"] = f"school{n}.example"
         save.headers["Origin"] = f"http://school{n}.example"
         assert reply_of(short, save.environ())[0] == "200 OK"
-    assert len(short.fronts) == fast_path.MOST_FRONTS
+    assert len(short.origins) == fast_path.MOST_ORIGINS
 
 
 def test_a_name_that_is_not_ours_is_not_kept(ways, save):
@@ -428,7 +428,7 @@ def test_a_name_that_is_not_ours_is_not_kept(ways, save):
     save.headers["Origin"] = "http://evil.example"
     for _ in range(2):
         assert reply_of(ways["short"], save.environ())[0].startswith("400 ")
-    assert not ways["short"].fronts
+    assert not ways["short"].origins
 
 
 def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):

@@ -175,12 +175,12 @@ def test_an_administration_that_is_not_there_is_not_remembered(
     administration, django_assert_num_queries
 ):
     with django_assert_num_queries(2):
-        assert resume_cookie.digest_of(10**9) is None
-        assert resume_cookie.digest_of(10**9) is None
+        assert resume_cookie.published_digest(10**9) is None
+        assert resume_cookie.published_digest(10**9) is None
     with django_assert_num_queries(1):
         for _ in range(3):
             assert (
-                resume_cookie.digest_of(administration.pk)
+                resume_cookie.published_digest(administration.pk)
                 == administration.published_id
             )
 
@@ -274,8 +274,8 @@ def test_if_it_did_not_noor_would_see_mayas_answers(
     """The twin."""
     browser.log_in(maya)
     browser.save(1, FIRST_PAGE, browser.shell()["revision"])
-    monkeypatch.setattr(resume_cookie, "hand_out", lambda response, seat: None)
-    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    monkeypatch.setattr(resume_cookie, "set_resume_cookie", lambda *args: None)
+    monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     browser.log_in(noor)
     lose(browser)
     assert browser.shell()["answers"]["why_art"] == "colours"
@@ -294,7 +294,7 @@ def fail_to_log_in(request, monkeypatch, take_away):
             def away(typed):
                 raise OperationalError("the database system is starting up")
 
-            monkeypatch.setattr(views, "admit", away)
+            monkeypatch.setattr(views, "log_in_respondent", away)
         reply = browser.post("/", {"code": code})
         assert reply.status_code in (422, 503)
 
@@ -315,7 +315,7 @@ def test_if_it_did_noor_would_be_maya(
 ):
     """The twin."""
     browser.log_in(maya)
-    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     fail_to_log_in(browser, noor)
     take_away()
     assert browser.shell()["tag"] == tag_of(maya)
@@ -392,7 +392,7 @@ def test_with_the_cookie_of_the_session_left_it_would(
         raise ConnectionError
 
     browser.log_in(maya)
-    monkeypatch.setattr(resume_cookie, "take_session_back", lambda response: None)
+    monkeypatch.setattr(resume_cookie, "delete_session_cookie", lambda response: None)
     with monkeypatch.context() as patch:
         patch.setattr(store(settings), "delete", away)
         browser.post("/", {"code": code_of(noor)}, headers=JSON)
@@ -451,7 +451,7 @@ def lose_the_reply(browser, respondent, headers) -> None:
 def test_if_the_page_left_the_cookie_it_would_be_maya(browser, maya, noor, monkeypatch):
     """The twin."""
     browser.log_in(maya)
-    monkeypatch.setattr(resume_cookie, "take_back", lambda response: None)
+    monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     lose_the_reply(browser, noor, JSON)
     assert seated(browser) == tag_of(maya)
 
@@ -497,7 +497,9 @@ def test_one_that_says_too_little_is_none(browser, maya, change):
 def test_taken_as_it_is_it_would_be_an_error(browser, maya, monkeypatch):
     """The twin."""
     monkeypatch.setattr(
-        session, "_understood", lambda kept: session.RespondentSession(**kept)
+        session,
+        "parse_stored_session",
+        lambda stored: session.RespondentSession(**stored),
     )
     browser.log_in(maya)
     rewrite(browser, lambda kept: {**kept, "seat_row": 7})
@@ -555,7 +557,7 @@ def test_if_that_reply_is_lost_the_thanks_end_all_the_same(at_the_end, maya, los
 
 
 def finished_long_ago(respondent) -> None:
-    moment = timezone.now() - timedelta(seconds=session.LIFE_AFTER_FINISHING + 1)
+    moment = timezone.now() - timedelta(seconds=session.SECONDS_AFTER_FINISHING + 1)
     Respondent.objects.filter(pk=respondent.pk).update(
         started_at=moment, completed_at=moment
     )
@@ -575,7 +577,7 @@ def test_a_finish_that_is_sent_again_ends_the_seat(
         def fail(*args):
             raise OperationalError("the pool was started anew")
 
-        patch.setattr(session, "end_soon", fail)
+        patch.setattr(views, "shorten_session", fail)
         reply = at_the_end.post("/take/complete/", {"reviewed": seen})
     assert reply.status_code == 503
     maya.refresh_from_db()
@@ -585,13 +587,13 @@ def test_a_finish_that_is_sent_again_ends_the_seat(
         reply = at_the_end.post("/take/complete/", {"reviewed": seen})
         assert reply.context["finished_at"] == maya.completed_at
     ends_in = at_the_end.session.get_expiry_age()
-    assert (ends_in <= session.LIFE_AFTER_FINISHING) is is_sent_again
+    assert (ends_in <= session.SECONDS_AFTER_FINISHING) is is_sent_again
     assert (at_the_end.cookies[resume_cookie.COOKIE].value == "") is is_sent_again
 
 
 def test_otherwise_they_would_stay_for_hours(at_the_end, maya, lose, monkeypatch):
     """The twin."""
-    monkeypatch.setattr(session, "LIFE_AFTER_FINISHING", 4 * 60 * 60)
+    monkeypatch.setattr(session, "SECONDS_AFTER_FINISHING", 4 * 60 * 60)
     kept = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
     at_the_end.cookies[resume_cookie.COOKIE] = kept

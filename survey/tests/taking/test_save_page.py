@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from survey.models import Administration, Respondent, Response
 from survey.taking import storage
-from survey.taking.storage import Outcome, Row, save_page
+from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db
 
-ART = [Row(1, "a", "3"), Row(2, "s", None), Row(3, "h", None)]
-SPORT = [Row(1, "a", "1"), Row(2, "a", "sport"), Row(3, "s", None)]
+ART = [AnswerRow(1, "a", "3"), AnswerRow(2, "s", None), AnswerRow(3, "h", None)]
+SPORT = [AnswerRow(1, "a", "1"), AnswerRow(2, "a", "sport"), AnswerRow(3, "s", None)]
 
 
 def save(respondent, rows=ART, revision=10, **changes):
@@ -32,9 +32,9 @@ def save(respondent, rows=ART, revision=10, **changes):
     return save_page(**given)
 
 
-def stored(respondent) -> list[Row]:
+def stored(respondent) -> list[AnswerRow]:
     rows = Response.objects.filter(respondent_id=respondent.pk).order_by("item_id")
-    return [Row(*row) for row in rows.values_list("item_id", "state", "value")]
+    return [AnswerRow(*row) for row in rows.values_list("item_id", "state", "value")]
 
 
 def test_a_page_is_saved_with_its_states_and_its_revision(maya, noor):
@@ -70,17 +70,19 @@ def test_an_older_revision_that_arrives_late_changes_nothing(maya):
 def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
     """The twin of the test above: the guard is what protects."""
     guard = "survey_response.revision < excluded.revision"
-    assert guard in storage.REPLACING
-    monkeypatch.setattr(storage, "REPLACING", storage.REPLACING.replace(guard, "true"))
-    storage._postgresql_text.cache_clear()
-    storage._sqlite_text.cache_clear()
+    assert guard in storage.ON_CONFLICT
+    monkeypatch.setattr(
+        storage, "ON_CONFLICT", storage.ON_CONFLICT.replace(guard, "true")
+    )
+    storage.postgresql_insert.cache_clear()
+    storage.sqlite_insert.cache_clear()
     try:
         save(maya, SPORT, revision=11)
         save(maya, ART, revision=10)
         assert stored(maya) == ART
     finally:
-        storage._postgresql_text.cache_clear()
-        storage._sqlite_text.cache_clear()
+        storage.postgresql_insert.cache_clear()
+        storage.sqlite_insert.cache_clear()
 
 
 # Two tabs: the laptop loads, the phone goes on, the laptop comes back to a page
@@ -90,7 +92,7 @@ LAPTOP = {"seen": 10, "base": 20}
 
 def test_a_newer_tab_does_not_undo_what_it_never_showed(maya):
     save(maya, ART, revision=12)
-    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
     assert save(maya, blank, revision=20, **LAPTOP).outcome is Outcome.SUPERSEDED
     assert stored(maya) == ART
 
@@ -98,7 +100,7 @@ def test_a_newer_tab_does_not_undo_what_it_never_showed(maya):
 def test_without_saying_what_it_has_seen_it_would(maya):
     """The twin."""
     save(maya, ART, revision=12)
-    blank = [Row(item, "s", None) for item in (1, 2, 3)]
+    blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
     assert save(maya, blank, revision=20).outcome is Outcome.SAVED
     assert stored(maya) == blank
 
@@ -127,8 +129,8 @@ def test_rows_sent_in_any_order_are_the_same_page(maya):
 
 
 def test_a_page_of_blanks_is_saved_as_seen(maya):
-    assert save(maya, [Row(1, "s", None)]).outcome is Outcome.SAVED
-    assert stored(maya) == [Row(1, "s", None)]
+    assert save(maya, [AnswerRow(1, "s", None)]).outcome is Outcome.SAVED
+    assert stored(maya) == [AnswerRow(1, "s", None)]
 
 
 def test_a_page_without_items_needs_no_row(maya):
@@ -195,18 +197,18 @@ def test_a_respondent_of_another_administration_is_refused(maya):
 
 def test_values_are_kept_to_the_letter(maya):
     texts = ["'; DROP TABLE survey_response; --", "%s %(a)s", "é\u202e🙂\n\t", " x "]
-    rows = [Row(n, "a", text) for n, text in enumerate(texts)]
+    rows = [AnswerRow(n, "a", text) for n, text in enumerate(texts)]
     assert save(maya, rows).outcome is Outcome.SAVED
     assert stored(maya) == rows
 
 
 def test_a_value_stands_exactly_where_something_was_answered(maya):
     with pytest.raises(IntegrityError):
-        save(maya, [Row(1, "s", "left over")])
+        save(maya, [AnswerRow(1, "s", "left over")])
 
 
 def test_pages_of_many_items_are_one_statement(maya, django_assert_num_queries):
-    rows = [Row(n, "a", str(n)) for n in range(200)]
+    rows = [AnswerRow(n, "a", str(n)) for n in range(200)]
     with django_assert_num_queries(1):
         assert save(maya, rows).outcome is Outcome.SAVED
     assert len(stored(maya)) == 200

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from survey.models import Respondent, Response
-from survey.taking.storage import Outcome, Row, save_page
+from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
 PAGES = {1: (1, 2), 2: (3,), 3: (4, 5, 6)}
@@ -39,7 +39,7 @@ class Saving(RuleBasedStateMachine):
         self.tabs = {"a": 1000, "b": 2000}
         self.bases = dict(self.tabs)
         self.seen = {"a": 0, "b": 0}
-        self.model: dict[int, tuple[int, list[Row]]] = {}
+        self.model: dict[int, tuple[int, list[AnswerRow]]] = {}
         self.finished = False
 
     @rule(
@@ -51,7 +51,7 @@ class Saving(RuleBasedStateMachine):
     def edit(self, tab, page, answers):
         self.tabs[tab] += 1
         rows = [
-            Row(item, "s" if value is None else "a", value)
+            AnswerRow(item, "s" if value is None else "a", value)
             for item, value in zip(PAGES[page], answers, strict=False)
         ]
         return page, self.tabs[tab], rows, (self.seen[tab], self.bases[tab])

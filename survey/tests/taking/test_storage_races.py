@@ -14,7 +14,7 @@ from django.utils import timezone
 from survey.access_codes import reissue
 from survey.models import Respondent, Response
 from survey.taking import storage
-from survey.taking.storage import Outcome, Receipt, Row, save_page
+from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 A_WHILE = 0.4
 
 
-def page(answer: str) -> list[Row]:
-    return [Row(n, "a", answer) for n in (1, 2, 3)]
+def page(answer: str) -> list[AnswerRow]:
+    return [AnswerRow(n, "a", answer) for n in (1, 2, 3)]
 
 
 def save(respondent: Respondent, answer: str, revision: int, issue: int = 1) -> Receipt:
@@ -151,7 +151,7 @@ if connection.vendor == "postgresql":
         assert "FOR SHARE OF r" in storage.POSTGRESQL
         weaker = storage.POSTGRESQL.replace("FOR SHARE OF r", lock)
         monkeypatch.setattr(storage, "POSTGRESQL", weaker)
-        storage._postgresql_text.cache_clear()
+        storage.postgresql_insert.cache_clear()
         try:
             waited, late = save_during(finishes, maya)
             assert not waited
@@ -160,7 +160,7 @@ if connection.vendor == "postgresql":
             assert maya.completed_at is not None
             assert stored(maya) == {("late", 7)}
         finally:
-            storage._postgresql_text.cache_clear()
+            storage.postgresql_insert.cache_clear()
 
     def test_an_opened_administration_has_a_partition_of_its_own(maya):
         save(maya, "x", 7)

@@ -1,0 +1,95 @@
+// Answers that are not sent yet: those of the page on the screen, and those
+// that an earlier tab of this person left on this device.
+
+import { pause } from "./clock.js";
+
+// A tab that is just being reloaded still holds its lock for a moment.
+const LONGEST_ADOPTION = 1000;
+const LONGEST_RENEWAL = 3000;
+const KEEP_AFTER = 400;
+
+export class Drafts {
+  constructor(tab) {
+    this.tab = tab;
+    // Numbers of the pages that were answered since they were last saved.
+    this.edited = new Set();
+    this.timer = null;
+    // The page whose draft was found on this device.
+    this.restoredPage = undefined;
+  }
+
+  noteEdit(n) {
+    this.edited.add(n);
+    this.tab.display.updateNavigation();
+    if (this.timer === null) {
+      this.timer = this.tab.clock.after(KEEP_AFTER, () => this.keep());
+    }
+  }
+
+  // Keeps the answers on the device until the person leaves the page, so that
+  // a browser crash loses nothing, and each page is one request.
+  keep() {
+    if (this.timer === null) return;
+    this.cancelTimer();
+    this.hold();
+  }
+
+  hold() {
+    const { current } = this.tab.display;
+    this.tab.queue.hold(current, this.tab.survey.content(current));
+  }
+
+  cancelTimer() {
+    if (this.timer !== null) this.tab.clock.cancel(this.timer);
+    this.timer = null;
+  }
+
+  save() {
+    const { survey, queue, display } = this.tab;
+    const n = display.current;
+    this.cancelTimer();
+    this.edited.delete(n);
+    survey.markReached(n);
+    queue.put(n, survey.content(n));
+  }
+
+  // Going back saves only a page that was answered. The rows of one that was
+  // only looked at would make another device begin after it.
+  saveIfEdited() {
+    const { display } = this.tab;
+    if (display.form && this.edited.has(display.current)) this.save();
+  }
+
+  // Takes over what an earlier tab of this person left on this device.
+  async restore() {
+    const { store, clock, recovery, bootstrap } = this.tab;
+    const adopted = store.adopt((page, record) => this.restorePage(page, record));
+    await Promise.race([adopted, pause(clock, LONGEST_ADOPTION)]);
+    if (this.restoredPage === undefined) return;
+    // The earlier tab sent its draft while it closed, perhaps after this tab
+    // was loaded: without renewal the draft would conflict with its own save.
+    const late = pause(clock, LONGEST_RENEWAL).then(() => ({ status: 0 }));
+    const { status, reply } = await Promise.race([this.tab.renew(), late]);
+    if (status === 200 && reply.tag === bootstrap.tag) recovery.mergeServerAnswers(reply);
+  }
+
+  restorePage(page, record) {
+    const { queue, survey, display } = this.tab;
+    const isBeingEdited = display.current === page && this.edited.has(page);
+    if (isBeingEdited) queue.hold(page, survey.content(page));
+    const stored = queue.restore(page, record);
+    if (record.later?.held) {
+      this.restoredPage = page;
+      this.edited.add(page);
+    }
+    const content = queue.unsaved(page);
+    if (content !== null) {
+      const isShown = content === survey.content(page);
+      survey.load(Object.entries(JSON.parse(content)));
+      if (display.current === page && display.form && !isShown) {
+        display.show(page, { stay: true });
+      }
+    }
+    return stored;
+  }
+}

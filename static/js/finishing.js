@@ -1,0 +1,38 @@
+// Finishing: the review opens once all answers are valid and saved.
+
+import { withLanguage } from "./page_history.js";
+
+export class Finishing {
+  constructor(tab) {
+    this.tab = tab;
+    // The person asked for the review, which waits for the last saves.
+    this.isReviewing = false;
+  }
+
+  async review() {
+    const { survey, display, queue } = this.tab;
+    const mistaken = survey.firstMistaken();
+    if (mistaken !== null) {
+      if (mistaken !== display.current) await display.show(mistaken);
+      if (display.form) display.showProblems(survey.problems(mistaken, { required: false }));
+      return;
+    }
+    this.isReviewing = true;
+    queue.sendDrafts();
+  }
+
+  // Offline, leaving the page would end at the browser's own error page.
+  isReady() {
+    const { queue } = this.tab;
+    const isIdle = !queue.pending() && !queue.halted;
+    return this.isReviewing && isIdle && navigator.onLine;
+  }
+
+  async openReview() {
+    const { tab } = this;
+    if (tab.isLeaving) return;
+    tab.isLeaving = true;
+    await tab.store.settled();
+    location.assign(tab.bootstrap.urls.complete + withLanguage("", tab.language));
+  }
+}

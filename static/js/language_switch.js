@@ -1,0 +1,46 @@
+// Showing a running survey in another language.
+
+import { Messages } from "./messages.js";
+import { rememberPlace } from "./page_history.js";
+
+export async function switchLanguage(tab, select) {
+  const language = select.value;
+  const { display, bootstrap } = tab;
+  try {
+    await tab.pages.switchLanguage(language, display.current);
+  } catch {
+    select.value = tab.language;
+    display.announcer.textContent = tab.messages.text("load_failed");
+    return;
+  }
+  const { status, reply } = await tab.renew(language);
+  if (status === 200 && reply.messages) {
+    translateFrame(tab, new Messages(reply.messages, language), reply.title);
+  }
+  tab.language = language;
+  tab.survey.outline = await tab.pages.outline();
+  tab.survey.recompute();
+  rememberPlace({ page: display.current, tag: bootstrap.tag, language, replace: true });
+  await display.show(display.current, { stay: true });
+  tab.update();
+  tab.prefetch();
+}
+
+function translateFrame(tab, messages, surveyTitle) {
+  tab.messages = messages;
+  tab.display.surveyTitle = surveyTitle;
+  document.title = surveyTitle;
+  document.getElementById("survey-title").textContent = surveyTitle;
+  tab.status.translate(messages);
+  tab.panel.translate(messages);
+  const { languages } = tab.bootstrap;
+  const entry = languages.find(({ code }) => code === messages.language);
+  document.documentElement.lang = messages.language;
+  document.documentElement.dir = entry?.direction ?? "ltr";
+  for (const element of document.querySelectorAll("[data-message]")) {
+    element.textContent = messages.text(element.dataset.message);
+  }
+  for (const element of document.querySelectorAll("[data-label]")) {
+    element.setAttribute("aria-label", messages.text(element.dataset.label));
+  }
+}

@@ -1,0 +1,94 @@
+// Which notice is shown above the page: why nothing is saved, and what to do.
+
+import { noticeOf } from "./save_status.js";
+
+export class Notices {
+  constructor(tab) {
+    this.tab = tab;
+    // Revisions of refused saves whose page was already shown again.
+    this.shownRefusals = new Set();
+  }
+
+  update() {
+    const { panel, queue } = this.tab;
+    const notice = this.current();
+    if (notice) panel.show(notice);
+    else panel.hide();
+    const isNew = ({ kind, revision }) =>
+      kind === "answers" && !this.shownRefusals.has(revision);
+    const refusal = queue.refusals().find(isNew);
+    if (!refusal) return;
+    this.shownRefusals.add(refusal.revision);
+    this.returnTo(refusal);
+  }
+
+  current() {
+    const { queue, finishing } = this.tab;
+    if (queue.halted) return this.haltNotice(queue.halted);
+    const refused = queue.refusals().find(({ kind }) => kind === "refused");
+    if (refused) return this.refusedNotice(refused);
+    return finishing.isReviewing ? this.waitingNotice() : null;
+  }
+
+  // Saving stopped for this tab.
+  haltNotice(halted) {
+    const { messages, recovery } = this.tab;
+    const { title, text } = noticeOf(halted);
+    const notice = { name: halted.error, state: "stopped", takesFocus: true };
+    Object.assign(notice, { title: messages.text(title), text: messages.text(text) });
+    if (halted.kind === "session") {
+      notice.askForCode = (code) => recovery.logIn(code);
+    } else if (halted.error === "superseded") {
+      const run = () => recovery.continueHere();
+      notice.buttons = [{ label: messages.text("continue_here"), run }];
+    } else if (halted.error === "person") {
+      const run = () => recovery.startOver();
+      notice.buttons = [{ label: messages.text("log_in_again"), run }];
+    } else {
+      notice.text += ` ${messages.text("cannot_save")}`;
+      notice.teacherCode = this.teacherCode(halted.error[0].toUpperCase());
+    }
+    return notice;
+  }
+
+  // The server refused one page as a whole.
+  refusedNotice({ page, status }) {
+    const { messages, queue } = this.tab;
+    const run = () => queue.tryRefusedAgain();
+    return {
+      name: `refused ${page}`,
+      state: "stopped",
+      takesFocus: true,
+      title: messages.text("cannot_save"),
+      text: messages.text("page_n", { n: page }),
+      teacherCode: this.teacherCode(`${status}-${page}`),
+      buttons: [{ label: messages.text("try_again"), run }],
+    };
+  }
+
+  // The review waits for the last saves, or for the network.
+  waitingNotice() {
+    const { messages, queue } = this.tab;
+    const pending = queue.pending();
+    const notice = { name: "waiting", state: "waiting", text: "", takesFocus: true };
+    if (!pending) {
+      return { ...notice, name: "offline", title: messages.text("load_failed") };
+    }
+    const title = messages.plural("waiting_saves", pending);
+    return { ...notice, title, text: messages.text("waiting_saves_help") };
+  }
+
+  // Tells support staff what happened and to which respondent, without a name.
+  teacherCode(reason) {
+    return `${reason}-${this.tab.bootstrap.tag.slice(0, 6).toUpperCase()}`;
+  }
+
+  async returnTo(refusal) {
+    const { display, drafts } = this.tab;
+    if (display.current !== refusal.page) {
+      drafts.saveIfEdited();
+      await display.show(refusal.page);
+    }
+    if (display.current === refusal.page && display.form) display.showRefused(refusal);
+  }
+}

@@ -1,0 +1,139 @@
+// The page on the screen: loads it, fills it with answers, moves the focus,
+// and shows the problems of its answers.
+
+import { PageForm } from "./page_form.js";
+import { rememberPlace } from "./page_history.js";
+import { focusItem, problemMessage, showProblems } from "./problems.js";
+
+const LOADING_SHOWS_AFTER = 200;
+const LOADING_WARNS_AFTER = 4000;
+
+const PIPE = /\$\{\s*([^\s{}]+)\s*\}/g;
+
+export class PageDisplay {
+  constructor(tab) {
+    this.tab = tab;
+    // The number of the page, and its form once it is loaded.
+    this.current = null;
+    this.form = null;
+    // Counts the pages shown, so that one that loads late replaces no newer one.
+    this.shown = 0;
+    this.shownAt = -Infinity;
+    this.surveyTitle = tab.bootstrap.title;
+    this.container = document.getElementById("page");
+    this.nextButton = document.getElementById("next");
+    this.backButton = document.getElementById("back");
+    this.announcer = document.getElementById("announce");
+  }
+
+  // `replace` and `stay` say how the browser's history changes, `item` names
+  // the item to focus, `first` leaves the focus where it is.
+  async show(n, { replace, stay, item, first } = {}) {
+    const { tab } = this;
+    this.shown += 1;
+    const { shown } = this;
+    tab.drafts.keep();
+    this.current = n;
+    this.form = null;
+    tab.finishing.isReviewing = false;
+    if (!stay) this.shownAt = performance.now();
+    const { tag } = tab.bootstrap;
+    if (!stay) rememberPlace({ page: n, tag, language: tab.language, replace });
+    const stopLoading = tab.pages.has(n) ? () => {} : this.showLoading();
+    const section = await tab.pages.page(n);
+    stopLoading();
+    if (shown === this.shown) this.place(section, n, { item, first, stay });
+  }
+
+  place(section, n, { item, first, stay }) {
+    const { survey, bootstrap, messages, drafts } = this.tab;
+    survey.fillDefaults(n);
+    const edited = () => drafts.noteEdit(n);
+    this.form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
+    this.container.replaceChildren(section);
+    this.updateNavigation();
+    this.tab.update();
+    if (stay) return;
+    const heading = section.querySelector(".page-title");
+    const title = heading.textContent.trim();
+    const progress = messages.text("page_of", { n, total: survey.count() });
+    document.title = `${title} – ${this.surveyTitle}`;
+    this.announcer.textContent = title === progress ? title : `${title}. ${progress}`;
+    if (item) {
+      focusItem(section, item);
+    } else if (!first) {
+      scrollTo(0, 0);
+      heading.focus({ preventScroll: true });
+    }
+  }
+
+  // The progress bar and the buttons.
+  updateNavigation() {
+    const { survey, messages } = this.tab;
+    const { current: n } = this;
+    const progress = messages.text("page_of", { n, total: survey.count() });
+    document.getElementById("progress").value = n;
+    document.getElementById("progress-text").textContent = progress;
+    this.backButton.hidden = survey.before(n) === null;
+    this.backButton.textContent = messages.text("back");
+    this.nextButton.hidden = false;
+    const isLast = survey.after(n) === null;
+    this.nextButton.textContent = messages.text(isLast ? "review" : "next");
+  }
+
+  // Says so when a page takes long to load. Returns a function that stops it.
+  showLoading() {
+    const { clock } = this.tab;
+    const timer = clock.after(LOADING_SHOWS_AFTER, () => this.writeLoading("loading"));
+    const stopWarning = this.warnIfSlow();
+    return () => {
+      clock.cancel(timer);
+      stopWarning();
+    };
+  }
+
+  warnIfSlow() {
+    const { clock } = this.tab;
+    const timer = clock.after(LOADING_WARNS_AFTER, () => this.writeLoading("load_failed"));
+    return () => clock.cancel(timer);
+  }
+
+  writeLoading(key) {
+    const line = document.createElement("p");
+    line.className = "loading";
+    line.setAttribute("role", "status");
+    line.textContent = this.tab.messages.text(key);
+    this.container.replaceChildren(line);
+  }
+
+  // problems: [{name, key}]
+  showProblems(problems) {
+    const { survey, messages } = this.tab;
+    const { section } = this.form;
+    const { values } = survey.state;
+    const pipe = (text = "") => text.replace(PIPE, (_, name) => values[name] ?? "");
+    const listed = problems.map(({ name, key }) => ({
+      name,
+      message: problemMessage(key, survey.item(name), messages, pipe),
+    }));
+    const goTo = (name) => focusItem(section, name);
+    const summary = showProblems(section, listed, messages, goTo);
+    summary.scrollIntoView({ block: "center" });
+    summary.focus({ preventScroll: true });
+  }
+
+  // The answers of this page that the server refused.
+  showRefused({ items }) {
+    const names = this.tab.survey.outline.pages[this.current - 1].items;
+    const problems = names
+      .filter((name) => name in items && this.form.element(name))
+      .map((name) => ({ name, key: String(items[name]) }));
+    if (problems.length) this.showProblems(problems);
+  }
+
+  clear() {
+    this.shown += 1;
+    this.form = null;
+    this.container.replaceChildren();
+  }
+}

@@ -1,0 +1,112 @@
+// Shows the problems of a page at its items, and in a summary that links to them.
+
+import { controlsOf, LONGEST_TEXT } from "./answers.js";
+
+// problems: [{name, message}]
+export function showProblems(section, problems, messages, goTo) {
+  clearProblems(section);
+  for (const { name, message } of problems) markProblem(section, name, message);
+  const summary = summaryOf(section, problems, messages, goTo);
+  section.querySelector(".page-title").after(summary);
+  return summary;
+}
+
+export function clearProblems(section) {
+  section.querySelector(".error-summary")?.remove();
+  for (const element of section.querySelectorAll(".item.invalid")) {
+    clearProblem(section, element.dataset.item);
+  }
+}
+
+export function clearProblem(section, name) {
+  const element = itemElement(section, name);
+  const error = element?.querySelector(".error");
+  if (!error) return;
+  element.classList.remove("invalid");
+  error.hidden = true;
+  error.textContent = "";
+  for (const marked of [element, ...controlsOf(element)]) {
+    marked.removeAttribute("aria-invalid");
+  }
+}
+
+function markProblem(section, name, message) {
+  const element = itemElement(section, name);
+  const error = element.querySelector(".error");
+  element.classList.add("invalid");
+  error.textContent = message;
+  error.hidden = false;
+  for (const marked of invalidParts(element)) marked.setAttribute("aria-invalid", "true");
+}
+
+// A radio group is invalid as a whole, not each button. ARIA has no invalid
+// group of check boxes; their error is in the description.
+function invalidParts(element) {
+  if (element.getAttribute("role") === "radiogroup") return [element];
+  return controlsOf(element).filter(({ type }) => type !== "radio" && type !== "checkbox");
+}
+
+function summaryOf(section, problems, messages, goTo) {
+  const summary = document.createElement("div");
+  summary.className = "error-summary";
+  summary.tabIndex = -1;
+  summary.setAttribute("role", "alert");
+  const title = document.createElement("h3");
+  title.textContent = messages.plural("error_summary", problems.length);
+  const list = document.createElement("ul");
+  for (const problem of problems) list.append(summaryLine(section, problem, goTo));
+  summary.append(title, list);
+  return summary;
+}
+
+function summaryLine(section, { name, message }, goTo) {
+  const line = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = `#page-${section.dataset.page}/${name}`;
+  const label = labelOf(section, name);
+  link.textContent = `${label}${/[.?!:…؟。]$/u.test(label) ? "" : ":"} ${message}`;
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    goTo(name);
+  });
+  line.append(link);
+  return line;
+}
+
+function labelOf(section, name) {
+  const element = itemElement(section, name);
+  const label =
+    element.querySelector(".label-text") ?? element.querySelector("legend, label");
+  return (label?.textContent ?? name).trim();
+}
+
+export function itemElement(section, name) {
+  return section.querySelector(`[data-item="${CSS.escape(name)}"]`);
+}
+
+export function focusItem(section, name) {
+  const element = itemElement(section, name);
+  const controls = element ? controlsOf(element) : [];
+  const control = controls.find((one) => !one.disabled && isShown(one));
+  if (!control) return;
+  control.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "center" });
+}
+
+function isShown(control) {
+  return !control.closest("[hidden]");
+}
+
+// The message for a problem, whose key comes from the server or from the rules.
+export function problemMessage(key, item, messages, pipe) {
+  if (key === "required") return pipe(item.required_message) || messages.text("required");
+  if (key === "constraint") {
+    return pipe(item.constraint_message) || messages.text("constraint_default");
+  }
+  if (key === "option") return messages.text("not_an_option");
+  if (key === "out_of_range" && item.range) {
+    return messages.text(key, { min: item.range.start, max: item.range.end });
+  }
+  if (key === "too_long") return messages.text(key, { max: LONGEST_TEXT });
+  return messages.text(messages.has(key) ? key : "constraint_default");
+}

@@ -1,0 +1,85 @@
+// Continuing after saving stopped: log in again, take over from another tab or
+// device, or leave the tab to another person.
+
+import { logInAgain } from "./server_requests.js";
+import { contentsByPage } from "./survey_state.js";
+
+export class Recovery {
+  constructor(tab) {
+    this.tab = tab;
+  }
+
+  // Resolves to a message that says what went wrong, or null.
+  async logIn(code) {
+    const { bootstrap, messages, fetcher, clock, language, queue, display } = this.tab;
+    const url = bootstrap.urls.login;
+    const { status, reply } = await logInAgain({ url, code, language, fetcher, clock });
+    if (status === 200 && typeof reply.tag === "string") {
+      if (reply.tag !== bootstrap.tag) {
+        this.startOver();
+        return null;
+      }
+      queue.resume(Number.isInteger(reply.revision) ? reply.revision : 0);
+      display.form?.section.querySelector(".page-title").focus();
+      return null;
+    }
+    if (status === 503 || status === 429) return messages.text("overloaded");
+    if (typeof reply.message === "string") return reply.message;
+    return messages.text("load_failed");
+  }
+
+  // The session is another person's: nothing of this person stays in the tab.
+  // Unsaved answers stay on the device, encrypted with this person's key.
+  async startOver() {
+    const { queue, store, bootstrap } = this.tab;
+    queue.halt({ kind: "halt", error: "person" });
+    this.forget();
+    await store.settled();
+    location.replace(bootstrap.urls.renew);
+  }
+
+  forget() {
+    const { tab } = this;
+    tab.isLeaving = true;
+    tab.display.clear();
+    tab.drafts.edited.clear();
+    tab.queue?.slots.clear();
+    tab.survey?.clear();
+  }
+
+  // *Continue here*: this tab takes over from the one that saved last.
+  async continueHere() {
+    const { bootstrap, messages, panel, display, drafts } = this.tab;
+    const { status, reply } = await this.tab.renew();
+    if (status === 200 && reply.tag !== bootstrap.tag) {
+      this.stop("halt", "person");
+    } else if (status === 200) {
+      if (display.form && drafts.edited.has(display.current)) drafts.hold();
+      this.mergeServerAnswers(reply);
+      display.show(display.current, { stay: true });
+    } else if (status === 401) {
+      this.stop("session", reply.error);
+    } else if (status === 409) {
+      this.stop("halt", reply.error);
+    } else {
+      panel.replaceText(messages.text("load_failed"));
+    }
+  }
+
+  stop(kind, error) {
+    this.tab.queue.halt({ kind, error });
+    this.tab.update();
+  }
+
+  // Shows what other tabs and devices saved; unsaved changes of this tab win.
+  mergeServerAnswers({ revision, seen, answers }) {
+    const { survey, queue } = this.tab;
+    survey.load(Object.entries(answers));
+    const known = contentsByPage(survey.outline, answers);
+    queue.rebase({ base: revision, seen, known });
+    for (const [page] of known) {
+      const content = queue.unsaved(page);
+      if (content) survey.load(Object.entries(JSON.parse(content)));
+    }
+  }
+}

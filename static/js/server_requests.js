@@ -1,0 +1,40 @@
+// What a running tab asks the server for besides saving pages: a new login,
+// and the answers that other tabs and devices saved.
+
+import { readObject, SEND_TIMEOUT } from "./send_save.js";
+
+// Resolves to {status, reply}; status 0 if this server did not answer.
+export async function askServer({ url, options, fetcher, clock }) {
+  const abort = new AbortController();
+  const timer = clock.after(SEND_TIMEOUT, () => abort.abort());
+  try {
+    const response = await fetcher(url, {
+      credentials: "same-origin",
+      cache: "no-store",
+      redirect: "manual",
+      signal: abort.signal,
+      ...options,
+      headers: { Accept: "application/json", ...options?.headers },
+    });
+    const reply = readObject(await response.text());
+    return reply ? { status: response.status, reply } : { status: 0, reply: {} };
+  } catch {
+    return { status: 0, reply: {} };
+  } finally {
+    clock.cancel(timer);
+  }
+}
+
+// Fetches a new CSRF token, because a login in another tab replaced the page's.
+export async function logInAgain({ url, code, language, fetcher, clock }) {
+  const { reply } = await askServer({ url, fetcher, clock });
+  if (typeof reply.csrf !== "string") return { status: 0, reply: {} };
+  const body = new URLSearchParams({ code, language });
+  const options = { method: "POST", body, headers: { "X-CSRFToken": reply.csrf } };
+  return askServer({ url, options, fetcher, clock });
+}
+
+export function renewBootstrap({ url, language, fetcher, clock }) {
+  const address = `${url}?renew&language=${encodeURIComponent(language)}`;
+  return askServer({ url: address, fetcher, clock });
+}

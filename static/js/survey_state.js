@@ -1,0 +1,177 @@
+// One respondent's answers in this tab, which pages and items they make
+// relevant, and what a save sends. Knows neither screen nor network.
+
+import { answerableItems, formProblem, isAnswerable, textFromWire, wireFromText } from "./answers.js";
+import { textOfAnswers } from "./merge_answers.js";
+import { defaultOf, isComputed, offeredOptions, pageVisible, stateOf } from "./rules.js";
+
+export class SurveyState {
+  // answers: {name: value as sent} of every item that has a row on the server
+  // moment() is {today, now, language}
+  constructor({ outline, answers, moment }) {
+    Object.assign(this, { outline, moment });
+    // Without a prototype: an item may be called "constructor".
+    this.answers = Object.create(null);
+    this.reached = new Set();
+    // Typed texts that are no valid answer: {typed, problem} by name.
+    this.mistyped = new Map();
+    this.defaulted = new Set();
+    this.load(Object.entries(answers));
+  }
+
+  // Takes answers of the server, or of the device: [[name, value as sent]].
+  load(entries) {
+    for (const [name, value] of entries) {
+      if (!this.item(name)) continue;
+      this.answers[name] = textFromWire(value);
+      this.reached.add(name);
+      this.mistyped.delete(name);
+    }
+    this.recompute();
+  }
+
+  item(name) {
+    return isOwn(this.outline.items, name) ? this.outline.items[name] : undefined;
+  }
+
+  set(name, { text, typed, problem }) {
+    this.answers[name] = text;
+    if (problem) this.mistyped.set(name, { typed, problem });
+    else this.mistyped.delete(name);
+    this.recompute();
+  }
+
+  // An option that is no longer offered does not count as an answer, for other
+  // rules either. It counts again when the option is offered again.
+  recompute() {
+    let given = this.answers;
+    let state;
+    do {
+      state = stateOf(this.outline, given, this.moment());
+      this.given = given;
+      given = this.withoutUnoffered(given, state);
+    } while (given !== this.given);
+    this.state = state;
+  }
+
+  withoutUnoffered(given, state) {
+    const names = Object.keys(state.problems);
+    const isLost = (name) => state.problems[name] === "option" && !isComputed(this.item(name));
+    const lost = names.filter(isLost);
+    if (!lost.length) return given;
+    const kept = Object.assign(Object.create(null), given);
+    for (const name of lost) {
+      const offered = offeredOptions(this.outline, state, name).map(({ value }) => value);
+      const parts = given[name].split(" ");
+      kept[name] = parts.filter((part) => offered.includes(part)).join(" ");
+    }
+    return kept;
+  }
+
+  valuesOf(name) {
+    const { option_set: set } = this.item(name);
+    return (this.outline.option_sets[set] ?? []).map(({ value }) => value);
+  }
+
+  // Fills items that were never answered, once: clearing a default is an answer.
+  fillDefaults(n) {
+    if (this.defaulted.has(n)) return;
+    this.defaulted.add(n);
+    for (const name of answerableItems(this.outline, n)) {
+      const isTouched = name in this.answers || this.mistyped.has(name);
+      if (isTouched || this.reached.has(name)) continue;
+      this.answers[name] = defaultOf(this.outline, this.state, name);
+    }
+    this.recompute();
+  }
+
+  // The JSON text of what a save of page n carries: every answerable item,
+  // null where it is blank, not relevant, or not yet an answer.
+  content(n) {
+    const names = answerableItems(this.outline, n);
+    const values = names.map((name) => {
+      const item = this.item(name);
+      const text = this.state.values[name];
+      const problem = this.state.problems[name];
+      // The server would refuse the whole page for a problem that the page
+      // alone shows.
+      const breaksRule = problem === "constraint" && item.local?.includes("constraint");
+      const isInvalid = problem === "option" || breaksRule || formProblem(item, text);
+      return [name, isInvalid ? null : wireFromText(item, text)];
+    });
+    return textOfAnswers(values);
+  }
+
+  // [{name, key}] in the order of the page.
+  problems(n, { required = true } = {}) {
+    const found = [];
+    for (const name of this.outline.pages[n - 1].items) {
+      const item = this.item(name);
+      const { relevant, values, problems } = this.state;
+      if (!isAnswerable(item) || !relevant[name]) continue;
+      const mistyped = this.mistyped.get(name);
+      const key = mistyped?.problem ?? formProblem(item, values[name]) ?? problems[name];
+      if (key && (required || key !== "required")) found.push({ name, key });
+    }
+    return found;
+  }
+
+  // Pages
+
+  count() {
+    return this.outline.pages.length;
+  }
+
+  isVisible(n) {
+    return n >= 1 && n <= this.count() && pageVisible(this.outline, this.state, n);
+  }
+
+  visiblePages() {
+    const numbers = this.outline.pages.map((_, index) => index + 1);
+    return numbers.filter((n) => this.isVisible(n));
+  }
+
+  after(n) {
+    return this.visiblePages().find((other) => other > n) ?? null;
+  }
+
+  before(n) {
+    return this.visiblePages().reverse().find((other) => other < n) ?? null;
+  }
+
+  // Null when every visible page was reached.
+  firstUnreached() {
+    const isOpen = (name) => !this.reached.has(name);
+    const hasOpen = (n) => answerableItems(this.outline, n).some(isOpen);
+    return this.visiblePages().find(hasOpen) ?? null;
+  }
+
+  // The first page with an answer that cannot be saved as it is.
+  firstMistaken() {
+    const wrong = (n) => this.problems(n, { required: false }).length > 0;
+    return this.visiblePages().find(wrong) ?? null;
+  }
+
+  markReached(n) {
+    for (const name of answerableItems(this.outline, n)) this.reached.add(name);
+  }
+
+  clear() {
+    this.answers = Object.create(null);
+    this.mistyped.clear();
+    this.recompute();
+  }
+}
+
+// [page, JSON text] of the answers that the server has, for each page.
+export function contentsByPage(outline, answers) {
+  return outline.pages.map((_, index) => {
+    const names = answerableItems(outline, index + 1);
+    const rows = names.filter((name) => isOwn(answers, name));
+    return [index + 1, textOfAnswers(rows.map((name) => [name, answers[name]]))];
+  });
+}
+
+function isOwn(object, name) {
+  return Object.prototype.hasOwnProperty.call(object, name);
+}
