@@ -483,7 +483,7 @@ def test_rows_without_an_id_prevent_withdrawals(staff, administration, console_o
     assert counts(upload) == {"unchanged": 1, "rejected": 1}
     assert person("00123").withdrawn_at is None
     page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "1 row lacks an ID, so nobody will be withdrawn" in page
+    assert "1 row lacks an ID, so nobody was withdrawn" in page
 
 
 def test_rejected_cells_are_listed_and_viewing_them_is_logged(
