@@ -1,4 +1,4 @@
-"""A roster on its way in: the file, what it would change, and who confirmed it."""
+"""Uploaded rosters: the file, what it would change, and who confirmed it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
     def visible_to(self, permissions: Permissions) -> RosterUploadQuerySet:
-        """Those for a place where somebody manages rosters.
+        """Filter uploads for places where this user manages rosters.
 
-        By the place of the upload and not by who made it: whoever changed
-        schools does not take the old one's people along.
+        The uploader does not matter: people who change schools lose access to
+        the uploads of their old school.
         """
         from accounts.permissions import Capability
 
@@ -33,21 +33,21 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
 
 
 class RosterUpload(models.Model):
-    """One file for one place: see `survey.rosters.uploads`."""
+    """One file for one school, district or the state: see `survey.rosters.uploads`."""
 
     class State(models.TextChoices):
         CHECKING = "checking", "being checked"
-        # Nothing has changed yet; somebody has to confirm it.
+        # Nothing has changed yet; a person has to confirm it.
         CHECKED = "checked", "waiting for you"
         REFUSED = "refused", "cannot be read"
         APPLYING = "applying", "being applied"
         APPLIED = "applied", "applied"
         CANCELLED = "cancelled", "cancelled"
-        # On our side; it can be started again.
+        # An error on our side; it can be started again.
         FAILED = "failed", "not finished"
 
     class CompleteFor(models.TextChoices):
-        """Whoever is missing from the file is withdrawn in these places."""
+        """The places in which people missing from the file are withdrawn."""
 
         SCHOOLS = "schools", "Every school in it"
         DISTRICTS = "districts", "Every district in it"
@@ -60,7 +60,7 @@ class RosterUpload(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
-    # For whose people it may speak; both null: the whole state's.
+    # The place whose people it may change; both null for the whole state.
     district = models.ForeignKey(
         "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
     )
@@ -68,8 +68,8 @@ class RosterUpload(models.Model):
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     uploaded_at = models.DateTimeField(default=timezone.now)
-    # In `survey.files`; empty once it was deleted. The name and the size are
-    # the browser's own words for it.
+    # The name in `survey.files`; empty once it was deleted. The browser sent the
+    # other name, and the size.
     file = models.CharField(max_length=200, blank=True)
     name = models.CharField(max_length=200)
     size = models.BigIntegerField()
@@ -77,15 +77,16 @@ class RosterUpload(models.Model):
         max_length=16, choices=CompleteFor, default=CompleteFor.SCHOOLS
     )
     state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
-    # `RosterReport.as_dict()`, without any cell of a person.
+    # `RosterReport.as_dict()` without the rejected cells, which can be names.
     report = models.JSONField(default=dict)
-    # Why it was refused, or why it has to be confirmed again.
+    # Why it was refused or failed, or why it has to be confirmed again.
     message = models.CharField(max_length=500, blank=True)
-    # So many would vanish from a school or district that a click is not enough.
+    # More than a tenth of a school or district would be withdrawn, so the number
+    # must be typed.
     must_be_typed = models.BooleanField(default=False)
     withdrawn = models.PositiveIntegerField(default=0)
     rejected = models.PositiveIntegerField(default=0)
-    # The rejected rows as CSV, to correct and upload again.
+    # The rejected rows as CSV, to be corrected and uploaded.
     rejected_file = models.CharField(max_length=200, blank=True)
     confirmed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
@@ -121,33 +122,27 @@ class RosterUpload(models.Model):
     def place(self) -> str:
         return str(self.school or self.district or "the whole state")
 
-    @property
-    def good(self) -> int:
-        """Rows that would be taken."""
-        rows: int = self.report.get("rows", 0)
-        return rows - self.rejected
-
 
 class RosterSchool(models.Model):
-    """What one upload changes in one school."""
+    """The changes of one upload in one school."""
 
     upload = models.ForeignKey(
         RosterUpload, on_delete=models.CASCADE, related_name="schools"
     )
-    # Null where the upload would create it.
+    # Null for a school that the upload would create.
     school = models.ForeignKey(
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     name = models.CharField(max_length=200)
     district_name = models.CharField(max_length=200)
-    # Who could log in before.
+    # People who could log in before.
     people = models.PositiveIntegerField(default=0)
     added = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
     # From another school to this one, and from this one to another.
     moved = models.PositiveIntegerField(default=0)
     moved_away = models.PositiveIntegerField(default=0)
-    # Withdrawn some time ago, and now in the file again.
+    # Withdrawn earlier, and now in the file again.
     back = models.PositiveIntegerField(default=0)
     unchanged = models.PositiveIntegerField(default=0)
     withdrawn = models.PositiveIntegerField(default=0)
@@ -169,12 +164,12 @@ class RosterSchool(models.Model):
 
 
 def is_many(withdrawn: int, people: int) -> bool:
-    """More than a tenth."""
+    """Tell whether more than a tenth of these people is withdrawn."""
     return withdrawn * 10 > people
 
 
 class RosterRejection(models.Model):
-    """A cell that was refused; the first ones only, all are in the file."""
+    """A rejected cell. Only the first 1,000 are kept; the file has all of them."""
 
     upload = models.ForeignKey(
         RosterUpload, on_delete=models.CASCADE, related_name="rejections"

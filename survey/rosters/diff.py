@@ -20,12 +20,20 @@ from survey.models import Administration, RosterUpload
 from survey.rosters import row_checks
 from survey.rosters.file_reader import Table
 from survey.rosters.report import RejectionLog, RosterReport
-from survey.rosters.row_checks import ADDED, BACK, CHANGED, MOVED, UNCHANGED
 from survey.rosters.row_parser import CellRejection, RosterPerson, RowParser
 from survey.rosters.school_counts import count_by_school
 from survey.rosters.schools import SchoolMatches, match_schools
 from survey.rosters.scope import RosterScope
-from survey.rosters.staging import Staging, loading_rows, open_staging
+from survey.rosters.staging import (
+    ADDED,
+    BACK,
+    CHANGED,
+    MOVED,
+    UNCHANGED,
+    Staging,
+    loading_rows,
+    open_staging,
+)
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000

@@ -11,10 +11,7 @@ from survey.rosters.columns import Columns
 from survey.rosters.report import RejectionLog
 from survey.rosters.row_parser import CellRejection
 from survey.rosters.scope import OTHER_SCHOOL, RosterScope
-from survey.rosters.staging import Staging
-
-# What happens to the person of a row.
-ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"
+from survey.rosters.staging import ADDED, MOVED, Staging
 
 
 def reject_repeated_people(
