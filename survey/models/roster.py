@@ -120,7 +120,7 @@ class RosterUpload(models.Model):
 
     @property
     def place(self) -> str:
-        return str(self.school or self.district or "the whole state")
+        return str(self.school or self.district or "The whole state")
 
 
 class RosterSchool(models.Model):
@@ -159,7 +159,7 @@ class RosterSchool(models.Model):
         return self.people + gained - self.withdrawn - self.moved_away
 
     @property
-    def vanishing(self) -> bool:
+    def withdraws_many(self) -> bool:
         return is_many(self.withdrawn, self.people)
 
 
