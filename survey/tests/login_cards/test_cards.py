@@ -461,7 +461,7 @@ def test_new_codes_and_cards_for_a_whole_school(
     ]
     assert people == [maya.pk, layla.pk]
     for code in old_codes:
-        with pytest.raises(NotAdmitted, match="code_wrong"):
+        with pytest.raises(LoginRefused, match="code_wrong"):
             log_in_respondent(code)
     assert log_in_respondent(code_of(noor)).respondent_id == noor.pk
     assert "no longer work" in text_of(client.get(url_of(old_cards)))
