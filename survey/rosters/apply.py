@@ -23,7 +23,7 @@ from survey.rosters.diff import (
     compare_roster,
     ignore_progress,
 )
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RosterReport, write_rejected_rows
 from survey.rosters.row_parser import RosterPerson
 from survey.rosters.schools import create_new_schools
@@ -56,7 +56,7 @@ _BATCH_COLUMNS = [
 def import_roster(
     *,
     administration: Administration,
-    table: Table,
+    table: RosterTable,
     partial: bool = False,
     complete_for: str = CompleteFor.CHANGES,
     scope: RosterScope | None = None,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import field_parsers
-from survey.rosters.columns import Columns
+from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell
 from survey.rosters.file_reader import TooLarge
 
@@ -76,7 +76,12 @@ class RowParser:
     """Parse rows, and collect the file's schools and notes about blanked cells."""
 
     def __init__(
-        self, columns: Columns, *, role: str, languages: Mapping[str, str], today: date
+        self,
+        columns: RosterColumns,
+        *,
+        role: str,
+        languages: Mapping[str, str],
+        today: date,
     ) -> None:
         """Parse for one role, with the survey's languages (code -> name)."""
         self.columns = columns

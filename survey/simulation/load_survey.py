@@ -24,7 +24,7 @@ from survey.definitions.publishing import publish_survey
 from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.spreadsheets.xlsx_rows import SheetRow
 from survey.xlsform import import_survey, read_xlsform
 
@@ -200,7 +200,7 @@ def _invite(administration: Administration, known: int, missing: int) -> None:
     last = known + missing
     for first in range(known, last, BATCH):
         numbers = range(first, min(first + BATCH, last))
-        table = Table(
+        table = RosterTable(
             columns=columns_of(HEADER.split(",")),
             read=partial(_rows, numbers),
             description="made up",
