@@ -136,7 +136,10 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "form": form,
-            "place": ", ".join(map(place_name, form.places.values())),
+            # The whole state, without district and school, is no limit.
+            "place": ", ".join(
+                place_name(place) for place in form.places.values() if any(place)
+            ),
         },
     )
 
@@ -211,7 +214,9 @@ def _no_withdrawal_reason(upload: RosterUpload) -> str:
     """Explain why nobody is withdrawn although the uploader asked for it."""
     if upload.complete_for == CompleteFor.CHANGES:
         return ""
-    tense = "was" if upload.state == RosterUpload.State.APPLIED else "will be"
+    state = RosterUpload.State
+    tenses = {state.APPLIED: "was", state.CANCELLED: "would have been"}
+    tense = tenses.get(state(upload.state), "will be")
     if upload.report.get("is_correction"):
         return f"This file has corrected rows only, so nobody {tense} withdrawn."
     if rows := upload.report.get("nameless"):
