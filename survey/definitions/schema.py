@@ -122,7 +122,7 @@ class BlockDefinition(TypedDict):
 
 
 class PageDefinition(TypedDict):
-    """What is shown and saved at once; page n is `pages[n - 1]`."""
+    """Items that are shown and saved together; page n is `pages[n - 1]`."""
 
     name: str
     title: Texts

@@ -95,7 +95,7 @@ def inside(page: Page) -> FrameLocator:
 
 
 def turn(page: Page) -> None:
-    # Nobody reads a page faster; the second half of a double click does.
+    # A faster click counts as the second half of a double click.
     page.wait_for_timeout(600)
     inside(page).locator("#next").click()
 
@@ -124,7 +124,7 @@ def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     expect(page.locator("h1")).to_have_text("Pets, version 1")
     assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
 
-    page.click("text=Preview")
+    page.click(".actions >> text=Preview")
     page.select_option("#language", "es")
     page.click("text=Start again")
     expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
@@ -244,7 +244,7 @@ def test_each_previewed_person_has_an_own_order_and_starts_empty(staff, console)
 
 
 def test_twin_content_security_policy_blocks_saving_without_the_stub(staff, console):
-    """The twin: the real transport, in the real frame, with its policy."""
+    # The real transport, in the real frame, with its policy.
     survey = draft_of(rows=SURVEY, choices=PETS)
     page = console(staff.state)
     page.goto(reverse("survey_preview_take", args=[survey.pk, 1]))

@@ -13,7 +13,7 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.models import Identity, Respondent
-from survey.taking.login import log_in_respondent
+from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite
 

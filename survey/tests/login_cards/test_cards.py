@@ -24,7 +24,7 @@ from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
 from survey.models import CardSet, Identity, Job, Respondent
-from survey.taking.login import log_in_respondent
+from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
