@@ -24,7 +24,7 @@ from survey.definitions.publishing import publish_survey
 from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.spreadsheets.xlsx_rows import SheetRow
 from survey.xlsform import import_survey, read_xlsform
 
@@ -79,7 +79,7 @@ def open_rehearsal(
         known = people.count()
         for first in range(known, known + missing, BATCH):
             numbers = range(first, min(first + BATCH, known + missing))
-            table = Table(
+            table = RosterTable(
                 columns=columns_of(HEADER.split(",")),
                 read=partial(made_up_rows, numbers),
                 description="made up",
