@@ -137,7 +137,9 @@ class held_respondent:
         self.atomic.__exit__(*error)
 
 
-def test_a_lost_reply_is_asked_for_again_and_changes_nothing(device, maya, published):
+def test_a_page_whose_reply_was_lost_is_sent_again_and_saved_once(
+    device, maya, published
+):
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
     seen: list[str] = []
@@ -176,7 +178,7 @@ def test_a_lost_reply_is_asked_for_again_and_changes_nothing(device, maya, publi
         {"status": 302, "headers": {"Location": "/"}, "body": ""},
     ],
 )
-def test_a_strangers_reply_is_not_saved(device, maya, published, reply):
+def test_a_foreign_reply_does_not_count_as_saved(device, maya, published, reply):
     """A captive portal says 200 to everything."""
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
@@ -190,9 +192,7 @@ def test_a_strangers_reply_is_not_saved(device, maya, published, reply):
     assert stored(maya, published) == person.answers
 
 
-def test_a_closed_tab_loses_nothing_once_the_page_loads_again(
-    device, server, maya, published
-):
+def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, published):
     """The kept page goes out when its owner comes back, and then is wiped."""
     context = device()
     person = Person(context.new_page(), seed=5)
@@ -249,7 +249,7 @@ def kept(page) -> list[dict]:
     )
 
 
-def test_the_next_child_at_the_same_computer_sees_nothing(
+def test_the_next_child_at_the_same_computer_sees_no_answers(
     device, server, maya, published
 ):
     """Not by storage, history, the back button or the page cache."""
@@ -303,7 +303,7 @@ def test_the_next_child_at_the_same_computer_sees_nothing(
     eventually(lambda: kept(person.page) == [])
 
 
-def test_an_open_tab_never_sends_one_childs_page_as_anothers(
+def test_an_open_tab_never_saves_a_page_for_another_child(
     device, server, maya, published
 ):
     """Maya's tab stays open; Noor logs in beside it, in the same browser."""
@@ -321,9 +321,7 @@ def test_an_open_tab_never_sends_one_childs_page_as_anothers(
     assert not Response.objects.exists()
 
 
-def test_a_session_that_ends_is_renewed_without_losing_the_page(
-    device, maya, published
-):
+def test_a_login_after_the_session_ended_loses_no_page(device, maya, published):
     context = device()
     person = Person(context.new_page(), seed=5)
     person.log_in(maya)
@@ -341,7 +339,7 @@ def test_a_session_that_ends_is_renewed_without_losing_the_page(
     assert stored(maya, published) == person.answers
 
 
-def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, published):
+def test_of_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, published):
     context = device()
     old = Person(context.new_page(), seed=5)
     old.log_in(maya)
@@ -364,9 +362,7 @@ def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, publis
     assert stored(maya, published) == old.answers
 
 
-def test_a_tab_that_was_left_open_does_not_undo_what_the_phone_saved(
-    device, maya, published
-):
+def test_an_old_open_tab_does_not_undo_the_phones_answers(device, maya, published):
     """It shows the page as it was, and goes past it in a hurry."""
     phone = Person(device().new_page(), seed=5)
     phone.log_in(maya)
@@ -387,7 +383,7 @@ def test_a_tab_that_was_left_open_does_not_undo_what_the_phone_saved(
     assert stored(maya, published) == phone.answers
 
 
-def test_a_required_answer_blocks_next_and_is_pointed_at(device, maya, published):
+def test_a_missing_required_answer_blocks_next_and_is_focused(device, maya, published):
     person = Person(device().new_page())
     person.log_in(maya)
     required = person.page.locator("#page .item:visible:has(.required-mark)")

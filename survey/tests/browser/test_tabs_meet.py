@@ -46,7 +46,7 @@ def type_comment(page: Page) -> None:
     page.locator("#comment-input").press_sequentially(TYPED, delay=40)
 
 
-def test_what_was_typed_last_survives_a_closed_tab(begin, maya):  # noqa: F811
+def test_the_last_typed_text_survives_a_closed_tab(begin, maya):  # noqa: F811
     page = begin()
     type_comment(page)
     context = close(page)
@@ -60,7 +60,7 @@ def test_what_was_typed_last_survives_a_closed_tab(begin, maya):  # noqa: F811
     assert (answers_of(maya)["comment"], answers_of(maya)["safe"]) == (TYPED, "2")
 
 
-def test_what_was_typed_last_survives_a_reload(begin, maya):  # noqa: F811
+def test_the_last_typed_text_survives_a_reload(begin, maya):  # noqa: F811
     page = begin()
     type_comment(page)
     page.reload()
@@ -74,7 +74,7 @@ def test_what_was_typed_last_survives_a_reload(begin, maya):  # noqa: F811
     assert answers_of(maya)["comment"] == TYPED
 
 
-def test_what_a_closed_tab_kept_does_not_undo_another_device(begin, maya):  # noqa: F811
+def test_answers_of_a_closed_tab_do_not_undo_another_device(begin, maya):  # noqa: F811
     page = begin()
     choose(page, "safe", "1")
     page.wait_for_timeout(900)
@@ -98,7 +98,7 @@ def test_what_a_closed_tab_kept_does_not_undo_another_device(begin, maya):  # no
     assert (found["safe"], found["subjects"]) == ("3", "art")
 
 
-def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, maya):  # noqa: F811
+def test_answers_of_a_closed_tab_go_to_a_tab_that_saved_the_page(begin, maya):  # noqa: F811
     first = begin()
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")
@@ -126,7 +126,7 @@ def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, ma
     assert (found["age"], found["comment"]) == ("12", "from the second")
 
 
-def test_a_draft_takes_up_what_a_dying_tab_answered_on_its_page(begin, maya):  # noqa: F811
+def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
     first = begin()
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")

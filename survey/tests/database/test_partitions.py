@@ -76,7 +76,7 @@ def refused(cursor: Any, statement: str, *values: object) -> str:
 ADD = "SELECT survey_add_partition(%s)"
 
 
-def test_the_consoles_role_opens_an_administration(publish, granted, maya):
+def test_the_console_role_can_open_an_administration(publish, granted, maya):
     before = partitions()
     with session("console") as console:
         console.execute(ROW, [publish(name="other").pk])
@@ -98,7 +98,7 @@ def test_the_consoles_role_opens_an_administration(publish, granted, maya):
         assert cursor.fetchone() == ("groundswell",)
 
 
-def test_without_the_function_the_consoles_role_is_refused(publish, granted):
+def test_without_the_function_the_console_role_is_refused(publish, granted):
     """The twin: it may insert the row, and change no table."""
     with session("console") as console:
         console.execute(ROW, [publish().pk])
@@ -113,7 +113,9 @@ def test_without_the_function_the_consoles_role_is_refused(publish, granted):
 
 
 @pytest.mark.parametrize("role", ["taking", "reports"])
-def test_the_crowds_pool_and_the_reports_may_not_call_it(administration, granted, role):
+def test_the_respondents_and_the_reports_role_may_not_call_the_function(
+    administration, granted, role
+):
     with session(role) as cursor:
         assert refused(cursor, ADD, administration.pk) in (
             "InsufficientPrivilege",
@@ -122,21 +124,23 @@ def test_the_crowds_pool_and_the_reports_may_not_call_it(administration, granted
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**62, None])
-def test_what_is_no_administration_gets_no_partition(administration, granted, number):
+def test_an_unknown_administration_gets_no_partition(administration, granted, number):
     before = partitions()
     with session("console") as console:
         assert refused(console, ADD, number) == "ForeignKeyViolation"
     assert partitions() == before
 
 
-def test_there_is_exactly_one(administration, granted):
+def test_each_administration_has_exactly_one_partition(administration, granted):
     before = partitions()
     with session("console") as console:
         assert refused(console, ADD, administration.pk) == "DuplicateTable"
     assert partitions() == before
 
 
-def test_a_table_of_the_callers_own_stands_in_for_nothing(administration, granted):
+def test_a_temporary_table_of_the_caller_does_not_shadow_the_real_one(
+    administration, granted
+):
     before = partitions()
     with session("console") as console:
         console.execute("CREATE TEMP TABLE survey_administration (id bigint)")
@@ -169,7 +173,7 @@ def test_a_save_does_not_wait_for_an_opening(maya, administration):
         assert saved.result(timeout=1).outcome is Outcome.SAVED
 
 
-def test_a_partition_made_at_once_would_let_it_wait(maya, administration):
+def test_creating_a_partition_directly_would_block_saves(maya, administration):
     """The twin: CREATE … PARTITION OF, which the function avoids."""
     with ThreadPoolExecutor(1) as threads:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -192,7 +196,7 @@ def test_an_opening_does_not_wait_for_a_save(maya, administration):
         assert opened.result(timeout=1).name == "second"
 
 
-def test_an_opening_gives_up_with_words_and_leaves_nothing(administration):
+def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
     def try_it() -> tuple[float, str]:
         began = time.monotonic()
         with pytest.raises(DatabaseBusy) as busy:

@@ -117,7 +117,7 @@ def take(browser: Browser, person: Respondent, watched: Watched) -> dict[str, An
     return ran
 
 
-def test_a_healthy_replica_is_asked_for_the_survey_and_the_primary_decides(
+def test_the_survey_comes_from_a_healthy_replica_and_decisions_from_the_primary(
     browser, maya, replica, watched
 ):
     replica.catch_up()
@@ -148,7 +148,7 @@ def test_a_replica_that_lags_by_minutes_changes_nothing(
     assert replica.ask(there, database=watched.database) == [(0,)]
 
 
-def test_its_misses_are_remembered_by_nobody(replica, watched, request):
+def test_misses_on_a_lagging_replica_are_not_cached(replica, watched, request):
     replica.stop_replaying()
     digest = request.getfixturevalue("publish")().digest
 
@@ -165,7 +165,9 @@ def test_its_misses_are_remembered_by_nobody(replica, watched, request):
     assert watched.during(ask) == {"primary": NOTHING, "replica": NOTHING}
 
 
-def test_a_decision_read_there_would_be_wrong(administration, lincoln, replica):
+def test_a_decision_read_from_a_lagging_replica_would_be_wrong(
+    administration, lincoln, replica
+):
     """Why the admission is read on the primary."""
     replica.stop_replaying()
     late = enrol(administration, lincoln, grade="08")
@@ -175,7 +177,7 @@ def test_a_decision_read_there_would_be_wrong(administration, lincoln, replica):
         assert Respondent.objects.filter(pk=late.pk).exists()
 
 
-def test_a_replica_that_is_gone_costs_nobody_anything(browser, maya, replica, watched):
+def test_a_replica_that_is_down_delays_no_request(browser, maya, replica, watched):
     connect(maya)
     replica.stop()
     try:
@@ -188,18 +190,18 @@ def test_a_replica_that_is_gone_costs_nobody_anything(browser, maya, replica, wa
 
     wait_until(health.is_up)
     replica.catch_up()
-    again = watched.during(lambda: ask_for(maya))
+    again = watched.during(lambda: request_survey(maya))
     assert again["replica"]["read survey_publishedsurvey"] == 1
     assert not again["primary"]["read survey_publishedsurvey"]
 
 
 def connect(person: Respondent) -> None:
     """The process has a connection to the replica, as after its first page."""
-    ask_for(person)
+    request_survey(person)
     assert connections["replica"].connection is not None
 
 
-def ask_for(person: Respondent) -> None:
+def request_survey(person: Respondent) -> None:
     cold()
     with forced_reads(PublishedSurvey):
         published_survey(person.administration.published_id)
@@ -212,7 +214,7 @@ def seconds(act: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_replica_that_hangs_costs_a_process_a_second_once(
+def test_a_hung_replica_costs_a_process_one_second_once(
     browser, maya, replica, watched, connected
 ):
     replica.catch_up()
@@ -221,9 +223,9 @@ def test_a_replica_that_hangs_costs_a_process_a_second_once(
         connections["replica"].close()
     replica.hang()
     try:
-        assert 0.8 < seconds(lambda: ask_for(maya)) < 2.5
+        assert 0.8 < seconds(lambda: request_survey(maya)) < 2.5
         for _ in range(10):
-            assert seconds(lambda: ask_for(maya)) < 0.3
+            assert seconds(lambda: request_survey(maya)) < 0.3
         time.sleep(3 * health.RETRY_INTERVAL)
         assert not health.is_up()
         cold()
@@ -231,11 +233,11 @@ def test_a_replica_that_hangs_costs_a_process_a_second_once(
     finally:
         replica.go_on()
     wait_until(health.is_up)
-    again = watched.during(lambda: ask_for(maya))
+    again = watched.during(lambda: request_survey(maya))
     assert again["replica"]["read survey_publishedsurvey"] == 1
 
 
-def test_without_patience_a_hung_replica_is_waited_for(maya, replica):
+def test_without_a_fallback_a_hung_replica_blocks(maya, replica):
     """As a report does, which may take its time and has nobody waiting."""
     replica.catch_up()
     connect(maya)
@@ -245,7 +247,7 @@ def test_without_patience_a_hung_replica_is_waited_for(maya, replica):
     assert health.is_up()
 
 
-def test_a_report_fails_with_the_replica_it_named(maya, replica):
+def test_a_report_fails_when_its_replica_fails(maya, replica):
     """The primary has people to serve: a report can be made later."""
     replica.stop()
     try:

@@ -93,7 +93,7 @@ def test_a_later_login_only_reads(warm, maya, monkeypatch):
     assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
 
 
-def test_the_shell_is_one_read(warm, maya, monkeypatch):
+def test_display_is_one_read(warm, maya, monkeypatch):
     warm.log_in(maya)
     with cost(monkeypatch) as spent:
         assert warm.get("/take/").status_code == 200
@@ -113,7 +113,7 @@ def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
     assert spent.counts == {"session reads": 1}
 
 
-def test_a_retry_or_a_refusal_is_two(warm, maya, monkeypatch):
+def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
     warm.log_in(maya)
     base = warm.shell()["revision"]
     tag = warm.session["taking"]["tag"]
@@ -124,7 +124,7 @@ def test_a_retry_or_a_refusal_is_two(warm, maya, monkeypatch):
         assert len(spent.statements) == 2
 
 
-def test_content_asks_nobody(warm, monkeypatch):
+def test_content_needs_no_query(warm, monkeypatch):
     address = warm.shell()["urls"]["content"].replace("{language}", "en")
     for n in (0, 1, 2):
         with cost(monkeypatch) as spent:
@@ -133,7 +133,7 @@ def test_content_asks_nobody(warm, monkeypatch):
         assert spent.counts == {}
 
 
-def test_the_review_and_the_finish_are_one_statement_each(warm, maya, monkeypatch):
+def test_review_and_finish_are_one_statement_each(warm, maya, monkeypatch):
     warm.log_in(maya)
     base = warm.shell()["revision"]
     for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):

@@ -98,7 +98,7 @@ def finish(browser, respondent, base) -> None:
     assert reply.context["finished_at"] == respondent.completed_at
 
 
-def test_all_is_well(browser, maya, redis, memcached):
+def test_everything_works_with_both_helpers_up(browser, maya, redis, memcached):
     """What the cells below are compared with; both helpers are in use."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
@@ -119,7 +119,7 @@ def read_only() -> InternalError:
 
 
 @pytest.fixture
-def fail_over(monkeypatch):
+def make_read_only_error(monkeypatch):
     """The connection leads to a server that is no primary any more."""
     closed = []
     # The test's transaction needs it still.
@@ -132,18 +132,20 @@ def fail_over(monkeypatch):
     return closed
 
 
-def test_a_primary_that_became_a_replica_is_a_later(browser, maya, fail_over):
+def test_a_read_only_server_after_a_failover_gives_503(
+    browser, maya, make_read_only_error
+):
     browser.log_in(maya)
     base = browser.shell()["revision"]
-    before = len(fail_over)
+    before = len(make_read_only_error)
     reply = browser.save(1, FIRST_PAGE, base)
     assert (reply.status_code, reply.json()) == (503, {"error": "database"})
     assert 1 <= int(reply["Retry-After"]) <= 5
-    assert len(fail_over) > before
+    assert len(make_read_only_error) > before
 
 
-def test_taken_for_any_other_error_it_would_be_a_defect(
-    browser, maya, fail_over, monkeypatch
+def test_without_its_sqlstate_a_read_only_server_would_be_an_error(
+    browser, maya, make_read_only_error, monkeypatch
 ):
     """The twin; other internal errors are not hidden."""
     monkeypatch.setattr(unavailable, "READ_ONLY", "none")
@@ -159,9 +161,7 @@ def raising(error):
     return fail
 
 
-def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
-    browser, maya, monkeypatch
-):
+def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch):
     """Nobody has it where this process looked; the browser keeps the page."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
@@ -185,7 +185,7 @@ def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_redis_and_pages_resuming_and_finishing(browser, maya, redis, trouble):
+def test_without_redis_pages_resuming_and_finishing_work(browser, maya, redis, trouble):
     browser.log_in(maya)
     base = browser.shell()["revision"]
     usual = save_pages(browser, maya, base)
@@ -198,7 +198,7 @@ def test_redis_and_pages_resuming_and_finishing(browser, maya, redis, trouble):
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_redis_and_new_logins(browser, maya, redis, trouble):
+def test_without_redis_new_logins_get_503(browser, maya, redis, trouble):
     redis.suffer(trouble)
     for n in range(5):
         began = time.monotonic()
@@ -209,7 +209,7 @@ def test_redis_and_new_logins(browser, maya, redis, trouble):
         assert time.monotonic() - began < (1.0 if n < 2 else 0.3)
 
 
-def test_redis_wiped_and_started_anew(browser, maya, noor, redis):
+def test_after_redis_was_emptied_everybody_goes_on(browser, maya, noor, redis):
     browser.log_in(maya)
     base = browser.shell()["revision"]
     redis.stop()
@@ -224,7 +224,7 @@ def test_redis_wiped_and_started_anew(browser, maya, noor, redis):
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_memcached_and_everything(browser, maya, memcached, trouble):
+def test_without_memcached_everything_works(browser, maya, memcached, trouble):
     browser.log_in(maya)
     base = browser.shell()["revision"]
     usual = save_pages(browser, maya, base, cold=True)
@@ -237,7 +237,7 @@ def test_memcached_and_everything(browser, maya, memcached, trouble):
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_memcached_is_not_asked_by_a_process_that_knows_the_survey(
+def test_a_process_with_the_survey_in_memory_does_not_read_memcached(
     browser, maya, memcached, trouble
 ):
     browser.log_in(maya)
@@ -248,7 +248,7 @@ def test_memcached_is_not_asked_by_a_process_that_knows_the_survey(
     assert memcached.proxy.happened == happened
 
 
-def test_with_the_librarys_own_patience_a_hung_memcached_is_an_error(memcached):
+def test_with_the_librarys_default_timeout_a_hung_memcached_is_an_error(memcached):
     """The twin; without a timeout it would be an endless wait."""
     impatient = {"OPTIONS": {"timeout": 0.2}}
     backend = PyMemcacheCache(f"unix:{memcached.address}", impatient)
@@ -313,7 +313,7 @@ def route_to_a_replica(settings, monkeypatch):
         del connections["replica"]
 
 
-def test_a_page_save_does_not_ask_the_replica(browser, maya, route_to_a_replica):
+def test_a_page_save_does_not_read_the_replica(browser, maya, route_to_a_replica):
     browser.log_in(maya)
     base = browser.shell()["revision"]
     route_to_a_replica()
@@ -321,7 +321,7 @@ def test_a_page_save_does_not_ask_the_replica(browser, maya, route_to_a_replica)
     finish(browser, maya, base + PAGES)
 
 
-def test_but_a_process_that_does_not_know_the_survey_would(
+def test_a_process_without_the_survey_reads_the_replica(
     browser, maya, route_to_a_replica
 ):
     """The twin."""
@@ -340,9 +340,7 @@ def broker(silent, monkeypatch):
     return silent
 
 
-def test_a_silent_rabbitmq_is_not_asked_by_anybody_who_takes_a_survey(
-    browser, maya, broker
-):
+def test_taking_a_survey_never_connects_to_rabbitmq(browser, maya, broker):
     browser.log_in(maya)
     base = browser.shell()["revision"]
     save_pages(browser, maya, base)
@@ -350,7 +348,7 @@ def test_a_silent_rabbitmq_is_not_asked_by_anybody_who_takes_a_survey(
     assert broker.asked == 0
 
 
-def test_although_a_task_would_ask_it(broker):
+def test_queueing_a_task_would_connect_to_rabbitmq(broker):
     """The twin."""
     with pytest.raises(OSError), celery.connection_for_write() as line:
         line.connect_timeout = 0.3

@@ -59,7 +59,7 @@ def ran(act) -> list[str]:
 
 
 @outside
-def test_the_first_page_on_a_connection_sends_the_statement_along(maya):
+def test_the_first_save_on_a_connection_prepares_the_statement(maya):
     forget_statements()
     assert ran(lambda: save(maya, revision=1)) == ["EXECUTE", "PREPARE"]
     assert ran(lambda: save(maya, SPORT, revision=2)) == ["EXECUTE"]
@@ -68,7 +68,7 @@ def test_the_first_page_on_a_connection_sends_the_statement_along(maya):
 
 
 @outside
-def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
+def test_without_preparing_it_no_page_would_be_saved(maya, monkeypatch):
     """The twin."""
     forget_statements()
     monkeypatch.setattr(prepared_statements, "UNKNOWN", "none")
@@ -77,7 +77,7 @@ def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
 
 
 @outside
-def test_a_page_of_each_length_has_its_own(maya):
+def test_each_number_of_items_has_its_own_statement(maya):
     forget_statements()
     for count in (1, 2, 7):
         rows = [AnswerRow(n, "a", str(n)) for n in range(count)]
@@ -87,7 +87,7 @@ def test_a_page_of_each_length_has_its_own(maya):
 
 
 @outside
-def test_it_is_planned_once(maya):
+def test_the_statement_is_planned_once(maya):
     forget_statements()
     for revision in range(1, 12):
         save(maya, revision=revision)
@@ -97,7 +97,7 @@ def test_it_is_planned_once(maya):
 
 
 @outside
-def test_every_guard_holds_with_a_kept_plan(maya, noor):
+def test_every_condition_holds_with_a_cached_plan(maya, noor):
     for revision in range(1, 9):
         save(maya, revision=revision)
     assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
@@ -112,7 +112,7 @@ def test_every_guard_holds_with_a_kept_plan(maya, noor):
 
 
 @outside
-def test_what_the_database_refuses_is_refused(maya):
+def test_errors_of_the_database_are_raised(maya):
     save(maya)
     with pytest.raises(IntegrityError):
         save(maya, [AnswerRow(1, "s", "left over"), *ART[1:]], revision=11)
@@ -156,13 +156,13 @@ class Pool:
         ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
     ],
 )
-def test_whichever_connections_the_pooler_takes(known, ran):
+def test_saving_works_on_any_sequence_of_pooler_connections(known, ran):
     pool = Pool(*known)
     prepared_statements.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
     assert pool.ran == ran.split()
 
 
-def test_a_stale_plan_that_is_not_known_would_be_an_error(monkeypatch):
+def test_without_its_sqlstate_a_stale_plan_would_be_an_error(monkeypatch):
     """The twin."""
     pool = Pool("stale")
     stale = pool.error(prepared_statements.STALE)

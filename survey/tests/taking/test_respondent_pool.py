@@ -123,7 +123,7 @@ def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
     return {name: (headers_of(it), cookies_of(it)) for name, it in steps.items()}
 
 
-def test_a_redirect_to_the_slash_has_them_too(serve_as, browser):
+def test_a_slash_redirect_has_the_security_headers_too(serve_as, browser):
     serve_as("respondent_pool")
     reply = browser.get("/take")
     assert (reply.status_code, reply["Location"]) == (301, "/take/")
@@ -215,7 +215,7 @@ def save(browser, maya):
     return Save(browser.log_in(maya), maya, browser.shell())
 
 
-def test_a_page_is_saved_by_both_ways_alike(ways, save):
+def test_both_paths_save_a_page_with_the_same_reply(ways, save):
     answers = {name: reply_of(way, save.environ()) for name, way in ways.items()}
     assert answers["short"] == answers["long"]
     status, found, body = answers["short"]
@@ -265,7 +265,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_whatever_is_sent_both_ways_answer_alike(ways, save, name):
+def test_both_paths_answer_altered_requests_alike(ways, save, name):
     alter, status = REQUESTS[name]
     alter(save)
     resume_cookie.forget_digests()
@@ -288,12 +288,12 @@ def short(ways, monkeypatch):
     return short
 
 
-def test_an_ordinary_save_goes_the_short_way_to_its_end(short, save):
+def test_an_ordinary_save_stays_on_the_fast_path(short, save):
     for _ in range(2):
         assert reply_of(short, save.environ())[0] == "200 OK"
 
 
-def refused_as(maya, administration, reason):
+def make_refusal(maya, administration, reason):
     people = Respondent.objects.filter(pk=maya.pk)
     if reason == "withdrawn":
         people.update(withdrawn_at=timezone.now())
@@ -312,10 +312,10 @@ def refused_as(maya, administration, reason):
     ("reason", "status"),
     [("withdrawn", 409), ("finished", 409), ("closed", 409), ("reissued", 401)],
 )
-def test_a_refusal_costs_two_statements_and_no_detour(
+def test_a_refusal_costs_two_statements_on_the_fast_path(
     ways, short, save, maya, administration, reason, status
 ):
-    refused_as(maya, administration, reason)
+    make_refusal(maya, administration, reason)
     with CaptureQueriesContext(connection) as queries:
         answer = reply_of(short, save.environ())
     assert len([one for one in queries if "django_session" not in one["sql"]]) == 2
@@ -325,7 +325,7 @@ def test_a_refusal_costs_two_statements_and_no_detour(
     assert Response.objects.count() == 0
 
 
-def test_answers_that_break_a_rule_take_no_detour(ways, short, save):
+def test_invalid_answers_stay_on_the_fast_path(ways, short, save):
     save.body["answers"] = {**FIRST_PAGE, "mood": "no such option"}
     answer = reply_of(short, save.environ())
     assert answer == reply_of(ways["long"], save.environ())
@@ -348,7 +348,7 @@ def failing(monkeypatch, error, *, lost: bool) -> list[int]:
 
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 @pytest.mark.parametrize(("lost", "times"), [(True, 2), (False, 1)])
-def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
+def test_a_slow_database_gets_no_more_tries_than_through_django(
     ways, short, save, monkeypatch, error, lost, times
 ):
     """A worker that waits for three timeouts in turn serves nobody else."""
@@ -363,7 +363,7 @@ def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
     assert json.loads(answers["short"][2]) == {"error": "database"}
 
 
-def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
+def test_falling_back_after_an_error_would_try_again(ways, save, monkeypatch):
     """The twin: what went wrong on the short way, met once more on the long one."""
     tried = failing(monkeypatch, OperationalError, lost=False)
     monkeypatch.setattr(fast_path, "run_with_retry", lambda act: act())
@@ -371,7 +371,7 @@ def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
     assert len(tried) == 2
 
 
-def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
+def test_a_defect_of_the_fast_path_is_logged_and_django_answers(
     ways, save, monkeypatch, caplog
 ):
     def fail(*args):
@@ -384,7 +384,7 @@ def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
 
 
 @pytest.mark.parametrize("name", [*REQUESTS, "hung up"])
-def test_what_is_sent_from_outside_is_no_defect(ways, save, name, caplog):
+def test_malformed_requests_log_no_error(ways, save, name, caplog):
     """Whoever sends odd requests fills no log."""
     if name in REQUESTS:
         REQUESTS[name][0](save)
@@ -395,9 +395,7 @@ def test_what_is_sent_from_outside_is_no_defect(ways, save, name, caplog):
     assert not [one for one in caplog.records if "short_way" in one.name]
 
 
-def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
-    ways, short, save, monkeypatch
-):
+def test_the_resume_cookie_works_on_the_fast_path(ways, short, save, monkeypatch):
     def away(self):
         raise ConnectionError
 
@@ -407,13 +405,13 @@ def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
     assert answer[0] == "200 OK"
 
 
-def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways, save):
+def test_a_survey_that_is_not_in_memory_falls_back_to_django(ways, save):
     forget_published()
     assert reply_of(ways["short"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
 
 
-def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
+def test_the_number_of_cached_origins_is_limited(ways, save, settings):
     settings.ALLOWED_HOSTS = ["*"]
     short = ways["short"]
     for n in range(fast_path.MOST_ORIGINS + 10):
@@ -423,7 +421,7 @@ def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
     assert len(short.origins) == fast_path.MOST_ORIGINS
 
 
-def test_a_name_that_is_not_ours_is_not_kept(ways, save):
+def test_a_foreign_host_is_not_cached(ways, save):
     save.headers["Host"] = "evil.example"
     save.headers["Origin"] = "http://evil.example"
     for _ in range(2):
@@ -431,7 +429,7 @@ def test_a_name_that_is_not_ours_is_not_kept(ways, save):
     assert not ways["short"].origins
 
 
-def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):
+def test_plain_http_is_redirected_to_https(ways, save, settings):
     settings.SECURE_SSL_REDIRECT = True
     ways = {"long": WSGIHandler(), "short": FastPath()}
     answers = {way: reply_of(ways[way], save.environ()) for way in ways}
@@ -441,7 +439,7 @@ def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, setting
     assert Response.objects.count() == 0
 
 
-def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
+def test_an_internal_error_shows_the_error_page(ways, save, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a defect")
 
@@ -473,7 +471,7 @@ def other_kinds() -> list[str]:
 
 @pytest.mark.parametrize("kind", other_kinds())
 @pytest.mark.parametrize("path", ["/", "/take/pages/1/", "/content/x/y/en/1/"])
-def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
+def test_a_body_of_an_odd_content_type_is_not_read(kind, path):
     def application(environ, start_response):
         raise AssertionError("it was passed on")
 
@@ -485,7 +483,7 @@ def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
 
 
 @pytest.mark.parametrize("kind", other_kinds()[:2])
-def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
+def test_passed_to_django_an_odd_content_type_would_get_no_reply(ways, save, kind):
     """The twin."""
     environ = {**save.environ(), "CONTENT_TYPE": kind}
     for way in ways.values():
@@ -508,20 +506,20 @@ def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ],
 )
-def test_what_browsers_and_programs_send_is_passed_on(kind):
+def test_usual_content_types_are_passed_on(kind):
     passed = []
     environ = {} if kind is None else {"CONTENT_TYPE": kind}
     plain_bodies_only(lambda *given: passed.append(given))(environ, None)
     assert passed == [(environ, None)]
 
 
-def test_both_pools_begin_with_it():
+def test_both_pools_check_content_types_first():
     for module in ("settings.wsgi", "survey.taking.wsgi"):
         entry = import_module(module).application
         assert entry.__qualname__ == plain_bodies_only(None).__qualname__
 
 
-def test_a_worker_can_load_it_before_anything_else():
+def test_the_content_type_check_needs_no_django_setup():
     taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
     assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
 
@@ -583,12 +581,12 @@ def loaded_by(entry: str, settings: str) -> tuple[str, set[str]]:
     }
 
 
-def test_the_respondents_pool_loads_nothing_of_staffs():
+def test_the_respondents_pool_does_not_import_the_console():
     status, loaded = loaded_by("survey.taking.wsgi", "settings.respondent_pool")
     assert (status, loaded) == ("302 Found", set())
 
 
-def test_the_other_pool_loads_all_of_that():
+def test_the_console_pool_imports_the_console():
     """The twin."""
     _, loaded = loaded_by("settings.wsgi", "settings.stack")
     assert {"allauth", "reports", "accounts.console", "survey.console"} <= loaded
@@ -599,21 +597,21 @@ class HungUp(BytesIO):
         raise ConnectionResetError
 
 
-def test_a_browser_that_hangs_up_is_no_error_of_ours(ways, save):
+def test_a_browser_that_hangs_up_is_not_logged_as_an_error(ways, save):
     for way in ways.values():
         environ = {**save.environ(), "wsgi.input": HungUp()}
         assert reply_of(way, environ)[0] == "400 Bad Request"
     assert Response.objects.count() == 0
 
 
-def test_other_addresses_take_the_long_way(ways):
+def test_other_addresses_go_to_django(ways):
     environ = RequestFactory().get("/").environ
     status, _, body = reply_of(ways["short"], environ)
     assert status == "200 OK"
     assert b'name="code"' in body
 
 
-def test_the_check_before_deploying_finds_nothing_in_this_pool():
+def test_the_deploy_check_passes_for_the_respondents_pool():
     check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
     assert python(*check, **taking).returncode == 0

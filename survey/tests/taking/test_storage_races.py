@@ -53,7 +53,7 @@ def stored(respondent: Respondent) -> set[tuple[str, int]]:
     return set(rows.values_list("value", "revision"))
 
 
-def test_one_page_sent_many_times_at_once_is_saved_once(maya):
+def test_concurrent_sends_of_one_page_save_it_once(maya):
     with ThreadPoolExecutor(8) as threads:
         receipts = list(
             threads.map(lambda _: elsewhere(lambda: save(maya, "same", 7))(), range(40))
@@ -64,7 +64,7 @@ def test_one_page_sent_many_times_at_once_is_saved_once(maya):
     assert Response.objects.count() == 3
 
 
-def test_of_many_revisions_at_once_the_highest_stands_whole(maya):
+def test_of_concurrent_revisions_the_highest_is_stored_whole(maya):
     ready = threading.Barrier(8)
 
     def send(revision: int) -> object:
@@ -120,7 +120,7 @@ def save_during(
 
 
 @pytest.mark.parametrize(("change", "outcome"), CHANGES)
-def test_a_save_waits_for_a_change_of_its_respondent_and_heeds_it(
+def test_a_save_waits_for_a_change_of_its_respondent_and_is_refused(
     maya, change, outcome
 ):
     waited, late = save_during(change, maya)
