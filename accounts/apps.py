@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
+from django.conf import settings
 from django.core import checks
 
 
@@ -12,3 +15,7 @@ class AccountsConfig(AppConfig):
         from accounts.checks import check_second_factor
 
         checks.register(check_second_factor, checks.Tags.security)
+        # Registers the tasks, which `email_outbox` sends by name. The
+        # respondents' pool sends no e-mails.
+        if settings.LOADS_JOBS:
+            import_module("accounts.tasks")

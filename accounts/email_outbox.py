@@ -19,7 +19,7 @@ from datetime import timedelta
 from smtplib import SMTPException
 from typing import Any
 
-from celery import current_app
+from celery import current_app, signature
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
@@ -129,7 +129,7 @@ def _wake_worker(pk: int) -> None:
     # Without a message broker, one background process polls the table.
     if settings.JOBS_BY_MESSAGE:
         try:
-            # By name: the task's module imports this one.
-            current_app.tasks["accounts.tasks.send_letter"].delay(pk)
+            # By name, because the task's module imports this one.
+            signature("accounts.tasks.send_letter", (pk,), app=current_app).delay()
         except (OSError, OperationalError):
             log.warning("letter %s is delayed: no message broker", pk)

@@ -1,4 +1,4 @@
-"""Today against the pace that a threshold asks for."""
+"""Compare today's finishes with the daily pace that a threshold needs."""
 
 from __future__ import annotations
 
@@ -9,96 +9,94 @@ SATURDAY = 5
 
 
 def school_days(first: date, last: date) -> int:
-    """Mondays to Fridays from one day to another, both included.
+    """Count Mondays to Fridays between two days, both included.
 
-    Holidays are not known here. Where only a weekend is left its days count,
-    since nobody has others; and a last day that is over leaves none.
+    Holidays are not known here. If only a weekend is left, its days count,
+    because there are no others; if the last day is over, the result is 0.
     """
     days = [first + timedelta(n) for n in range((last - first).days + 1)]
-    return sum(one.weekday() < SATURDAY for one in days) or len(days)
+    return sum(day.weekday() < SATURDAY for day in days) or len(days)
 
 
-def a_day(owed: int, first: date, last: date) -> int | None:
-    """How many have to finish on each school day that is left, today included.
+def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
+    """Return how many have to finish per remaining school day, today included.
 
-    owed ÷ school days from today to the closing day, rounded up, where `owed`
-    is what was missing to the threshold when today began: so the number holds
-    all day long, and today's finishes are measured against it. None when no
-    day is left.
+    `shortfall` ÷ school days from today to the closing day, rounded up.
+    `shortfall` is the number missing to the threshold when today began, so the
+    result is the same all day and today's finishes can be measured against it.
+    None if no day is left.
     """
     days = school_days(first, last)
-    return -(-owed // days) if days else None
+    return -(-shortfall // days) if days else None
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many finished today, and how many a school day has to bring."""
+    """Compare how many finished today with how many are needed per school day."""
 
     today: int
-    a_day: int
-    # On a Saturday nobody is too slow.
-    is_asked_today: bool = True
+    per_day: int
+    # False on a weekend: no school is too slow on a Saturday.
+    counts_today: bool = True
 
     @property
     def is_enough(self) -> bool:
-        return self.today >= self.a_day
+        return self.today >= self.per_day
 
     @property
     def verdict(self) -> str:
-        if not self.is_asked_today:
+        if not self.counts_today:
             return ""
-        return "enough" if self.is_enough else "too slow"
+        return "on track" if self.is_enough else "too slow"
 
     @property
     def words(self) -> str:
-        needed = f"{self.a_day:,} a school day needed"
-        return f"{self.today:,} today, {needed}" if self.is_asked_today else needed
+        needed = f"{self.per_day:,} per school day needed"
+        return f"{self.today:,} today, {needed}" if self.counts_today else needed
 
 
-def pace(today: int, owed: int, first: date, last: date) -> Pace | None:
-    """See `a_day`; None when no day is left."""
-    each = a_day(owed, first, last)
-    if each is None:
+def pace(today: int, shortfall: int, first: date, last: date) -> Pace | None:
+    """Return the pace as of the day `first`, or None if no day is left."""
+    per_day = needed_per_day(shortfall, first, last)
+    if per_day is None:
         return None
     only_weekend = school_days(first, last) == (last - first).days + 1
-    return Pace(today, each, first.weekday() < SATURDAY or only_weekend)
+    return Pace(today, per_day, first.weekday() < SATURDAY or only_weekend)
 
 
 def last_school_day(today: date) -> date:
-    """Today, or on a weekend its Friday."""
+    """Return today, or the Friday before if today is on a weekend."""
     return today - timedelta(max(today.weekday() - SATURDAY + 1, 0))
 
 
-def silence(last: date | None, today: date) -> str:
-    """For how many school days nobody has started; nothing where it is none."""
+def days_without_start(last: date | None, today: date) -> str:
+    """Describe how many school days have passed without a start; "" if none."""
     if last is None:
         return "No start yet"
-    friday = last_school_day(today)
-    if last >= friday:
+    latest = last_school_day(today)
+    if last >= latest:
         return ""
-    # The day after the last start may be a weekend, of which no day counts.
+    # Not `school_days`: the day after the last start may be a weekend, and
+    # then its days must not count.
     first = last + timedelta(1)
     days = sum(
         (first + timedelta(n)).weekday() < SATURDAY
-        for n in range((friday - first).days + 1)
+        for n in range((latest - first).days + 1)
     )
     if days > 1:
         return f"No start for {days} school days"
-    return "No start today" if friday == today else "No start on Friday"
+    return "No start today" if latest == today else "No start on Friday"
 
 
-def planned(opens: date, closes: date, target: float) -> dict[date, float]:
-    """The rate, in percent, that each day of the window should end with.
+def planned_rates(opens: date, closes: date, target: float) -> dict[date, float]:
+    """Return the rate, in percent, that each day of the window should end with.
 
-    In equal steps on school days from nothing to `target` on the last day.
+    It rises in equal steps on school days, from zero to `target` on the last.
     """
-    whole, done, steps = school_days(opens, closes), 0, {}
-    only_weekend = all(
-        (opens + timedelta(n)).weekday() >= SATURDAY
-        for n in range((closes - opens).days + 1)
-    )
-    for n in range((closes - opens).days + 1):
-        day = opens + timedelta(n)
+    whole, done, rates = school_days(opens, closes), 0, {}
+    days = [opens + timedelta(n) for n in range((closes - opens).days + 1)]
+    only_weekend = all(day.weekday() >= SATURDAY for day in days)
+    for day in days:
         done += only_weekend or day.weekday() < SATURDAY
-        steps[day] = round(target * done / whole, 1)
-    return steps
+        rates[day] = round(target * done / whole, 1)
+    return rates

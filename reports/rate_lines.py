@@ -1,7 +1,7 @@
-"""What the board says of a school, a grade or a sum, and in which words.
+"""The figures of a school, a grade or a total, as one reader may see them.
 
-A line is the only way from a row to a screen, a file or a chart, and never
-holds a number that its reader must not see: `reports.rates` makes them.
+Every screen, file and chart is made from these lines, never from a database
+row. `reports.visible_rates` makes them and leaves out what must be hidden.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from datetime import datetime
 from django.utils import timezone
 
 from accounts.models import District, School
-from reports.progress_pace import Pace, pace, silence
+from reports.progress_pace import Pace, days_without_start, pace
 from reports.suppression import HIDDEN
-from reports.thresholds import Standing, State
+from reports.thresholds import ThresholdProgress, ThresholdState
 from survey.models import Administration
 
 HIDDEN_WORDS = "Too few people to show who has finished"
 
 
 def percent(part: int, whole: int) -> int | None:
-    """Finished ÷ eligible, downwards: 49.6 % of a school is not yet half of it.
+    """Return the response rate (finished ÷ eligible), rounded down.
 
-    Eligible is who was invited and is not withdrawn, in every role; only the
-    parents' threshold has another denominator, the number of students.
+    Down, because 49.6 % is not yet half of a school. Eligible are all people
+    who are invited and not withdrawn, in every role. Only the threshold for
+    parents has another denominator: the number of students.
     """
     return 100 * part // whole if whole else None
 
@@ -34,8 +35,8 @@ def number(value: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One school, or one grade, as its reader sees it; None is hidden."""
+class RateLine:
+    """One school or grade; `started` and `finished` are None where hidden."""
 
     name: str
     eligible: int
@@ -60,78 +61,91 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Eligible, started, finished, rate."""
+        """Eligible, started, finished and rate, as text."""
         shown = map(number, (self.eligible, self.started, self.finished))
         return (*shown, self.rate_words)
 
 
 @dataclass(frozen=True, slots=True)
-class SchoolLine(Line):
+class SchoolRateLine(RateLine):
     school: School
     administration: Administration
     students: int | None
-    # Null as well where it is hidden.
+    # The rest is None as well where the school is hidden.
     needed: int | None
     today: int | None
     last_started_at: datetime | None
 
     @property
-    def standing(self) -> Standing | None:
+    def threshold(self) -> ThresholdProgress | None:
         if self.finished is None:
             return None
         role = self.administration.role
-        return Standing(role, self.eligible, self.finished, self.students)
+        return ThresholdProgress(role, self.eligible, self.finished, self.students)
 
     @property
     def words(self) -> str:
-        return self.standing.words if self.standing else HIDDEN_WORDS
+        return self.threshold.words if self.threshold else HIDDEN_WORDS
 
     @property
     def badge(self) -> str:
-        """Of the components: good, caution or nothing."""
-        state = self.standing.state if self.standing else None
-        return {State.REACHED: "good", State.NOBODY: "caution"}.get(state, "")  # type: ignore[arg-type]
+        """CSS class of the badge: good, caution or none."""
+        if self.threshold is None:
+            return ""
+        badges = {ThresholdState.REACHED: "good", ThresholdState.NOT_INVITED: "caution"}
+        return badges.get(self.threshold.state, "")
 
     @property
     def pace(self) -> Pace | None:
-        """Null when there is no threshold to reach, or it is reached."""
+        """None if there is no threshold, it is reached, or it is hidden."""
         if self.finished is None or self.today is None or self.needed is None:
             return None
         if self.finished >= self.needed:
             return None
-        owed = self.needed - (self.finished - self.today)
-        return pace_of(self.administration, self.today, owed)
+        shortfall = self.needed - (self.finished - self.today)
+        return pace_of(self.administration, self.today, shortfall)
 
     @property
-    def silence(self) -> str:
-        """For how long nobody has started, while somebody still could."""
-        one = self.administration
-        if self.started is None or self.started >= self.eligible or not is_open(one):
+    def quiet(self) -> str:
+        """How long there was no start, while there are people left to start."""
+        if (
+            self.started is None
+            or self.started >= self.eligible
+            or not is_open(self.administration)
+        ):
             return ""
         last = self.last_started_at
-        return silence(last and timezone.localdate(last), timezone.localdate())
+        return days_without_start(
+            last and timezone.localdate(last), timezone.localdate()
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """The sums of several schools whose every number may be seen."""
+class RateTotal:
+    """Sums over several schools of which no number is hidden."""
 
     administration: Administration
     eligible: int
     started: int
     finished: int
-    # Over the schools that can have a report.
+    # Over the schools that can get a report.
     needed: int
-    # To the thresholds of those that are below; what today began with; and
-    # what it brought there.
+    # Missing to the thresholds of the schools below: now, and when today
+    # began; and how many finished in those schools today.
     missing: int
-    owed: int
+    shortfall: int
     today: int
     schools: int
+    # Schools that can get a report, that reached the threshold, and in which
+    # no one is invited.
     reporting: int
     reached: int
-    nobody: int
+    not_invited: int
     district: District | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.district or "")
 
     @property
     def rate(self) -> int | None:
@@ -143,6 +157,7 @@ class Total:
 
     @property
     def cells(self) -> tuple[str, ...]:
+        """Eligible, started, finished and rate, as text."""
         shown = map(number, (self.eligible, self.started, self.finished))
         return (*shown, self.rate_words)
 
@@ -150,10 +165,8 @@ class Total:
     def words(self) -> str:
         if not self.reporting:
             return "No school has enough people for a report"
-        of_all = "1 school" if self.reporting == 1 else "schools"
-        if self.reporting > 1:
-            of_all = f"{self.reporting:,} schools"
-        return f"{self.reached:,} of {of_all} reached the threshold"
+        schools = "school" if self.reporting == 1 else "schools"
+        return f"{self.reached:,} of {self.reporting:,} {schools} reached the threshold"
 
     @property
     def is_reached(self) -> bool:
@@ -163,16 +176,16 @@ class Total:
     def pace(self) -> Pace | None:
         if not self.missing:
             return None
-        return pace_of(self.administration, self.today, self.owed)
+        return pace_of(self.administration, self.today, self.shortfall)
 
 
 def is_open(administration: Administration, now: datetime | None = None) -> bool:
     return administration.opens_at <= (now or timezone.now()) < administration.closes_at
 
 
-def pace_of(administration: Administration, today: int, owed: int) -> Pace | None:
-    """None while it is closed."""
+def pace_of(administration: Administration, today: int, shortfall: int) -> Pace | None:
+    """Return the pace until the closing day, or None while it is not open."""
     if not is_open(administration):
         return None
     last = timezone.localdate(administration.closes_at)
-    return pace(today, owed, timezone.localdate(), last)
+    return pace(today, shortfall, timezone.localdate(), last)

@@ -1,9 +1,9 @@
-"""Response rates, counted once a minute for everybody who looks.
+"""Count response rates once a minute and store what changed.
 
-All administrations that are due are counted on the replica. What came out
-differently from the last time is written to the primary in one transaction:
-the board never shows half of a roll-up, and nobody counts when a page is
-saved.
+All administrations that are due are counted on the replica in one statement.
+Rows that differ from the last roll-up are written to the primary in one
+transaction, so pages never show half of a roll-up, and saving a survey page
+counts nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F, Max, Model, Q, Sum
@@ -23,18 +23,20 @@ from django.utils import timezone
 from accounts.models import School
 from reports import rollup_query
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
-from reports.rollup_query import Counted, InSchool
+from reports.rollup_query import AdministrationCounts, SchoolCounts
 from reports.thresholds import needed
 from survey.administrations import schools_offered
 from survey.database import advisory_locks
 from survey.models import Administration, Job, Role
 
 log = logging.getLogger(__name__)
+Key = TypeVar("Key", bound=tuple[object, ...])
 
-# After closing, pages that were begun in time still arrive; see taking.saving.
+# After closing, pages that were started in time still arrive.
 AFTER_CLOSING = timedelta(minutes=15)
-# How often to count what is not open, for rosters that come in by a command;
-# those of the console end a job, after which they are counted at once.
+# How often administrations are counted that are not open, for rosters applied
+# by a command. Rosters applied in the console end a job, and are counted at
+# the next roll-up.
 BEFORE_OPENING_EVERY = timedelta(hours=1)
 CLOSED_EVERY = timedelta(days=1)
 ROSTER_JOB = "roster.apply"
@@ -44,8 +46,8 @@ BATCH = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Rolled:
-    """What one roll-up did."""
+class RollUpResult:
+    """The outcome of a roll-up. `counting` is a part of `seconds`."""
 
     administrations: int = 0
     rows_changed: int = 0
@@ -53,91 +55,87 @@ class Rolled:
     seconds: float = 0.0
 
 
-def roll_up(administrations: Sequence[Administration] | None = None) -> Rolled:
-    """Count what is due, or these, and write what changed.
+def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpResult:
+    """Count these administrations (or all that are due) and store what changed.
 
-    Does nothing while another process rolls up. Raises OperationalError where
-    the replica is away: the figures then stay as they are and grow old, which
-    the board says.
+    Does nothing while another process rolls up. Raises OperationalError if the
+    replica is away: the figures then stay as they are, and the pages say how
+    old they are.
     """
-    began = time.monotonic()
-    rollup_query.give_a_sign()
-    with _only_one() as mine:
-        asked = due() if administrations is None else administrations
-        chosen = _in_order(asked) if mine else []
+    start = time.monotonic()
+    rollup_query.refresh_replica_timestamp()
+    with _exclusive() as is_alone:
+        chosen: list[Administration] = []
+        if is_alone:
+            # Parents last: their threshold needs the number of students.
+            chosen = sorted(
+                due() if administrations is None else administrations,
+                key=lambda administration: administration.role == Role.PARENT,
+            )
         if not chosen:
-            return Rolled(seconds=time.monotonic() - began)
-        as_of, counted = rollup_query.count(chosen)
-        seconds = time.monotonic() - began
+            return RollUpResult(seconds=time.monotonic() - start)
+        as_of, counts = rollup_query.count(chosen)
+        counting = time.monotonic() - start
         with transaction.atomic():
-            changed = _write(chosen, counted, as_of)
-    took = time.monotonic() - began
-    log.info("rolled up %s administrations in %.2f s", len(chosen), took)
-    return Rolled(len(chosen), changed, seconds, took)
+            changed = _store(chosen, counts, as_of)
+    seconds = time.monotonic() - start
+    log.info("Rolled up %s administrations in %.2f s", len(chosen), seconds)
+    return RollUpResult(len(chosen), changed, counting, seconds)
+
+
+@contextmanager
+def _exclusive() -> Iterator[bool]:
+    """Hold the lock of the roll-up; yield False if another process has it."""
+    if connection.vendor != "postgresql":
+        # On SQLite one process does all background work. A transaction would
+        # block every page save while the people are counted.
+        yield True
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.ROLLUP])
+        [is_alone] = cursor.fetchone()
+        yield is_alone
 
 
 def due(now: datetime | None = None) -> list[Administration]:
-    """Those that are open, and others that may have changed since their last."""
+    """Return open administrations, and others that may have changed since."""
     now = now or timezone.now()
-    rosters = Job.objects.filter(kind=ROSTER_JOB, state=Job.State.DONE).aggregate(
+    last_roster = Job.objects.filter(kind=ROSTER_JOB, state=Job.State.DONE).aggregate(
         last=Max("ended_at")
     )["last"]
     last = F("roll_up__as_of")
-    never = Q(roll_up=None)
+    never_counted = Q(roll_up=None)
     is_open = Q(opens_at__lte=now, closes_at__gt=now - AFTER_CLOSING)
     upcoming = Q(opens_at__gt=now, roll_up__as_of__lte=now - BEFORE_OPENING_EVERY)
     closed = Q(closes_at__lte=now, roll_up__as_of__lte=now - CLOSED_EVERY)
     not_final = Q(
         closes_at__lte=now - AFTER_CLOSING, closes_at__gt=last - AFTER_CLOSING
     )
-    asked = never | is_open | upcoming | closed | not_final
-    if rosters:
-        asked |= Q(roll_up__as_of__lte=rosters)
-    return list(Administration.objects.filter(asked).order_by("pk"))
+    condition = never_counted | is_open | upcoming | closed | not_final
+    if last_roster:
+        condition |= Q(roll_up__as_of__lte=last_roster)
+    return list(Administration.objects.filter(condition).order_by("pk"))
 
 
-def _in_order(administrations: Sequence[Administration]) -> list[Administration]:
-    """Parents last: their threshold needs the number of students."""
-    return sorted(administrations, key=lambda one: one.role == Role.PARENT)
+# Storing ---------------------------------------------------------------------
 
 
-@contextmanager
-def _only_one() -> Iterator[bool]:
-    """Whether this process may; the lock ends with its transaction."""
-    if connection.vendor != "postgresql":
-        # One process works off the jobs there. A transaction would keep every
-        # page save waiting while the people are counted.
-        yield True
-        return
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.ROLLUP])
-        [mine] = cursor.fetchone()
-        yield mine
-
-
-# Writing --------------------------------------------------------------------
-
-
-def _write(
-    chosen: Sequence[Administration], counted: Mapping[int, Counted], as_of: datetime
+def _store(
+    chosen: Sequence[Administration],
+    counts: Mapping[int, AdministrationCounts],
+    as_of: datetime,
 ) -> int:
-    """How many rows changed."""
-    known = dict(
+    """Write what changed, and return how many rows that were."""
+    stored = dict(
         RollUp.objects.filter(administration__in=chosen).values_list("pk", "as_of")
     )
-    changed = 0
-    for administration in chosen:
-        # A replica that was exchanged for one further behind.
-        if as_of < known.get(administration.pk, as_of):
-            continue
-        changed += _write_one(administration, counted[administration.pk])
+    # Figures may be older than the stored ones if the replica was replaced by
+    # one that is further behind.
+    newer = [one for one in chosen if as_of >= stored.get(one.pk, as_of)]
+    changed = sum(_store_administration(one, counts[one.pk]) for one in newer)
     now = timezone.now()
     RollUp.objects.bulk_create(
-        [
-            RollUp(administration=one, as_of=as_of, written_at=now)
-            for one in chosen
-            if as_of >= known.get(one.pk, as_of)
-        ],
+        [RollUp(administration=one, as_of=as_of, written_at=now) for one in newer],
         update_conflicts=True,
         unique_fields=["administration"],
         update_fields=["as_of", "written_at"],
@@ -145,47 +143,46 @@ def _write(
     return changed
 
 
-def _write_one(administration: Administration, counted: Counted) -> int:
-    students = _students(administration)
-    rates = {}
-    for school, district in _schools_of(administration, counted).items():
-        one = counted.schools.get(school) or InSchool()
-        of_parents = students.get(school)
-        rates[(school,)] = (
-            district,
-            one.eligible,
-            one.started,
-            one.finished,
-            one.finished_today,
-            one.last_started_at,
-            of_parents,
-            needed(administration.role, one.eligible, of_parents),
-        )
-    curves = {place: (hours,) for place, hours in counted.curves.items()}
-    return (
-        _bring_up_to_date(SchoolRate, administration, RATE, rates)
-        + _bring_up_to_date(GradeRate, administration, GRADE, counted.grades)
-        + _bring_up_to_date(Curve, administration, CURVE, curves)
-    )
-
-
-def _schools_of(administration: Administration, counted: Counted) -> dict[int, int]:
-    """School -> district, where people are invited and where they could be."""
+def _store_administration(
+    administration: Administration, counts: AdministrationCounts
+) -> int:
+    # Schools with people, and those that could still invite some.
     offered = schools_offered(
         administration.district,
         administration.districts.all(),
         administration.schools.all(),
     )
-    found = dict(offered.values_list("pk", "district"))
-    elsewhere = School.objects.filter(pk__in=counted.schools.keys() - found.keys())
-    return found | dict(elsewhere.values_list("pk", "district"))
+    districts = dict(offered.values_list("pk", "district"))
+    others = School.objects.filter(pk__in=counts.schools.keys() - districts.keys())
+    districts |= dict(others.values_list("pk", "district"))
+
+    students = students_by_school(administration)
+    rates: dict[tuple[int], tuple[object, ...]] = {}
+    for school, district in districts.items():
+        of_school = counts.schools.get(school) or SchoolCounts()
+        rates[(school,)] = (
+            district,
+            of_school.eligible,
+            of_school.started,
+            of_school.finished,
+            of_school.finished_today,
+            of_school.last_started_at,
+            students.get(school),
+            needed(administration.role, of_school.eligible, students.get(school)),
+        )
+    curves = {place: (hours,) for place, hours in counts.curves.items()}
+    return (
+        synchronise(SchoolRate, administration, SCHOOL_COLUMNS, rates)
+        + synchronise(GradeRate, administration, GRADE_COLUMNS, counts.grades)
+        + synchronise(Curve, administration, CURVE_COLUMNS, curves)
+    )
 
 
-def _students(administration: Administration) -> dict[int, int]:
-    """How many students each school has, for the parents' threshold.
+def students_by_school(administration: Administration) -> dict[int, int]:
+    """Return each school's number of students, for the threshold of parents.
 
-    In the students' administrations of the same wave; outside of waves, in
-    those whose window overlaps.
+    Taken from the students' administrations of the same wave, or without a
+    wave from those whose window overlaps. Empty for other roles.
     """
     if administration.role != Role.PARENT:
         return {}
@@ -201,14 +198,14 @@ def _students(administration: Administration) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """By which a row is found, and what is written into it."""
+class SyncedColumns:
+    """The columns that identify a row, and those that are written."""
 
     key: tuple[str, ...]
     values: tuple[str, ...]
 
 
-RATE = Columns(
+SCHOOL_COLUMNS = SyncedColumns(
     ("school_id",),
     (
         "district_id",
@@ -221,34 +218,36 @@ RATE = Columns(
         "needed",
     ),
 )
-GRADE = Columns(("school_id", "grade"), ("eligible", "started", "finished"))
-CURVE = Columns(("level", "place_id"), ("hours",))
+GRADE_COLUMNS = SyncedColumns(
+    ("school_id", "grade"), ("eligible", "started", "finished")
+)
+CURVE_COLUMNS = SyncedColumns(("level", "place_id"), ("hours",))
 
 
-def _bring_up_to_date(
+def synchronise(
     model: type[Model],
     administration: Administration,
-    columns: Columns,
-    wanted: Mapping[Any, tuple[Any, ...]],
+    columns: SyncedColumns,
+    wanted: Mapping[Key, tuple[object, ...]],
 ) -> int:
-    """Write those rows that differ, and delete those that are no more.
+    """Make the stored rows equal to `wanted`; return how many rows changed.
 
-    Compared as plain tuples: making a model's instance of each of 40,000 rows
+    Rows are compared as plain tuples: making model instances of 40,000 rows
     took longer than all the rest.
     """
-    mine = model._default_manager.filter(administration=administration)
+    stored = model._default_manager.filter(administration=administration)
     names, split = (*columns.key, *columns.values, "id"), len(columns.key)
-    known = {
+    before = {
         row[:split]: row[split:]
-        for row in mine.values_list(*names).iterator(chunk_size=BATCH)
+        for row in stored.values_list(*names).iterator(chunk_size=BATCH)
     }
     changed = []
     for key, values in wanted.items():
-        stood = known.pop(key, None)
-        if stood is None or stood[:-1] != values:
-            row = dict(zip(columns.key, key, strict=True))
-            row |= dict(zip(columns.values, values, strict=True))
-            changed.append(model(administration_id=administration.pk, **row))
+        row = before.pop(key, None)
+        if row is None or row[:-1] != values:
+            fields = dict(zip(columns.key, key, strict=True))
+            fields |= dict(zip(columns.values, values, strict=True))
+            changed.append(model(administration_id=administration.pk, **fields))
     model._default_manager.bulk_create(
         changed,
         batch_size=BATCH,
@@ -256,6 +255,6 @@ def _bring_up_to_date(
         unique_fields=["administration_id", *columns.key],
         update_fields=columns.values,
     )
-    gone = [row[-1] for row in known.values()]
-    mine.filter(pk__in=gone).delete()
+    gone = [row[-1] for row in before.values()]
+    stored.filter(pk__in=gone).delete()
     return len(changed) + len(gone)

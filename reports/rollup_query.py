@@ -1,4 +1,4 @@
-"""Everybody of some administrations, counted on the replica by one statement."""
+"""Count the people of several administrations on the replica, in one statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.utils import timezone
@@ -18,14 +18,15 @@ from survey.database.replica.reports import reports_database
 from survey.models import Administration, Role
 
 HOUR = 3600
-# How long to wait for the replica to replay what was just written.
-PATIENCE = 1.0
-# Neither a page turn's time nor its memory, in which all groups have to fit.
-COUNTING = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
+# Seconds to wait for the replica to replay what was just written.
+REPLAY_TIMEOUT = 1.0
+# More time and memory than a page may use: all groups have to fit into it.
+LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 
-# One scan for three counts: by grade, by hour of starting, by hour of finishing;
-# `kind` tells them apart. The hours become one text for each place here: as
-# rows they would be half a million for Python to take apart each minute.
+# One scan makes three counts: by grade, by hour of starting and by hour of
+# finishing; `kind` says which of them a row belongs to. The hours of a place
+# are joined into one text here, because they would be half a million rows for
+# Python to read each minute.
 POSTGRESQL = """
 WITH counted AS MATERIALIZED (
     SELECT administration_id, school_id, grouping(grade, {started}, {finished}) AS kind,
@@ -87,15 +88,15 @@ FROM invited WHERE completed_at IS NOT NULL GROUP BY 1, 2, 5
 SQLITE_HOUR = (
     "(CAST(strftime('%%s', {column}) AS integer) - {offset}) / 3600 * 3600 + {offset}"
 )
-# What `grouping` says: a bit for each column that the row is not grouped by.
+# Results of `grouping()`: one bit for each column a row is not grouped by.
 BY_GRADE, BY_START, BY_FINISH = 0b011, 0b101, 0b110
 
+# Curve.Level, and the key of the school or district (0 for all).
 Place = tuple[str, int]
-Rows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(slots=True)
-class InSchool:
+class SchoolCounts:
     eligible: int = 0
     started: int = 0
     finished: int = 0
@@ -104,47 +105,51 @@ class InSchool:
 
 
 @dataclass(slots=True)
-class Counted:
-    """One administration's figures, before they are written."""
+class AdministrationCounts:
+    """The figures of one administration, before they are stored."""
 
-    schools: dict[int, InSchool] = field(default_factory=dict)
+    schools: dict[int, SchoolCounts] = field(default_factory=dict)
+    # School and grade -> eligible, started, finished.
     grades: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
-    # As `Curve.hours` has them.
+    # In the format of `Curve.hours`.
     curves: dict[Place, str] = field(default_factory=dict)
 
     def add(self, school: int, grade: str, numbers: Sequence[Any]) -> None:
-        """One grade: eligible, started, finished, today, last start."""
+        """Add a grade: eligible, started, finished, finished today, last start."""
         eligible, started, finished, today, last = numbers
-        found = self.schools.setdefault(school, InSchool())
+        found = self.schools.setdefault(school, SchoolCounts())
         found.eligible += eligible
         found.started += started
         found.finished += finished
         found.finished_today += today
         if last is not None:
-            moment = _moment(last)
+            # SQLite's cursor returns a text in UTC.
+            if isinstance(last, str):
+                last = datetime.fromisoformat(last)
+            moment = last if last.tzinfo else last.replace(tzinfo=UTC)
             found.last_started_at = max(moment, found.last_started_at or moment)
         self.grades[school, grade] = (eligible, started, finished)
 
 
-def reading_alias() -> str:
-    """Where to count: in the reports' database, or on a replica known by name."""
+def counting_database() -> str:
+    """Return the alias to count on: the reports' database, or else the replica."""
     alias = reports_database()
     if alias == DEFAULT_DB_ALIAS and REPLICA in connections.databases:
         return REPLICA
     return alias
 
 
-def give_a_sign() -> None:
-    """See that the replica has something new to replay, and wait for that.
+def refresh_replica_timestamp() -> None:
+    """Commit something for the replica to replay, and wait until it has.
 
-    How old it is can only be told from the last commit that it has replayed:
-    when nobody saves anything, an hour ago, though it lacks nothing. So this
-    commits a message that no table holds.
+    The age of a replica is only known from the last commit it has replayed: if
+    nothing is saved for an hour, it seems an hour old although nothing is
+    missing. So this commits a logical message, which is in no table.
     """
-    alias = reading_alias()
+    alias = counting_database()
     if connections[alias].vendor != "postgresql" or alias == DEFAULT_DB_ALIAS:
         return
-    # The reports' pool may lead to the primary, which lags behind nobody.
+    # The pool for reports may lead to the primary, which is always current.
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT pg_is_in_recovery()")
         if not cursor.fetchone()[0]:
@@ -153,7 +158,7 @@ def give_a_sign() -> None:
         cursor.execute("SELECT clock_timestamp()")
         [now] = cursor.fetchone()
         cursor.execute("SELECT pg_logical_emit_message(true, 'rates', '')")
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + REPLAY_TIMEOUT
     with connections[alias].cursor() as cursor:
         while time.monotonic() < deadline:
             cursor.execute("SELECT pg_last_xact_replay_timestamp() >= %s", [now])
@@ -162,94 +167,78 @@ def give_a_sign() -> None:
             time.sleep(0.02)
 
 
-def count(chosen: Sequence[Administration]) -> tuple[datetime, dict[int, Counted]]:
-    """All figures, and the moment that they are true for."""
-    alias = reading_alias()
-    database = connections[alias]
-    ids = [one.pk for one in chosen]
-    found = {pk: Counted() for pk in ids}
-    if database.vendor == "postgresql":
-        with transaction.atomic(using=alias), database.cursor() as cursor:
-            cursor.execute(COUNTING)
-            # Before the snapshot of the counting, so that it promises no more.
-            as_of = _moment_of(cursor)
-            cursor.execute(_postgresql(), [_midnight(as_of), ids])
-            _sort_postgresql(cursor.fetchall(), found)
+def count(
+    administrations: Sequence[Administration],
+) -> tuple[datetime, dict[int, AdministrationCounts]]:
+    """Return when the figures were true, and the figures by administration."""
+    counts = {one.pk: AdministrationCounts() for one in administrations}
+    if connections[counting_database()].vendor == "postgresql":
+        as_of = _count_postgresql(counts)
     else:
-        as_of = timezone.now()
-        midnight = database.ops.adapt_datetimefield_value(_midnight(as_of))
-        with database.cursor() as cursor:
-            cursor.execute(_sqlite(len(ids)), [*ids, midnight])
-            _sort_sqlite(cursor.fetchall(), found)
-    for one in chosen:
-        if one.role == Role.TEACHER:
-            found[one.pk].grades.clear()
-    return as_of, found
+        as_of = _count_sqlite(counts)
+    for administration in administrations:
+        # Grades of teachers are too small to be of use.
+        if administration.role == Role.TEACHER:
+            counts[administration.pk].grades.clear()
+    return as_of, counts
 
 
-def _moment_of(cursor: Any) -> datetime:
-    cursor.execute(
-        "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_xact_replay_timestamp()"
-        " ELSE clock_timestamp() END"
-    )
-    [moment] = cursor.fetchone()
-    return moment
-
-
-def _midnight(moment: datetime) -> datetime:
-    """When the local day of this moment began."""
-    local = timezone.localtime(moment)
-    return local.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _offset() -> int:
-    """Seconds by which local hours begin after those of UTC: mostly none."""
-    difference = timezone.localtime().utcoffset() or timedelta()
-    return -int(difference.total_seconds()) % HOUR
-
-
-def _postgresql() -> str:
-    origin = datetime.fromtimestamp(_offset(), UTC).isoformat()
-    hours = {
-        name: POSTGRESQL_HOUR.format(column=column, origin=origin)
-        for name, column in (("started", "started_at"), ("finished", "completed_at"))
-    }
-    return POSTGRESQL.format(
-        **hours, grades=BY_GRADE, starts=BY_START, finishes=BY_FINISH
-    )
-
-
-def _sqlite(count: int) -> str:
-    return SQLITE.format(
-        ids=", ".join(["%s"] * count),
+def _count_postgresql(counts: dict[int, AdministrationCounts]) -> datetime:
+    origin = datetime.fromtimestamp(_hour_offset(), UTC).isoformat()
+    statement = POSTGRESQL.format(
+        started=POSTGRESQL_HOUR.format(column="started_at", origin=origin),
+        finished=POSTGRESQL_HOUR.format(column="completed_at", origin=origin),
         grades=BY_GRADE,
         starts=BY_START,
         finishes=BY_FINISH,
-        started=SQLITE_HOUR.format(column="started_at", offset=_offset()),
-        finished=SQLITE_HOUR.format(column="completed_at", offset=_offset()),
     )
-
-
-def _sort_postgresql(rows: Rows, found: dict[int, Counted]) -> None:
+    alias = counting_database()
+    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+        cursor.execute(LIMITS)
+        # Read before the snapshot of the counting, so that the figures are
+        # never older than they claim to be.
+        cursor.execute(
+            "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_xact_replay_timestamp()"
+            " ELSE clock_timestamp() END"
+        )
+        [as_of] = cursor.fetchone()
+        cursor.execute(statement, [_midnight(as_of), list(counts)])
+        rows = cursor.fetchall()
     for administration, school, district, grade, *numbers, hours in rows:
-        counted = found[administration]
+        found = counts[administration]
         if hours is None:
-            counted.add(school, grade, numbers)
+            found.add(school, grade, numbers)
         elif school is not None:
-            counted.curves[Curve.Level.SCHOOL, school] = hours
+            found.curves[Curve.Level.SCHOOL, school] = hours
         elif district is not None:
-            counted.curves[Curve.Level.DISTRICT, district] = hours
+            found.curves[Curve.Level.DISTRICT, district] = hours
         else:
-            counted.curves[Curve.Level.ALL, 0] = hours
+            found.curves[Curve.Level.ALL, 0] = hours
+    return cast("datetime", as_of)
 
 
-def _sort_sqlite(rows: Rows, found: dict[int, Counted]) -> None:
+def _count_sqlite(counts: dict[int, AdministrationCounts]) -> datetime:
+    offset = _hour_offset()
+    statement = SQLITE.format(
+        ids=", ".join(["%s"] * len(counts)),
+        grades=BY_GRADE,
+        starts=BY_START,
+        finishes=BY_FINISH,
+        started=SQLITE_HOUR.format(column="started_at", offset=offset),
+        finished=SQLITE_HOUR.format(column="completed_at", offset=offset),
+    )
+    database = connections[counting_database()]
+    as_of = timezone.now()
+    midnight = database.ops.adapt_datetimefield_value(_midnight(as_of))
+    with database.cursor() as cursor:
+        cursor.execute(statement, [*counts, midnight])
+        rows = cursor.fetchall()
     districts = dict(School.objects.values_list("pk", "district"))
     # Administration and place -> beginning of the hour -> [started, finished].
     sums: dict[tuple[int, Place], dict[int, list[int]]] = {}
     for administration, school, kind, grade, hour, *numbers in rows:
         if kind == BY_GRADE:
-            found[administration].add(school, grade, numbers)
+            counts[administration].add(school, grade, numbers)
             continue
         for place in (
             (Curve.Level.SCHOOL, school),
@@ -262,11 +251,20 @@ def _sort_sqlite(rows: Rows, found: dict[int, Counted]) -> None:
             both[1] += numbers[2]
     for (administration, where), hours in sums.items():
         text = ",".join(f"[{hour},{s},{f}]" for hour, (s, f) in sorted(hours.items()))
-        found[administration].curves[where] = f"[{text}]"
+        counts[administration].curves[where] = f"[{text}]"
+    return as_of
 
 
-def _moment(value: datetime | str) -> datetime:
-    """As either database returns it to a plain cursor."""
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+def _midnight(moment: datetime) -> datetime:
+    """Return the beginning of this moment's local day."""
+    local = timezone.localtime(moment)
+    return local.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _hour_offset() -> int:
+    """Return by how many seconds local hours begin after those of UTC.
+
+    0 nearly everywhere, 1800 in India.
+    """
+    difference = timezone.localtime().utcoffset() or timedelta()
+    return -int(difference.total_seconds()) % HOUR

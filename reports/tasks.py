@@ -1,4 +1,4 @@
-"""Celery's side: each task calls one function; `exports.job` registers its job."""
+"""Celery tasks; `exports.job` registers the job that makes an export."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ __all__ = ["delete_old_exports", "job", "roll_up_rates"]
 
 @shared_task
 def roll_up_rates() -> None:
-    """Once a minute, by the time table."""
     rollup.roll_up()
 
 

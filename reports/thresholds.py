@@ -1,7 +1,7 @@
-"""When a school has a report: the rules of the trade, as pure functions.
+"""Response rate thresholds: how many have to finish before a school gets a report.
 
 At least half of the students, and at least 10; at least half of the teachers,
-and at least 8; parents, a fifth of the number of *students*.
+and at least 8; parents, a fifth of the number of *students*. Pure functions.
 """
 
 from __future__ import annotations
@@ -11,47 +11,39 @@ from enum import Enum
 
 from survey.models import Role
 
-AT_LEAST = {Role.STUDENT: 10, Role.TEACHER: 8, Role.PARENT: 0}
+MINIMUM = {Role.STUDENT: 10, Role.TEACHER: 8, Role.PARENT: 0}
 PERCENT = {Role.STUDENT: 50, Role.TEACHER: 50, Role.PARENT: 20}
 
 
-class State(Enum):
-    NOBODY = "nobody invited"
-    UNKNOWN = "not known"
+class ThresholdState(Enum):
+    NOT_INVITED = "not invited"
+    UNKNOWN = "unknown"
     TOO_FEW = "too few for a report"
     BELOW = "below"
-    REACHED = "threshold reached"
+    REACHED = "reached"
+
+
+def share_of(role: str, whole: int) -> int:
+    """Return the required percentage of `whole` people, rounded up."""
+    return -(-whole * PERCENT[Role(role)] // 100)
 
 
 def needed(role: str, eligible: int, students: int | None = None) -> int | None:
-    """How many have to finish; None where all that are invited are too few.
+    """Return how many have to finish, or None if even everyone would be too few.
 
-    For parents `students` is the number that the share is of, and None where
-    nobody knows it: then there is no threshold either.
+    For parents the share is of `students`. None means that this number is not
+    known, and then there is no threshold.
     """
     whole = students if role == Role.PARENT else eligible
     if not whole:
         return None
-    least = max(-(-whole * PERCENT[Role(role)] // 100), AT_LEAST[Role(role)])
+    least = max(share_of(role, whole), MINIMUM[Role(role)])
     return least if least <= eligible else None
 
 
-def state_of(
-    role: str, *, eligible: int, finished: int, students: int | None = None
-) -> State:
-    least = needed(role, eligible, students)
-    if least is not None:
-        return State.REACHED if finished >= least else State.BELOW
-    if not eligible:
-        return State.NOBODY
-    if role == Role.PARENT and not students:
-        return State.UNKNOWN
-    return State.TOO_FEW
-
-
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One school's way to its report, and the sentence for it."""
+class ThresholdProgress:
+    """Describe how far one school is from its threshold."""
 
     role: str
     eligible: int
@@ -59,13 +51,16 @@ class Standing:
     students: int | None = None
 
     @property
-    def state(self) -> State:
-        return state_of(
-            self.role,
-            eligible=self.eligible,
-            finished=self.finished,
-            students=self.students,
-        )
+    def state(self) -> ThresholdState:
+        least = needed(self.role, self.eligible, self.students)
+        if least is not None:
+            reached = self.finished >= least
+            return ThresholdState.REACHED if reached else ThresholdState.BELOW
+        if not self.eligible:
+            return ThresholdState.NOT_INVITED
+        if self.role == Role.PARENT and not self.students:
+            return ThresholdState.UNKNOWN
+        return ThresholdState.TOO_FEW
 
     @property
     def missing(self) -> int:
@@ -74,54 +69,37 @@ class Standing:
 
     @property
     def words(self) -> str:
-        return _WORDS[self.state](self)
+        """The state as a sentence for the rates pages and files."""
+        match self.state:
+            case ThresholdState.NOT_INVITED:
+                return "No one is invited yet"
+            case ThresholdState.UNKNOWN:
+                return "Threshold unknown: this wave has no students at this school"
+            case ThresholdState.TOO_FEW:
+                least = MINIMUM[Role(self.role)]
+                if self.role == Role.PARENT:
+                    least = share_of(self.role, self.students or 0)
+                are = "is" if self.eligible == 1 else "are"
+                return (
+                    f"Too few for a report: {self.eligible:,}"
+                    f" {noun(self.role, self.eligible)} {are} invited,"
+                    f" and {least:,} have to finish"
+                )
+            case ThresholdState.BELOW:
+                people = noun(self.role, self.missing)
+                return f"{self.missing:,} more {people} to reach {self._threshold}"
+            case ThresholdState.REACHED:
+                return "Threshold reached"
 
-
-def _reached(one: Standing) -> str:
-    return "Threshold reached"
-
-
-def _below(one: Standing) -> str:
-    more = f"{one.missing:,} more {noun(one.role, one.missing)} to reach"
-    return f"{more} {_goal(one)}"
-
-
-def _goal(one: Standing) -> str:
-    role = Role(one.role)
-    if role == Role.PARENT:
-        return f"{PERCENT[role]} % of the {one.students or 0:,} students"
-    if -(-one.eligible * PERCENT[role] // 100) < AT_LEAST[role]:
-        return f"{AT_LEAST[role]}, the least for a report"
-    return f"{PERCENT[role]} %"
-
-
-def _too_few(one: Standing) -> str:
-    role = Role(one.role)
-    least = AT_LEAST[role]
-    if role == Role.PARENT:
-        least = -(-(one.students or 0) * PERCENT[role] // 100)
-    are = "is" if one.eligible == 1 else "are"
-    return (
-        f"Too few for a report: {one.eligible:,} {noun(role, one.eligible)} {are}"
-        f" invited, and {least:,} have to finish"
-    )
-
-
-def _unknown(one: Standing) -> str:
-    return "The threshold is not known: the wave has no students of this school"
-
-
-def _nobody(one: Standing) -> str:
-    return "Nobody is invited yet"
-
-
-_WORDS = {
-    State.REACHED: _reached,
-    State.BELOW: _below,
-    State.TOO_FEW: _too_few,
-    State.UNKNOWN: _unknown,
-    State.NOBODY: _nobody,
-}
+    @property
+    def _threshold(self) -> str:
+        percent = PERCENT[Role(self.role)]
+        if self.role == Role.PARENT:
+            return f"{percent} % of the {self.students or 0:,} students"
+        least = MINIMUM[Role(self.role)]
+        if share_of(self.role, self.eligible) < least:
+            return f"{least}, the minimum for a report"
+        return f"{percent} %"
 
 
 def noun(role: str, count: int) -> str:

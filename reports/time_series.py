@@ -1,4 +1,4 @@
-"""Starts and finishes by day and by hour, ready for a chart and for a table."""
+"""Starts and finishes by day and by hour, for a chart and its table."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 from django.utils import timezone
 
 from reports.models import Curve
-from reports.progress_pace import planned
-from reports.rates import opening_days
+from reports.progress_pace import planned_rates
 from survey.models import Administration
 
-# A window that somebody left open for years is drawn from its last year.
+# A window that was left open for years shows its last year only.
 MOST_DAYS = 366
+
+# The start of a local hour, people who started in it, people who finished.
+Hour = tuple[datetime, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One day or hour. The rates are in percent; None is not yet."""
+class CurvePoint:
+    """One day or hour. Rates are in percent, and None for days to come."""
 
     label: str
     started: int
@@ -31,17 +32,12 @@ class Point:
     day: date | None = None
 
 
-def hours_of(
-    administration: Administration, level: str, place_id: int
-) -> list[tuple[datetime, int, int]]:
-    """Local hours in which something happened. 1 statement."""
-    found = (
-        Curve.objects.filter(
-            administration=administration, level=level, place_id=place_id
-        )
-        .values_list("hours", flat=True)
-        .first()
+def hours_of(administration: Administration, level: str, place_id: int) -> list[Hour]:
+    """Return the local hours with a start or finish at this place. 1 statement."""
+    curves = Curve.objects.filter(
+        administration=administration, level=level, place_id=place_id
     )
+    found = curves.values_list("hours", flat=True).first()
     zone = timezone.get_current_timezone()
     return [
         (datetime.fromtimestamp(hour, zone), started, finished)
@@ -50,16 +46,17 @@ def hours_of(
 
 
 def by_day(
-    hours: Sequence[tuple[datetime, int, int]],
+    hours: Sequence[Hour],
     administration: Administration,
     *,
     eligible: int,
     needed: int,
-) -> list[Point]:
-    """Each day of the window, and what happened outside of it on its edges."""
-    opens, closes = opening_days(administration)
+) -> list[CurvePoint]:
+    """Return each day of the window, extended by days outside it with activity."""
+    opens = timezone.localdate(administration.opens_at)
+    closes = timezone.localdate(administration.closes_at)
     today = timezone.localdate()
-    steps = planned(opens, closes, 100 * needed / eligible) if eligible else {}
+    planned = planned_rates(opens, closes, 100 * needed / eligible) if eligible else {}
     days: dict[date, list[int]] = {}
     for hour, started, finished in hours:
         sums = days.setdefault(hour.date(), [0, 0])
@@ -67,55 +64,55 @@ def by_day(
         sums[1] += finished
     first = max(min([opens, *days]), closes - timedelta(MOST_DAYS))
     last = max([closes, *days])
-    points, done = [], sum(days[day][1] for day in days if day < first)
+    points, finished_so_far = [], sum(days[day][1] for day in days if day < first)
     for n in range((last - first).days + 1):
         day = first + timedelta(n)
         started, finished = days.get(day, (0, 0))
-        done += finished
+        finished_so_far += finished
         points.append(
-            Point(
+            CurvePoint(
                 label=f"{day:%a}, {day:%b} {day.day}",
                 started=started,
                 finished=finished,
-                rate=_share(done, eligible) if day <= today else None,
-                pace=steps.get(day),
+                rate=percentage(finished_so_far, eligible) if day <= today else None,
+                pace=planned.get(day),
                 day=day,
             )
         )
     return points
 
 
-def by_hour(
-    hours: Sequence[tuple[datetime, int, int]], day: date, *, eligible: int
-) -> list[Point]:
-    """From the day's first hour in which something happened to its last."""
-    of_day = {hour: both for hour, *both in hours if hour.date() == day}
-    done = sum(finished for hour, _, finished in hours if hour.date() < day)
-    points: list[Point] = []
-    if not of_day:
-        return points
-    hour, last = min(of_day), max(of_day)
+def by_hour(hours: Sequence[Hour], day: date, *, eligible: int) -> list[CurvePoint]:
+    """Return the hours of a day, from the first with activity to the last."""
+    active = {hour: numbers for hour, *numbers in hours if hour.date() == day}
+    if not active:
+        return []
+    finished_so_far = sum(finished for hour, _, finished in hours if hour.date() < day)
+    points: list[CurvePoint] = []
+    hour, last = min(active), max(active)
     while hour <= last:
-        started, finished = of_day.get(hour, (0, 0))
-        done += finished
-        points.append(Point(f"{hour:%H:%M}", started, finished, _share(done, eligible)))
-        # By the clock of the world: on the day that clocks are turned back,
-        # one hour of the wall comes twice.
+        started, finished = active.get(hour, (0, 0))
+        finished_so_far += finished
+        rate = percentage(finished_so_far, eligible)
+        points.append(CurvePoint(f"{hour:%H:%M}", started, finished, rate))
+        # Add the hour in UTC: when daylight saving time ends, one local hour
+        # comes twice.
         hour = (hour.astimezone(UTC) + timedelta(hours=1)).astimezone(hour.tzinfo)
     return points
 
 
-def day_to_show(hours: Sequence[tuple[datetime, int, int]], asked: str) -> date | None:
-    """The one that was asked for, or the last on which something happened."""
+def day_to_show(hours: Sequence[Hour], requested: str) -> date | None:
+    """Return the requested day (ISO format), or else the last with activity."""
     days = {hour.date() for hour, *_ in hours}
     try:
-        chosen = date.fromisoformat(asked)
+        chosen = date.fromisoformat(requested)
     except ValueError:
         chosen = None
     return chosen if chosen in days else max(days, default=None)
 
 
-def for_chart(points: Sequence[Point]) -> dict[str, Any]:
+def chart_data(points: Sequence[CurvePoint]) -> dict[str, object]:
+    """Return the series that `charts.js` draws."""
     return {
         "labels": [point.label for point in points],
         "started": [point.started for point in points],
@@ -125,5 +122,6 @@ def for_chart(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def _share(part: int, whole: int) -> float | None:
+def percentage(part: int, whole: int) -> float | None:
+    """Return `part` in percent of `whole`, with one decimal."""
     return round(100 * part / whole, 1) if whole else None

@@ -1,11 +1,11 @@
-"""The administrators' pages about what came in. Under /console/."""
+"""URLs of the console pages about response rates and exports, below /console/."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from reports.console import rates
-from reports.exports import views as exports
+from reports.console.exports import views as exports
+from reports.console.rates import views as rates
 
 urlpatterns = [
     path("rates/", rates.rates_board, name="rates_board"),

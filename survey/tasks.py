@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from celery import shared_task
 
-# `xlsform` first: `spreadsheets.archive` and it import each other.
-from survey import jobs, xlsform  # noqa: F401
+from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.login_cards import card_sets
-from survey.rosters import uploads as roster_uploads
+from survey.rosters import retention
+from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
 
 @shared_task
@@ -26,7 +26,7 @@ def wake_forgotten_jobs() -> None:
 
 @shared_task
 def forget_old_rosters() -> None:
-    roster_uploads.forget_old_rosters()
+    retention.delete_old_files()
 
 
 @shared_task

@@ -91,7 +91,7 @@ class NewPasswordForm(forms.Form):
     """Ask for a new password twice. Subclasses or views save it."""
 
     password1 = password_field("New password", "new-password", help_text=ADVICE)
-    password2 = password_field("Repeat new password", "new-password")
+    password2 = password_field("Repeat it", "new-password")
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         self.user = user

@@ -152,7 +152,7 @@ def test_too_large_downloads_are_refused_with_advice(
     monkeypatch.setattr(pages, "MOST_DOWNLOADED", 3)
     log_in(client, staff.state)
     response = client.get(CSV, follow=True)
-    assert "Choose fewer days" in response.content.decode()
+    assert "Choose a shorter period" in response.content.decode()
     assert not AuditEntry.objects.filter(action="download audit").exists()
 
 

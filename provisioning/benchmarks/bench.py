@@ -1,4 +1,4 @@
-"""`provisioning/bench`: what the stack that runs here can do, and its limits."""
+"""`provisioning/bench`: measure the stack that runs here, and its limits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks import compare_revisions, machine
+from provisioning.benchmarks import compare_revisions
 from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.phases import (
     P99_LIMIT_MS,
     Size,
@@ -21,7 +23,7 @@ from provisioning.benchmarks.phases import (
     mix,
     offer,
     print_step,
-    rehearsing,
+    rehearsal_of,
     save_as_fast_as_possible,
     with_enough_people,
 )
@@ -34,59 +36,75 @@ from provisioning.benchmarks.soak import (
     start_shortcomings,
 )
 from provisioning.benchmarks.stack import Stack, running_stack
-from provisioning.commands import ROOT, Refusal, run_command
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    positive_integer,
+    print_table,
+    run_command,
+)
 
-KEPT = ROOT / ".bench"
+RESULTS = ROOT / ".bench"
 QUICK = Size(
     respondents=1500, pages=10, seconds=1.0, warm=0.5, connections=(8, 16), room=200
 )
-# Of the same partition's speed while it was empty.
+# Relative to the speed of the empty partition.
 LEAST_WHEN_GROWN = 0.9
+KINDS = ("rate", "against", "growth", "soak", "quick")
 
 
 def main() -> int:
-    options = _arguments()
-    size = _size(options)
-    stack = running_stack(home=options.home, address=options.address)
-    result: dict[str, Any] = {"machine": machine.described(stack)}
-    result["size"] = dataclasses.asdict(size)
-    print(_title(result["machine"], size), flush=True)
+    options = parser().parse_args()
+    size = size_of(options)
+    stack = running_stack(folder=options.home, address=options.address)
+    machine = describe_machine(stack)
+    print(f"{machine['cpu']}, {machine['cores']} cores, revision {machine['revision']}")
+    print(
+        f"{size.pages} pages of {size.items} items, {size.respondents:,} respondents",
+        flush=True,
+    )
+    result: dict[str, Any] = {"machine": machine, "size": dataclasses.asdict(size)}
+    held = True
     if options.against:
         result["against"] = compare_revisions.compare(
             stack, options.against, size, measure=measure_briefly
         )
-        held = True
     elif options.rate:
-        held = _offer(stack, size, options.rate, result)
+        held = _measure_rate(stack, size, options.rate, result)
     elif options.growth:
-        held = _growth(stack, size, int(options.growth * 1e6), result)
+        held = _measure_growth(stack, size, int(options.growth * 1e6), result)
     elif options.soak:
-        held = _soak(stack, size, options.soak, result)
+        held = _measure_soak(stack, size, options.soak, result)
     else:
-        held = _capacity(stack, size, result)
-    _keep(result, options)
+        held = _measure_capacity(stack, size, result)
+    keep_result(result, options)
     print(json.dumps(result))
     return 0 if held else 1
 
 
-def _arguments() -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="provisioning/bench",
         description="Measures the stack that provisioning/stack up has started: page"
         " saves alone and the mix of a day (half page saves), each as fast as they go,"
-        " and beside them what the database, gunicorn and nginx do by themselves. It"
-        " makes a rehearsal of its own, whose answers it deletes before each run; real"
+        " and what the database, gunicorn and nginx do by themselves. It opens a"
+        " rehearsal of its own, whose answers it deletes before each run; real"
         " administrations are never touched. Prints tables, and as its last line one"
         " JSON object, which is kept in .bench/ as well.",
         epilog="45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
         " are 90 each, of which half are page saves.",
     )
     add = parser.add_argument
-    add("--respondents", type=_number, default=20_000, help="invited (20,000)")
-    add("--pages", type=_number, default=45, help="of the survey (45)")
-    add("--items", type=_number, default=5, help="on each page (5)")
+    add("--respondents", type=positive_integer, default=20_000, help="invited (20,000)")
+    add("--pages", type=positive_integer, default=45, help="of the survey (45)")
+    add("--items", type=positive_integer, default=5, help="on each page (5)")
     add("--seconds", type=float, help="of each part (10), or of --rate (60)")
-    add("--drivers", type=_number, default=1, help="processes that offer load (1)")
+    add(
+        "--drivers",
+        type=positive_integer,
+        default=1,
+        help="processes that offer load (1)",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--rate",
@@ -109,7 +127,7 @@ def _arguments() -> argparse.Namespace:
     )
     what.add_argument(
         "--soak",
-        type=_number,
+        type=positive_integer,
         metavar="REQUESTS",
         help="the mix until so many were answered, and the memory of each worker; ends"
         " one worker beforehand, to time the start of the next; exit status 1 above"
@@ -122,16 +140,10 @@ def _arguments() -> argparse.Namespace:
     add("--home", type=Path, help="of the stack (.stack, or GROUNDSWELL_STACK)")
     add("--address", default="", help="instead of nginx's own: http://127.0.0.1:8080")
     add("--output", type=Path, help="also write the JSON there")
-    return parser.parse_args()
+    return parser
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return int(text)
-
-
-def _size(options: argparse.Namespace) -> Size:
+def size_of(options: argparse.Namespace) -> Size:
     if options.quick:
         return QUICK
     seconds = options.seconds or (60.0 if options.rate else 10.0)
@@ -145,45 +157,44 @@ def _size(options: argparse.Namespace) -> Size:
         drivers=options.drivers,
     )
     if options.rate:
-        # The first minute of a server that was idle is not what is promised.
+        # The promise does not cover the first minute of an idle server.
         return dataclasses.replace(size, warm=5.0)
     if options.growth or options.against:
         return dataclasses.replace(size, connections=(16, 32))
     return size
 
 
-def _title(here: dict[str, Any], size: Size) -> str:
-    return (
-        f"{here['cpu']}, {here['cores']} cores, revision {here['revision']}\n"
-        f"{size.pages} pages of {size.items} items, {size.respondents:,} respondents"
-    )
-
-
-def _name(size: Size, purpose: str = "bench") -> str:
+def name_of(size: Size, purpose: str = "bench") -> str:
     return f"rehearsal-{purpose}-{size.pages}x{size.items}"
 
 
-# What is measured
+# Measurements: each adds to `result`, and returns whether its bounds were held.
 
 
-def _capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
+def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
     size = with_enough_people(size, parts=len(size.connections) + 1)
-    with rehearsing(stack, size, name=_name(size)) as rehearsal:
+    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
         print("Page saves alone, closed loop", flush=True)
         saves = find_knee(rehearsal, size)
-        saves["inserted_share"] = _inserted_share(rehearsal.rows(), saves, size)
+        # Updated rows would be cheaper than new ones.
+        written = sum(step["saves_counted_by_postgresql"] for step in saves["steps"])
+        rows = rehearsal.rows()
+        saves["inserted_share"] = round(rows / max(1, written * size.items), 4)
         print("The mix, closed loop", flush=True)
-        together = saves["together"]
-        mixed = mix(rehearsal, size, together)
+        mixed = mix(rehearsal, size, saves["together"])
         print("The limits", flush=True)
-        alone = limits(rehearsal, size, together)
+        alone = limits(rehearsal, size, saves["together"])
+    statuses = {**saves["non_2xx"], **mixed["non_2xx"]}
     result |= {
         "saves_per_s": saves["saves_per_s"],
         "mix_per_s": mixed["mix_per_s"],
         "views": mixed["views"],
         "cpu_us_per_save": saves["cpu_us_per_save"],
         "cpu_us_per_request": mixed["cpu_us_per_request"],
-        "non_2xx": _added(saves["non_2xx"], mixed["non_2xx"]),
+        "non_2xx": {
+            status: saves["non_2xx"].get(status, 0) + mixed["non_2xx"].get(status, 0)
+            for status in statuses
+        },
         "failed": saves["failed"] + mixed["failed"],
         "statements_per_save": saves["statements_per_save"],
         "commits_per_fsync": saves["commits_per_fsync"],
@@ -191,29 +202,43 @@ def _capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
         "saves": saves,
         "mix": mixed,
     }
-    _print_capacity(result)
+    title = f"page saves ({saves['together']} at a time)"
+    print()
+    _print_latencies(
+        {
+            title: {**saves, "per_second": saves["saves_per_s"]},
+            "mix, half page saves": {**mixed, "per_second": mixed["mix_per_s"]},
+            **mixed["views"],
+        }
+    )
+    _print_cpu("CPU, µs a save", saves["cpu_us_per_save"])
+    _print_cpu("CPU, µs a request of the mix", mixed["cpu_us_per_request"])
+    print_table(
+        ("Limits, by themselves", "per second"),
+        [
+            (name.removesuffix("_per_s").replace("_", " "), f"{rate:,.0f}")
+            for name, rate in alone.items()
+        ],
+    )
+    print(
+        f"{saves['statements_per_save']} statements a save,"
+        f" {saves['commits_per_fsync']} commits a flush,"
+        f" {saves['inserted_share']:.0%} of the rows were new,"
+        f" {result['failed']} failed {saves['failures'] or mixed['failures'] or ''}"
+    )
     return not result["failed"]
 
 
-def _inserted_share(rows: int, saves: dict[str, Any], size: Size) -> float:
-    """Of all saved rows those that were new: an update would be cheaper."""
-    written = sum(step["saves_counted_by_postgresql"] for step in saves["steps"])
-    return round(rows / max(1, written * size.items), 4)
-
-
-def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
-
-
-def _offer(stack: Stack, size: Size, rate: float, result: dict[str, Any]) -> bool:
+def _measure_rate(
+    stack: Stack, size: Size, rate: float, result: dict[str, Any]
+) -> bool:
     size = with_enough_people(size, parts=1, rate=rate)
-    with rehearsing(stack, size, name=_name(size)) as rehearsal:
+    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
         print(f"Offering {rate:,.0f} requests a second, open loop", flush=True)
         offered = offer(rehearsal, size, rate)
-    result |= {"rate": offered, "mix_per_s": offered["mix_per_s"]}
-    result |= {"views": offered["views"], "non_2xx": offered["non_2xx"]}
-    result["cpu_us_per_request"] = offered["cpu_us_per_request"]
-    _print_views(offered["views"])
+    keys = ("mix_per_s", "views", "non_2xx", "cpu_us_per_request")
+    result |= {"rate": offered, **{key: offered[key] for key in keys}}
+    _print_latencies(offered["views"])
     _print_cpu("CPU, µs a request", offered["cpu_us_per_request"])
     print(
         f"{'held' if offered['held'] else 'MISSED'}: offered {rate:,.0f}/s, answered"
@@ -221,19 +246,21 @@ def _offer(stack: Stack, size: Size, rate: float, result: dict[str, Any]) -> boo
         f" (at most {P99_LIMIT_MS:.0f}), {offered['failed']} failed"
         f" {offered['failures'] or ''}"
     )
-    return offered["held"]
+    return bool(offered["held"])
 
 
-def _growth(stack: Stack, size: Size, rows: int, result: dict[str, Any]) -> bool:
-    """Empty and grown in turns, so that the machine's moods fall on both."""
-    # Each of them has ten others beside them in the grown partition.
+def _measure_growth(
+    stack: Stack, size: Size, rows: int, result: dict[str, Any]
+) -> bool:
+    """Save into an empty and a grown partition in turns, as machines vary."""
+    # In the grown partition each of them lies between ten others.
     size = dataclasses.replace(size, respondents=min(size.respondents, 2000))
     size = with_enough_people(size, parts=3)
     together = size.connections[-1]
     speeds: dict[str, list[float]] = {"empty": [], "grown": []}
     with (
-        rehearsing(stack, size, name=_name(size)) as empty,
-        rehearsing(stack, size, name=_name(size, "growth"), grown=rows) as grown,
+        rehearsal_of(stack, size, name=name_of(size)) as empty,
+        rehearsal_of(stack, size, name=name_of(size, "growth"), grown=rows) as grown,
     ):
         for _ in range(3):
             for name, rehearsal in (("empty", empty), ("grown", grown)):
@@ -251,12 +278,14 @@ def _growth(stack: Stack, size: Size, rows: int, result: dict[str, Any]) -> bool
     return ratio >= LEAST_WHEN_GROWN
 
 
-def _soak(stack: Stack, size: Size, requests: int, result: dict[str, Any]) -> bool:
+def _measure_soak(
+    stack: Stack, size: Size, requests: int, result: dict[str, Any]
+) -> bool:
     size = with_enough_people(size, parts=len(size.connections))
     needed = size.respondents + people_for(size, requests)
     size = dataclasses.replace(size, respondents=needed)
     start = start_of_a_worker(stack)
-    with rehearsing(stack, size, name=_name(size)) as rehearsal:
+    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
         print("Page saves alone, to find the knee", flush=True)
         together = find_knee(rehearsal, size)["together"]
         print(
@@ -268,67 +297,10 @@ def _soak(stack: Stack, size: Size, requests: int, result: dict[str, Any]) -> bo
     soaked["start_seconds"] = round(start, 3)
     soaked["shortcomings"] += start_shortcomings(start)
     result["soak"] = soaked
-    _print_soak(soaked)
-    return not soaked["shortcomings"] and not soaked["failed"]
-
-
-def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
-    """The figures that two revisions are compared by."""
-    together = size.connections[-1]
-    size = with_enough_people(size, parts=2)
-    with rehearsing(stack, size, name=_name(size)) as rehearsal:
-        saves = save_as_fast_as_possible(rehearsal, size, together)
-        mixed = mix(rehearsal, size, together)
-    return {
-        "saves_per_s": saves["saves_per_s"],
-        "saves_p99_ms": saves["p99"],
-        "mix_per_s": mixed["mix_per_s"],
-        "mix_p99_ms": mixed["p99"],
-        "cpu_us_per_save": _servers_share(saves["cpu_us_per_save"]),
-        "cpu_us_per_request": _servers_share(mixed["cpu_us_per_request"]),
-        "failed": saves["failed"] + mixed["failed"],
-    }
-
-
-def _servers_share(cpu: dict[str, float]) -> float:
-    aside = ("load engine", "rest of the machine")
-    return round(sum(it for name, it in cpu.items() if name not in aside), 1)
-
-
-# What is printed and kept
-
-
-def _print_capacity(result: dict[str, Any]) -> None:
-    saves, mixed = result["saves"], result["mix"]
-    print(f"\n{'':<26}{'per second':>12}{'p50':>9}{'p95':>9}{'p99':>9}  ms")
-    rows = [
-        (f"page saves ({saves['together']} at a time)", saves["saves_per_s"], saves)
-    ]
-    rows.append(("mix, half page saves", mixed["mix_per_s"], mixed))
-    for name, rate, at in rows:
-        print(
-            f"{name:<26}{rate:>12,.0f}{at['p50']:>9.1f}{at['p95']:>9.1f}{at['p99']:>9.1f}"
-        )
-    _print_views(mixed["views"])
-    _print_cpu("CPU, µs a save", saves["cpu_us_per_save"])
-    _print_cpu("CPU, µs a request of the mix", mixed["cpu_us_per_request"])
-    print("Limits, by themselves, per second")
-    for name, rate in result["limits"].items():
-        print(f"  {name.removesuffix('_per_s').replace('_', ' '):<24}{rate:>12,.0f}")
-    print(
-        f"{saves['statements_per_save']} statements a save,"
-        f" {saves['commits_per_fsync']} commits a flush,"
-        f" {saves['inserted_share']:.0%} of the rows were new,"
-        f" {result['failed']} failed {saves['failures'] or mixed['failures'] or ''}"
-    )
-
-
-def _print_soak(soaked: dict[str, Any]) -> None:
     print(
         f"{soaked['requests']:,} requests in {soaked['seconds']:,.0f} s,"
         f" {soaked['failed']} failed; {soaked['compared']} workers were compared with"
-        f" themselves, {soaked['restarted']} had come in the place of one that ended"
-        " (max_requests)"
+        f" themselves, {soaked['restarted']} replaced one that ended (max_requests)"
     )
     print(
         f"{'; '.join(soaked['shortcomings']) or 'held'}: at most"
@@ -336,39 +308,61 @@ def _print_soak(soaked: dict[str, Any]) -> None:
         f" {soaked['growth_mb']:.1f} MB (limit {MOST_GROWTH_MB:.0f}), a worker starts"
         f" in {soaked['start_seconds']:.2f} s (limit {LONGEST_START:.0f})"
     )
+    return not soaked["shortcomings"] and not soaked["failed"]
 
 
-def _print_views(views: dict[str, Any]) -> None:
-    for view, at in views.items():
-        if at:
-            print(
-                f"  {view:<24}{at['per_second']:>12,.0f}{at['p50']:>9.1f}"
-                f"{at['p95']:>9.1f}{at['p99']:>9.1f}"
-            )
+def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
+    """Measure the figures by which two revisions are compared."""
+    together = size.connections[-1]
+    size = with_enough_people(size, parts=2)
+    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
+        saves = save_as_fast_as_possible(rehearsal, size, together)
+        mixed = mix(rehearsal, size, together)
+    return {
+        "saves_per_s": saves["saves_per_s"],
+        "saves_p99_ms": saves["p99"],
+        "mix_per_s": mixed["mix_per_s"],
+        "mix_p99_ms": mixed["p99"],
+        "cpu_us_per_save": cpu_of_servers(saves["cpu_us_per_save"]),
+        "cpu_us_per_request": cpu_of_servers(mixed["cpu_us_per_request"]),
+        "failed": saves["failed"] + mixed["failed"],
+    }
 
 
-def _print_cpu(title: str, cpu: dict[str, float]) -> None:
-    print(title)
-    for group, used in sorted(cpu.items(), key=lambda one: -one[1]):
-        print(f"  {group:<24}{used:>12,.0f}")
+def cpu_of_servers(cpu: Mapping[str, float]) -> float:
+    others = ("load engine", "rest of the machine")
+    return round(sum(used for name, used in cpu.items() if name not in others), 1)
 
 
-def _keep(result: dict[str, Any], options: argparse.Namespace) -> None:
-    KEPT.mkdir(exist_ok=True)
-    text = json.dumps(result, indent=1) + "\n"
-    kind = next(
-        (
-            one
-            for one in ("rate", "against", "growth", "soak", "quick")
-            if getattr(options, one)
-        ),
-        "latest",
+# Tables and files
+
+
+def _print_latencies(views: Mapping[str, Any]) -> None:
+    print_table(
+        ("", "per second", "p50 ms", "p95 ms", "p99 ms"),
+        [
+            (name, f"{view['per_second']:,.0f}")
+            + tuple(f"{view[key]:.1f}" for key in ("p50", "p95", "p99"))
+            for name, view in views.items()
+            if view
+        ],
     )
-    moment = time.strftime("%Y%m%d-%H%M%S")
-    for path in (KEPT / f"{kind}.json", KEPT / f"{kind}-{moment}.json", options.output):
+
+
+def _print_cpu(title: str, cpu: Mapping[str, float]) -> None:
+    busiest = sorted(cpu.items(), key=lambda item: -item[1])
+    print_table((title, ""), [(name, f"{used:,.0f}") for name, used in busiest])
+
+
+def keep_result(result: Mapping[str, Any], options: argparse.Namespace) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    kind = next((kind for kind in KINDS if getattr(options, kind)), "latest")
+    dated = RESULTS / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    paths: Sequence[Path | None] = (RESULTS / f"{kind}.json", dated, options.output)
+    for path in paths:
         if path is not None:
             draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_text(text)
+            draft.write_text(json.dumps(result, indent=1) + "\n")
             draft.replace(path)
 
 

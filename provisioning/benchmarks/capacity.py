@@ -1,4 +1,4 @@
-"""`provisioning/capacity`: the servers that a day to come needs."""
+"""`provisioning/capacity`: compute the servers that a survey day needs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import argparse
 import csv
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from provisioning.benchmarks.capacity_model import (
     HEADROOM,
-    Cost,
-    Day,
+    CapacitySheet,
     Machines,
-    Sheet,
+    RequestCost,
+    SurveyDay,
+    capacity_sheet,
     inventory_of,
-    sheet_for,
 )
 from provisioning.commands import ROOT, Refusal, run_command
 
@@ -24,60 +25,63 @@ LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
 # Illinois: 4.5 million requests an hour by 50,000 people are 90 each.
 EXAMPLES = {
-    "Chicago": Day(takers_per_hour=8_000, pages=45, think_seconds=20),
-    "Illinois": Day(takers_per_hour=50_000, pages=45, think_seconds=20),
+    "Chicago": SurveyDay(takers_per_hour=8_000, pages=45, think_seconds=20),
+    "Illinois": SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20),
 }
 
 
 def main() -> int:
-    options = _arguments()
+    options = parse_options()
     source = options.bench or (LATEST if LATEST.exists() else KEPT)
-    bench = _read(source)
+    bench = read_benchmark(source)
     machines = Machines(options.web_cores, options.database_cores)
-    days = _days(options)
-    sheets = {
-        name: sheet_for(day, machines, Cost.of(bench)) for name, day in days.items()
-    }
+    days = EXAMPLES
+    if takers := options.takers_per_hour:
+        day = SurveyDay(takers, options.pages, options.think)
+        days = {f"{takers:,.0f} takers an hour": day}
+    cost = RequestCost.of(bench)
+    sheets = {name: capacity_sheet(day, machines, cost) for name, day in days.items()}
     if options.inventory:
-        _print_inventory(sheets)
+        for name, sheet in sheets.items():
+            print("\n".join(inventory_lines(name, sheet)))
         return 0
-    here = bench["machine"]
+    machine = bench["machine"]
     print(
-        f"From {source}: revision {here['revision']} on {here['cpu']},"
-        f" {here['cores']} cores"
+        f"From {source}: revision {machine['revision']} on {machine['cpu']},"
+        f" {machine['cores']} cores"
     )
     for name, sheet in sheets.items():
-        _print(name, sheet)
+        print_sheet(name, sheet)
     if options.csv:
-        _write(options.csv, sheets)
+        write_csv(options.csv, sheets)
     return 0
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/capacity",
-        description="Computes from the latest provisioning/bench what a day takes:"
+        description="Computes from the latest provisioning/bench what a day needs:"
         " requests, web servers, workers, pools, connections, memory, load servers,"
         " and which of them runs out first. Without a target, two examples: Chicago"
         " (8,000 takers an hour) and Illinois (50,000).",
         epilog=f"{1 - HEADROOM:.0%}% of every server is left free.",
     )
     add = parser.add_argument
-    add("--takers-per-hour", type=_positive, help="who start in the busiest hour")
-    add("--pages", type=_whole, default=45, help="of the survey (45)")
-    add("--think", type=_positive, default=20.0, help="seconds on a page (20)")
-    add("--web-cores", type=_whole, default=8, help="of a web server (8)")
-    add("--database-cores", type=_whole, default=16, help="of the primary (16)")
+    add("--takers-per-hour", type=_positive_number, help="starts in the busiest hour")
+    add("--pages", type=_up_to_1000, default=45, help="of the survey (45)")
+    add("--think", type=_positive_number, default=20.0, help="seconds on a page (20)")
+    add("--web-cores", type=_up_to_1000, default=8, help="of a web server (8)")
+    add("--database-cores", type=_up_to_1000, default=16, help="of the primary (16)")
     add("--bench", type=Path, help="instead of .bench/latest.json")
     add("--csv", type=Path, help="write the sheet there as well")
     add("--inventory", action="store_true", help="print the variables for Ansible")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.inventory and not options.takers_per_hour:
         parser.error("--inventory needs --takers-per-hour")
     return options
 
 
-def _positive(text: str) -> float:
+def _positive_number(text: str) -> float:
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -87,16 +91,16 @@ def _positive(text: str) -> float:
     return value
 
 
-def _whole(text: str) -> int:
+def _up_to_1000(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
     return int(text)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_benchmark(path: Path) -> dict[str, Any]:
     try:
-        bench = json.loads(path.read_text())
-        Cost.of(bench)
+        bench: dict[str, Any] = json.loads(path.read_text())
+        RequestCost.of(bench)
     except FileNotFoundError:
         raise Refusal(
             "There is no measurement yet; make one: provisioning/bench"
@@ -106,55 +110,47 @@ def _read(path: Path) -> dict[str, Any]:
     return bench
 
 
-def _days(options: argparse.Namespace) -> dict[str, Day]:
-    if not options.takers_per_hour:
-        return EXAMPLES
-    day = Day(options.takers_per_hour, options.pages, options.think)
-    return {f"{options.takers_per_hour:,.0f} takers an hour": day}
-
-
-def _print(name: str, sheet: Sheet) -> None:
+def print_sheet(name: str, sheet: CapacitySheet) -> None:
     day = sheet.day
     print(
         f"\n{name}: {day.takers_per_hour:,.0f} takers an hour, {day.pages} pages,"
         f" {day.think_seconds:g} s on each"
     )
-    for line in sheet.lines:
-        print(f"  {line.name:<30}{_shown(line.value):>12} {line.unit}")
+    for need in sheet.needs:
+        print(f"  {need.name:<30}{with_digits(need.value):>12} {need.unit}")
     print("  How often this load fits, with nothing left free:")
-    for what, multiple in sorted(sheet.multiples.items(), key=lambda one: one[1]):
-        print(f"  {what:<30}{multiple:>12.1f} times")
-    what, multiple = sheet.first_to_run_out
-    print(f"  Runs out first: {what}, at {multiple:.1f} times this load")
+    for resource, multiple in sorted(sheet.multiples.items(), key=lambda it: it[1]):
+        print(f"  {resource:<30}{multiple:>12.1f} times")
+    resource, multiple = sheet.first_to_run_out
+    print(f"  Runs out first: {resource}, at {multiple:.1f} times this load")
 
 
-def _shown(value: float) -> str:
+def with_digits(value: float) -> str:
     if value == int(value) or value >= 100:
         return f"{value:,.0f}"
     return f"{value:,.2f}" if value < 10 else f"{value:,.1f}"
 
 
-def _write(path: Path, sheets: dict[str, Sheet]) -> None:
+def write_csv(path: Path, sheets: Mapping[str, CapacitySheet]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["target", "what", "value", "unit"])
         for name, sheet in sheets.items():
-            for line in sheet.lines:
-                writer.writerow([name, line.name, round(line.value, 3), line.unit])
-            for what, multiple in sheet.multiples.items():
-                writer.writerow([name, f"{what} fit", round(multiple, 2), "times"])
+            for need in sheet.needs:
+                writer.writerow([name, need.name, round(need.value, 3), need.unit])
+            for resource, multiple in sheet.multiples.items():
+                writer.writerow([name, f"{resource} fit", round(multiple, 2), "times"])
 
 
-def _print_inventory(sheets: dict[str, Sheet]) -> None:
-    for name, sheet in sheets.items():
-        print(f"# {name}: {sheet.value('web servers'):.0f} web servers")
-        for variable, value in inventory_of(sheet).items():
-            if isinstance(value, dict):
-                print(f"{variable}:")
-                for key, each in value.items():
-                    print(f"  {key}: {each}")
-            else:
-                print(f"{variable}: {value}")
+def inventory_lines(name: str, sheet: CapacitySheet) -> list[str]:
+    lines = [f"# {name}: {sheet.value('web servers'):.0f} web servers"]
+    for variable, value in inventory_of(sheet).items():
+        if isinstance(value, dict):
+            lines.append(f"{variable}:")
+            lines += [f"  {key}: {each}" for key, each in value.items()]
+        else:
+            lines.append(f"{variable}: {value}")
+    return lines
 
 
 if __name__ == "__main__":

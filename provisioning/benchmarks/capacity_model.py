@@ -1,8 +1,8 @@
-"""From one measured machine to the servers of a day: the capacity sheet.
+"""Compute the servers that a survey day needs from one measured machine.
 
-Every number comes from a formula that says its units, out of a benchmark of
-this machine (`provisioning/bench`) and what the day is to be. Half of each
-machine stays free: classes start together, and a server may be missing.
+Every number comes from a formula with its units, out of a benchmark of this
+machine (`provisioning/bench`) and the expected day. Half of each machine stays
+free: classes start together, and a server may be missing.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ ROW_BYTES = 130
 CONTENT_COPIES = 9
 CONTENT_BYTES = 8192
 WORKER_MB = 90
-# A commit's flush on the disks that one should have, in ms; it holds a
-# connection without using a processor.
+# A commit's flush on a good disk, in ms; it holds a connection without using
+# a processor.
 FLUSH_MS = 1.0
 # JMeter 5.6 with cookies, assertions and a connection a thread; jmeter/run
 # prints the split on the machine at hand.
 JMETER_PER_CORE = 600
 # One thread each, whatever the machine.
 SINGLE_THREADED = 1.0
-# For console, reports, tasks, migrations and replicas, beside the taking pool.
+# For console, reports, tasks, migrations and replicas, without the taking pool.
 OTHER_CONNECTIONS = 40
 MASTERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class SurveyDay:
     takers_per_hour: float
     pages: int
     think_seconds: float
@@ -52,15 +52,13 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What the servers of the fleet have."""
-
     web_cores: int = 8
     database_cores: int = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Processor µs of a request of the mix in each tier, as benchmarked."""
+class RequestCost:
+    """Processor µs of an average request of the mix, in each server."""
 
     gunicorn: float
     nginx: float
@@ -71,7 +69,7 @@ class Cost:
     wal_bytes_per_save: float
 
     @classmethod
-    def of(cls, bench: Mapping[str, Any]) -> Cost:
+    def of(cls, bench: Mapping[str, Any]) -> RequestCost:
         used = bench["cpu_us_per_request"]
         return cls(
             gunicorn=used.get("gunicorn taking", 0.0),
@@ -83,9 +81,21 @@ class Cost:
             wal_bytes_per_save=bench["saves"].get("wal_bytes_per_save") or 0.0,
         )
 
+    def of_python_request(self, share: float) -> RequestCost:
+        """Divide by Python's share of the requests; nginx alone serves content."""
+        return RequestCost(
+            gunicorn=self.gunicorn / share,
+            nginx=self.nginx,
+            pgbouncer=self.pgbouncer / share,
+            postgresql=self.postgresql / share,
+            redis=self.redis / share,
+            memcached=self.memcached / share,
+            wal_bytes_per_save=self.wal_bytes_per_save,
+        )
 
-def whole(value: float) -> int:
-    """Rounded up; what is too much by a rounding error only, is not."""
+
+def round_up(value: float) -> int:
+    """Round up, except where the excess is only a rounding error."""
     return math.ceil(round(value, 6))
 
 
@@ -93,7 +103,7 @@ def whole(value: float) -> int:
 
 
 def requests_of_a_person(pages: int) -> dict[str, int]:
-    """As the load engine asks them: half are saves, from six pages on."""
+    """Count requests as the load engine sends them: half are saves, from six pages."""
     return {
         LOGIN: 2,
         DISPLAY: 1,
@@ -103,15 +113,15 @@ def requests_of_a_person(pages: int) -> dict[str, int]:
     }
 
 
-def requests_per_s(day: Day) -> dict[str, float]:
+def requests_per_s(day: SurveyDay) -> dict[str, float]:
     return {
         view: day.starts_per_s * count
         for view, count in requests_of_a_person(day.pages).items()
     }
 
 
-def people_at_once(day: Day) -> float:
-    """By Little's law: who starts in a second, times how long they stay."""
+def people_at_once(day: SurveyDay) -> float:
+    """Little's law: people who start in a second, times the seconds of their stay."""
     return day.starts_per_s * day.pages * day.think_seconds
 
 
@@ -119,45 +129,48 @@ def people_at_once(day: Day) -> float:
 
 
 def cores_used(per_second: float, us_each: float) -> float:
-    """Processor seconds in each second."""
+    """Return processor seconds in each second."""
     return per_second * us_each / 1e6
 
 
-def servers_for(cores: float, cores_of_one: int) -> int:
-    return max(1, whole(cores / (cores_of_one * HEADROOM)))
+def servers_for(cores: float, cores_of_server: int) -> int:
+    return max(1, round_up(cores / (cores_of_server * HEADROOM)))
 
 
-def busy(per_second: float, seconds_each: float) -> float:
-    """How many are at work at any moment, by Little's law."""
+def busy_at_once(per_second: float, seconds_each: float) -> float:
+    """Little's law: how many workers, or connections, are in use at any moment."""
     return per_second * seconds_each
 
 
-def service_seconds(cost: Cost) -> float:
-    """How long a worker holds a request while nothing is queued."""
+def service_seconds(cost: RequestCost) -> float:
+    """Return how long a worker holds a request while nothing is queued."""
     waited = cost.pgbouncer + cost.postgresql + cost.redis + cost.memcached
     return (cost.gunicorn + waited) / 1e6 + FLUSH_MS / 1000
 
 
-def statement_seconds(cost: Cost) -> float:
-    """How long a statement holds a connection to PostgreSQL."""
+def statement_seconds(cost: RequestCost) -> float:
+    """Return how long a statement holds a connection to PostgreSQL."""
     return cost.postgresql / 1e6 + FLUSH_MS / 1000
 
 
-def workers_for(python_per_s: float, cost: Cost, cores: int) -> int:
-    """On all web servers together; never fewer than keep their cores busy."""
-    return max(whole(busy(python_per_s, service_seconds(cost)) / HEADROOM), 2 * cores)
+def workers_for(python_per_s: float, cost: RequestCost, cores: int) -> int:
+    """Return workers of all web servers: at least two for each of their cores."""
+    at_once = busy_at_once(python_per_s, service_seconds(cost))
+    return max(round_up(at_once / HEADROOM), 2 * cores)
 
 
-def pool_for(python_per_s: float, cost: Cost, servers: int, cores_of_one: int) -> int:
-    """Connections of one web server's taking pool; at least one for each core."""
-    together = busy(python_per_s, statement_seconds(cost)) / HEADROOM
-    return max(cores_of_one, whole(together / servers))
+def pool_for(
+    python_per_s: float, cost: RequestCost, servers: int, cores_of_server: int
+) -> int:
+    """Return connections of a web server's taking pool: at least one for each core."""
+    at_once = busy_at_once(python_per_s, statement_seconds(cost)) / HEADROOM
+    return max(cores_of_server, round_up(at_once / servers))
 
 
 # Memory and disk
 
 
-def sessions_mb(day: Day) -> float:
+def sessions_mb(day: SurveyDay) -> float:
     hours = min(SESSION_HOURS, SCHOOL_HOURS)
     return day.takers_per_hour * hours * SESSION_BYTES / 1e6
 
@@ -166,131 +179,114 @@ def content_mb(pages: int) -> float:
     return (pages + 1) * CONTENT_COPIES * CONTENT_BYTES / 1e6
 
 
-def rows_per_day(day: Day) -> float:
+def rows_per_day(day: SurveyDay) -> float:
     return day.takers_per_hour * SCHOOL_HOURS * day.pages * ITEMS
 
 
-def rows_gb_per_day(day: Day) -> float:
+def rows_gb_per_day(day: SurveyDay) -> float:
     return rows_per_day(day) * ROW_BYTES / 1e9
 
 
-def wal_gb_per_day(day: Day, cost: Cost) -> float:
+def wal_gb_per_day(day: SurveyDay, cost: RequestCost) -> float:
     saves = day.takers_per_hour * SCHOOL_HOURS * day.pages
     return saves * cost.wal_bytes_per_save / 1e9
 
 
-def load_servers_for(per_second: float, cores_of_one: int) -> int:
-    return max(1, whole(per_second / (JMETER_PER_CORE * cores_of_one)))
+def load_servers_for(per_second: float, cores_of_server: int) -> int:
+    return max(1, round_up(per_second / (JMETER_PER_CORE * cores_of_server)))
 
 
 # The sheet
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Need:
     name: str
     value: float
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    day: Day
-    machines: Machines
-    lines: list[Line]
-    # What carries the load -> how often the load fits into it, headroom and all.
+class CapacitySheet:
+    day: SurveyDay
+    needs: list[Need]
+    # How many times the load fits into each resource, with nothing left free.
     multiples: dict[str, float]
 
     def value(self, name: str) -> float:
-        return next(line.value for line in self.lines if line.name == name)
+        return next(need.value for need in self.needs if need.name == name)
 
     @property
     def first_to_run_out(self) -> tuple[str, float]:
-        name = min(self.multiples, key=lambda one: self.multiples[one])
-        return name, self.multiples[name]
+        return min(self.multiples.items(), key=lambda item: item[1])
 
 
-def sheet_for(day: Day, machines: Machines, cost: Cost) -> Sheet:
+def capacity_sheet(
+    day: SurveyDay, machines: Machines, cost: RequestCost
+) -> CapacitySheet:
+    cores = machines.web_cores
     by_view = requests_per_s(day)
     total = sum(by_view.values())
     # Content comes from nginx's cache.
     python = total - by_view[CONTENT]
     web = cores_used(total, cost.gunicorn + cost.nginx + cost.pgbouncer)
     database = cores_used(total, cost.postgresql)
-    servers = servers_for(web, machines.web_cores)
-    # Of the mix a request of Python costs more than one of the mix's average.
-    share = python / total
-    cost_of_python = _per_python_request(cost, share)
-    workers = whole(
-        workers_for(python, cost_of_python, servers * machines.web_cores) / servers
-    )
-    pool = pool_for(python, cost_of_python, servers, machines.web_cores)
+    servers = servers_for(web, cores)
+    python_cost = cost.of_python_request(python / total)
+    workers = round_up(workers_for(python, python_cost, servers * cores) / servers)
+    pool = pool_for(python, python_cost, servers, cores)
     connections = servers * pool + OTHER_CONNECTIONS
-    sessions = sessions_mb(day)
-    lines = [
-        *(Line(f"{view} requests", rate, "per s") for view, rate in by_view.items()),
-        Line("requests", total, "per s"),
-        Line("people at once", people_at_once(day), ""),
-        Line("web processors used", web, "cores"),
-        Line("primary processors used", database, "cores"),
-        Line("Redis processor used", cores_used(total, cost.redis), "cores"),
-        Line("web servers", servers, f"of {machines.web_cores} cores"),
-        Line("gunicorn workers", workers, "on each web server"),
-        Line("gunicorn memory", workers * WORKER_MB, "MB on each web server"),
-        Line("taking pool", pool, "connections on each web server"),
-        Line("database connections", connections, "on the primary"),
-        Line("Redis sessions", sessions, "MB"),
-        Line("nginx content", content_mb(day.pages), "MB on each web server"),
-        Line("response rows", rows_gb_per_day(day), "GB a day"),
-        Line("write-ahead log", wal_gb_per_day(day, cost), "GB a day"),
-        Line(
-            "JMeter servers",
-            load_servers_for(total, machines.web_cores),
-            f"of {machines.web_cores} cores",
-        ),
+    each_web = "on each web server"
+    needs = [
+        *(Need(f"{view} requests", rate, "per s") for view, rate in by_view.items()),
+        Need("requests", total, "per s"),
+        Need("people at once", people_at_once(day), ""),
+        Need("web processors used", web, "cores"),
+        Need("primary processors used", database, "cores"),
+        Need("Redis processor used", cores_used(total, cost.redis), "cores"),
+        Need("web servers", servers, f"of {cores} cores"),
+        Need("gunicorn workers", workers, each_web),
+        Need("gunicorn memory", workers * WORKER_MB, f"MB {each_web}"),
+        Need("taking pool", pool, f"connections {each_web}"),
+        Need("database connections", connections, "on the primary"),
+        Need("Redis sessions", sessions_mb(day), "MB"),
+        Need("nginx content", content_mb(day.pages), f"MB {each_web}"),
+        Need("response rows", rows_gb_per_day(day), "GB a day"),
+        Need("write-ahead log", wal_gb_per_day(day, cost), "GB a day"),
+        Need("JMeter servers", load_servers_for(total, cores), f"of {cores} cores"),
     ]
-    multiples = {
-        "web processors": _fits(servers * machines.web_cores, web),
-        "primary processors": _fits(machines.database_cores, database),
-        "gunicorn workers": _fits(
-            servers * workers, busy(python, service_seconds(cost_of_python))
+    resources = {
+        "web processors": (servers * cores, web),
+        "primary processors": (machines.database_cores, database),
+        "gunicorn workers": (
+            servers * workers,
+            busy_at_once(python, service_seconds(python_cost)),
         ),
-        "taking pools": _fits(
-            servers * pool, busy(python, statement_seconds(cost_of_python))
+        "taking pools": (
+            servers * pool,
+            busy_at_once(python, statement_seconds(python_cost)),
         ),
-        "pgbouncer (one thread each)": _fits(
-            servers * SINGLE_THREADED, cores_used(total, cost.pgbouncer)
+        "pgbouncer (one thread each)": (
+            servers * SINGLE_THREADED,
+            cores_used(total, cost.pgbouncer),
         ),
-        "Redis (one thread)": _fits(SINGLE_THREADED, cores_used(total, cost.redis)),
+        "Redis (one thread)": (SINGLE_THREADED, cores_used(total, cost.redis)),
     }
-    return Sheet(day, machines, lines, multiples)
+    multiples = {
+        name: available / used if used else math.inf
+        for name, (available, used) in resources.items()
+    }
+    return CapacitySheet(day, needs, multiples)
 
 
-def _per_python_request(cost: Cost, share: float) -> Cost:
-    """The mix's average has content in it, which only nginx works for."""
-    return Cost(
-        gunicorn=cost.gunicorn / share,
-        nginx=cost.nginx,
-        pgbouncer=cost.pgbouncer / share,
-        postgresql=cost.postgresql / share,
-        redis=cost.redis / share,
-        memcached=cost.memcached / share,
-        wal_bytes_per_save=cost.wal_bytes_per_save,
-    )
-
-
-def _fits(there_is: float, used: float) -> float:
-    return there_is / used if used else math.inf
-
-
-def inventory_of(sheet: Sheet) -> dict[str, Any]:
-    """Variables of provisioning/ansible, by their names there."""
-    workers = whole(sheet.value("gunicorn workers") / MASTERS)
+def inventory_of(sheet: CapacitySheet) -> dict[str, int | str | dict[str, int]]:
+    """Return variables of provisioning/ansible, by their names there."""
+    workers = round_up(sheet.value("gunicorn workers") / MASTERS)
     pool = int(sheet.value("taking pool"))
     connections = int(sheet.value("database connections"))
-    # Room for a second wave, and for the renderers of a mended template.
-    sessions = max(64, whole(2 * sheet.value("Redis sessions")))
-    content = max(512, whole(4 * sheet.value("nginx content")))
+    # Room for a second wave, and for two versions of a template.
+    sessions = max(64, round_up(2 * sheet.value("Redis sessions")))
+    content = max(512, round_up(4 * sheet.value("nginx content")))
     return {
         "taking_workers": workers,
         "pool_sizes": {
@@ -306,7 +302,7 @@ def inventory_of(sheet: Sheet) -> dict[str, Any]:
         },
         # Each worker keeps a connection to each alias.
         "max_client_conn": max(500, 2 * workers * MASTERS + 200),
-        "max_connections": max(100, whole(connections / 50) * 50),
+        "max_connections": max(100, round_up(connections / 50) * 50),
         "redis_maxmemory": f"{sessions}mb",
         "content_cache_size": f"{content}m",
     }

@@ -1,14 +1,14 @@
-"""This checkout and another revision, in turns on the same machine."""
+"""Compare this checkout with another revision, in turns on the same machine."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.stack import Stack, running_stack
@@ -20,44 +20,48 @@ WORKTREES = ROOT / ".bench" / "revisions"
 Figures = dict[str, float]
 
 
+class Comparison(TypedDict):
+    revision: str
+    runs: dict[str, list[Figures]]
+    # Medians of this checkout divided by those of the revision.
+    ratios: Figures
+
+
 def compare(
     stack: Stack,
     revision: str,
     size: Size,
     *,
     measure: Callable[[Stack, Size], Figures],
-) -> dict[str, Any]:
-    """Runs of both and the ratios of their medians: this one to the other.
+) -> Comparison:
+    """Measure both and print the ratios of their medians; may raise Refusal.
 
-    Both stacks are up, and one is driven at a time: what the other costs while
-    it stands idle, both pay. The load engine is this checkout's for both.
-    Raises Refusal.
+    Both stacks are up, and one is driven at a time, so that both pay for the
+    other one's idling. The load engine is this checkout's for both.
     """
     runs: dict[str, list[Figures]] = {"here": [], revision: []}
-    with _worktree(revision) as checkout, _beside(stack, checkout) as other:
+    with _worktree(revision) as checkout, _second_stack(stack, checkout) as other:
         for turn in range(1, TURNS + 1):
             for name, driven in (("here", stack), (revision, other)):
-                runs[name].append(measure(driven, size))
-                _print(f"{name}, turn {turn}", runs[name][-1])
-    ratios = _ratios(runs["here"], runs[revision])
-    told = ", ".join(f"{name} {ratio}" for name, ratio in ratios.items())
-    print(f"here / {revision}: {told}")
+                figures = measure(driven, size)
+                runs[name].append(figures)
+                parts = ", ".join(f"{key} {it:,.1f}" for key, it in figures.items())
+                print(f"  {name}, turn {turn}: {parts}", flush=True)
+    ratios = ratios_of_medians(runs["here"], runs[revision])
+    parts = ", ".join(f"{name} {ratio}" for name, ratio in ratios.items())
+    print(f"here / {revision}: {parts}")
     return {"revision": revision, "runs": runs, "ratios": ratios}
 
 
-def _ratios(here: list[Figures], there: list[Figures]) -> dict[str, float]:
+def ratios_of_medians(here: Sequence[Figures], there: Sequence[Figures]) -> Figures:
+    """Divide the medians of each figure; leave out figures that are 0 there."""
     ratios = {}
     for name in here[0]:
-        one = statistics.median(run[name] for run in here)
-        other = statistics.median(run[name] for run in there)
-        if other:
-            ratios[name] = round(one / other, 3)
+        divisor = statistics.median(run[name] for run in there)
+        if divisor:
+            median = statistics.median(run[name] for run in here)
+            ratios[name] = round(median / divisor, 3)
     return ratios
-
-
-def _print(title: str, figures: Figures) -> None:
-    parts = ", ".join(f"{name} {value:,.1f}" for name, value in figures.items())
-    print(f"  {title}: {parts}", flush=True)
 
 
 @contextmanager
@@ -76,7 +80,9 @@ def _worktree(revision: str) -> Iterator[Path]:
         )
     if not (folder / "provisioning" / "stack").exists():
         raise Refusal(f"{revision} has no provisioning/stack to be started by")
-    _lend_environment(folder)
+    # Share this environment if both want the same packages.
+    if not (folder / ".venv").exists() and packages_of(folder) == packages_of(ROOT):
+        (folder / ".venv").symlink_to(ROOT / ".venv")
     try:
         yield folder
     finally:
@@ -86,39 +92,32 @@ def _worktree(revision: str) -> Iterator[Path]:
         )
 
 
-def _lend_environment(checkout: Path) -> None:
-    """Its packages, where it wants the very same ones."""
-    if not (checkout / ".venv").exists() and _wanted(checkout) == _wanted(ROOT):
-        (checkout / ".venv").symlink_to(ROOT / ".venv")
-
-
-def _wanted(checkout: Path) -> dict[str, bytes]:
-    listed = [checkout / "requirements.txt"]
-    listed += sorted((checkout / "provisioning").glob("requirements*.txt"))
-    # How they are installed is part of it.
-    listed.append(checkout / "provisioning" / "environment.py")
-    return {path.name: path.read_bytes() for path in listed}
+def packages_of(checkout: Path) -> dict[str, bytes]:
+    """Return everything that decides which packages are installed, and how."""
+    files = [checkout / "requirements.txt"]
+    files += sorted((checkout / "provisioning").glob("requirements*.txt"))
+    files.append(checkout / "provisioning" / "environment.py")
+    return {path.name: path.read_bytes() for path in files}
 
 
 @contextmanager
-def _beside(stack: Stack, checkout: Path) -> Iterator[Stack]:
-    """The other revision's stack: another home, other ports, gone afterwards."""
-    home = stack.home.with_name(f"{stack.home.name}-{checkout.name}")
-    if isinstance(stack.target.address, str):
+def _second_stack(stack: Stack, checkout: Path) -> Iterator[Stack]:
+    """Run the revision's stack with a folder and ports of its own, then delete it."""
+    if not stack.port:
         raise Refusal("--against needs the address of nginx")
-    port = stack.target.address[1] + PORTS_APART
+    folder = stack.folder.with_name(f"{stack.folder.name}-{checkout.name}")
+
+    def control(*arguments: str) -> None:
+        output_of(
+            [checkout / "provisioning" / "stack", *arguments],
+            failing=f"provisioning/stack {arguments[0]} of {checkout.name} fails",
+            env={**os.environ, "GROUNDSWELL_STACK": str(folder)},
+        )
+
     try:
         with step(f"Starting the stack of {checkout.name}"):
-            _control(checkout, home, "up", f"--port={port}")
-        yield running_stack(home=home, checkout=checkout)
+            control("up", f"--port={stack.port + PORTS_APART}")
+        yield running_stack(folder=folder, checkout=checkout)
     finally:
-        _control(checkout, home, "down")
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _control(checkout: Path, home: Path, *arguments: str) -> None:
-    output_of(
-        [checkout / "provisioning" / "stack", *arguments],
-        failing=f"provisioning/stack {arguments[0]} of {checkout.name} fails",
-        env={**os.environ, "GROUNDSWELL_STACK": str(home)},
-    )
+        control("down")
+        shutil.rmtree(folder, ignore_errors=True)

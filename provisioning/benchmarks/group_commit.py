@@ -1,4 +1,4 @@
-"""`provisioning/group_commit`: which commit_delay this machine wants."""
+"""`provisioning/group_commit`: find the best commit_delay for this machine."""
 
 from __future__ import annotations
 
@@ -6,30 +6,44 @@ import argparse
 import csv
 import json
 import os
-import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from provisioning.benchmarks import statement
 from provisioning.benchmarks.machine import processor
-from provisioning.commands import ROOT, Refusal, output_of, reason, run_command, step
-from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    print_table,
+    run_command,
+    step,
+)
+from provisioning.environment import (
+    PRODUCTION,
+    PYTHON,
+    STACK,
+    manage,
+    prepare_environment,
+)
 from provisioning.installation.servers import private_servers
+from provisioning.postgresql import DATABASE, run_sql
 
 CLIENTS = (1, 8, 16, 32, 64)
 DELAYS = (0, 200, 1000, 4000)
 SIBLINGS = 5
-# The taking pool's size at pgbouncer: so many transactions are ever open at once.
+# The taking pool's size at pgbouncer: the most transactions at once.
 POOL = 12
 PEOPLE, PAGES, ITEMS = 20_000, 45, 5
-# A delay has to win clearly: what it gains here, it costs on quiet days.
+# How much faster a delay has to be: it costs time on quiet days.
 CLEARLY = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DelayResult:
     clients: int
     commit_delay_us: int
     per_second: float
@@ -38,22 +52,50 @@ class Measured:
 
 
 def main() -> int:
-    options = _arguments()
+    options = parse_options()
     prepare_environment(PRODUCTION, STACK)
     print(f"{processor()}, {os.cpu_count()} cores, commit_siblings {SIBLINGS}")
     with private_servers() as folder:
         _refuse_memory(folder)
         with step("Making people"):
-            people = _prepare(folder)
-        rows = _measure(folder, people, options.seconds)
-    _print(rows)
+            pages = _prepare(folder)
+        rows = []
+        with tempfile.TemporaryDirectory() as scratch:
+            script = Path(scratch) / "save.sql"
+            script.write_text(statement.save_script(PYTHON, ROOT, pages))
+            partition = f"survey_response_{pages.administration}"
+            for clients in CLIENTS:
+                for delay in DELAYS:
+                    with step(f"{clients} clients, {delay} µs"):
+                        result = _measure(
+                            folder, script, partition, clients, delay, options.seconds
+                        )
+                    rows.append(result)
+    print()
+    print_table(
+        ("clients", "delay µs", "tx/s", "p95 ms", "tx/fsync"),
+        [
+            (
+                row.clients,
+                row.commit_delay_us,
+                f"{row.per_second:,.0f}",
+                f"{row.p95_ms:.2f}",
+                f"{row.commits_per_fsync:.2f}",
+            )
+            for row in rows
+        ],
+    )
     if options.csv:
-        _write(options.csv, rows)
-    print(_verdict(rows, options.pool))
+        write_csv(options.csv, rows)
+    delay, clients = best_delay(rows, options.pool)
+    print(
+        f"commit_delay = {delay} for a pool of {options.pool} connections"
+        f" (read at {clients} clients)"
+    )
     return 0
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/group_commit",
         description="Saves pages by the product's own statement (pgbench) on a private"
@@ -69,14 +111,14 @@ def _arguments() -> argparse.Namespace:
         "--pool", type=int, default=POOL, help=f"connections of the pool ({POOL})"
     )
     parser.add_argument("--csv", type=Path, help="write the table there as well")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.seconds < 1 or options.pool < 1:
         parser.error("--seconds and --pool are at least 1")
     return options
 
 
 def _refuse_memory(folder: Path) -> None:
-    """A flush that never reaches a disk would say nothing about delays."""
+    """Refuse a folder in memory, where a flush costs nothing."""
     kind = output_of(
         ["stat", "--file-system", "--format=%T", folder],
         failing="The file system has no name",
@@ -85,68 +127,49 @@ def _refuse_memory(folder: Path) -> None:
         raise Refusal(f"{folder} is in memory ({kind}): a flush costs nothing there")
 
 
-def _prepare(folder: Path) -> statement.People:
-    """A rehearsal in the private database, by the product's own command."""
+def _prepare(folder: Path) -> statement.SavedPages:
+    """Open a rehearsal in the private database."""
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
         "GROUNDSWELL_TEST_SERVERS": str(folder),
-        "GROUNDSWELL_TEST_DATABASE": "groundswell",
+        "GROUNDSWELL_TEST_DATABASE": DATABASE,
     }
-    manage = [PYTHON, ROOT / "manage.py"]
-    output_of(
-        [*manage, "migrate", "--verbosity=0"], failing="migrate failed", env=environment
+    manage("migrate", "--verbosity=0", environment=environment)
+    size = [f"--respondents={PEOPLE}", f"--pages={PAGES}", f"--items={ITEMS}"]
+    details = json.loads(
+        manage("open_rehearsal", "--json", *size, environment=environment)
     )
-    sizes = [f"--respondents={PEOPLE}", f"--pages={PAGES}", f"--items={ITEMS}"]
-    described = json.loads(
-        output_of(
-            [*manage, "open_rehearsal", "--json", *sizes],
-            failing="open_rehearsal failed",
-            env=environment,
-        )
+    [[first, last]] = run_sql(
+        "SELECT min(id), max(id) FROM survey_respondent", run=folder
     )
-    first, last = _sql(folder, "SELECT min(id), max(id) FROM survey_respondent")
-    return statement.People(
-        administration=described["administration_id"],
-        first=int(first),
-        last=int(last),
-        pages=[page["items"][0]["id"] for page in described["pages"]],
+    return statement.SavedPages(
+        administration=details["administration_id"],
+        first_respondent=int(first),
+        last_respondent=int(last),
+        first_items=[page["items"][0]["id"] for page in details["pages"]],
         items=ITEMS,
     )
 
 
-def _measure(folder: Path, people: statement.People, seconds: int) -> list[Measured]:
-    rows = []
-    with tempfile.TemporaryDirectory() as scratch:
-        script = Path(scratch) / "save.sql"
-        script.write_text(statement.save_script(PYTHON, ROOT, people))
-        for clients in CLIENTS:
-            for delay in DELAYS:
-                with step(f"{clients} clients, {delay} µs"):
-                    rows.append(_cell(folder, script, people, clients, delay, seconds))
-    return rows
-
-
-def _cell(
-    folder: Path,
-    script: Path,
-    people: statement.People,
-    clients: int,
-    delay: int,
-    seconds: int,
-) -> Measured:
-    _sql(folder, f"ALTER SYSTEM SET commit_delay = {delay}")
-    _sql(folder, f"ALTER SYSTEM SET commit_siblings = {SIBLINGS}")
-    _sql(folder, "SELECT pg_reload_conf()")
+def _measure(
+    folder: Path, script: Path, partition: str, clients: int, delay: int, seconds: int
+) -> DelayResult:
     # Each cell fills the same empty partition, after the same checkpoint.
-    _sql(folder, f"TRUNCATE survey_response_{people.administration}")
-    _sql(folder, "CHECKPOINT")
+    run_sql(
+        f"ALTER SYSTEM SET commit_delay = {delay};\n"
+        f"ALTER SYSTEM SET commit_siblings = {SIBLINGS};\n"
+        "SELECT pg_reload_conf();\n"
+        f"TRUNCATE {partition};\n"
+        "CHECKPOINT;",
+        run=folder,
+    )
     before = _counters(folder)
     rate = statement.pgbench(
         script,
         host=folder,
         port=5432,
-        database="groundswell",
+        database=DATABASE,
         user="postgres",
         clients=clients,
         seconds=seconds,
@@ -156,7 +179,7 @@ def _cell(
         after - earlier
         for after, earlier in zip(_counters(folder), before, strict=True)
     )
-    return Measured(
+    return DelayResult(
         clients=clients,
         commit_delay_us=delay,
         per_second=round(rate.per_second, 1),
@@ -166,38 +189,23 @@ def _cell(
 
 
 def _counters(folder: Path) -> tuple[int, int]:
-    commits, flushes = _sql(
-        folder,
+    """Return PostgreSQL's counts of commits and of flushes."""
+    [[commits, flushes]] = run_sql(
         "SELECT d.xact_commit, w.wal_sync FROM pg_stat_database d"
-        " CROSS JOIN pg_stat_wal w WHERE d.datname = 'groundswell'",
+        " CROSS JOIN pg_stat_wal w WHERE d.datname = current_database()",
+        run=folder,
     )
     return int(commits), int(flushes)
 
 
-def _sql(folder: Path, text: str) -> list[str]:
-    done = subprocess.run(
-        ["psql", "--no-psqlrc", "--quiet", "--no-align", "--tuples-only"]
-        + [f"--host={folder}", "--port=5432", "--username=postgres"]
-        + ["--dbname=groundswell", f"--command={text}"],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise Refusal(f"PostgreSQL refuses: {reason(done.stderr)}")
-    return done.stdout.strip().split("|")
+def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:
+    """Return the delay for a pool of this size, and the clients it was read at.
 
-
-# What it says
-
-
-def best_delay(rows: list[Measured], pool: int) -> tuple[int, int]:
-    """The delay for a pool of this size, and the number of clients it was read at.
-
-    Clients beyond the pool wait in pgbouncer, so that the nearest measured
-    number counts. No delay, unless another is clearly faster.
+    Clients above the pool's size wait in pgbouncer, so the nearest measured
+    number counts. No delay, unless another one is clearly faster.
     """
     measured = sorted({row.clients for row in rows})
-    clients = min(measured, key=lambda one: abs(one - pool))
+    clients = min(measured, key=lambda count: abs(count - pool))
     speeds = {
         row.commit_delay_us: row.per_second for row in rows if row.clients == clients
     }
@@ -206,27 +214,10 @@ def best_delay(rows: list[Measured], pool: int) -> tuple[int, int]:
     return (fastest if clear else 0), clients
 
 
-def _verdict(rows: list[Measured], pool: int) -> str:
-    delay, clients = best_delay(rows, pool)
-    return (
-        f"commit_delay = {delay} for a pool of {pool} connections"
-        f" (read at {clients} clients)"
-    )
-
-
-def _print(rows: list[Measured]) -> None:
-    print(f"\n{'clients':>8}{'delay µs':>10}{'tx/s':>10}{'p95 ms':>9}{'tx/fsync':>10}")
-    for row in rows:
-        print(
-            f"{row.clients:>8}{row.commit_delay_us:>10}{row.per_second:>10,.0f}"
-            f"{row.p95_ms:>9.2f}{row.commits_per_fsync:>10.2f}"
-        )
-
-
-def _write(path: Path, rows: list[Measured]) -> None:
+def write_csv(path: Path, rows: Sequence[DelayResult]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([field.name for field in fields(Measured)])
+        writer.writerow([field.name for field in fields(DelayResult)])
         writer.writerows(astuple(row) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""A partition as it is late in a wave: other people's responses, by the million."""
+"""Fill a partition as late in a wave, with millions of other people's responses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from provisioning.commands import Refusal
 BYTES_PER_ROW = 2 * 130
 SPARE_BYTES = 6 * 2**30
 PER_SECOND = 120_000
-# One person in eleven is left to be measured with: their rows then come to lie
-# between those of the others, all over the key, as on the real day.
+# One person in eleven is left to be measured with: their rows then lie between
+# those of the others, all over the key, as on the real day.
 LEFT_OUT = 11
 PEOPLE_AT_ONCE = 1000
 
@@ -50,11 +50,11 @@ class Growth:
 
     @property
     def people(self) -> int:
-        """Whose responses these are."""
+        """The number of people who have these responses."""
         return -(-self.rows // len(self.items))
 
     def invited(self, measured: int) -> int:
-        """How many people there must be, so that so many are left to measure."""
+        """Return how many people are needed to leave so many to measure with."""
         return max(self.people * LEFT_OUT // (LEFT_OUT - 1), measured * LEFT_OUT) + 1
 
     def announcement(self) -> str:
@@ -67,18 +67,17 @@ class Growth:
 
 
 def check_disk(stack: Stack, growth: Growth, stored: int) -> None:
-    """Raises Refusal."""
     needed = max(0, growth.rows - stored) * BYTES_PER_ROW + SPARE_BYTES
-    free = shutil.disk_usage(stack.home).free
+    free = shutil.disk_usage(stack.folder).free
     if stored < growth.rows and free < needed:
         raise Refusal(
             f"{growth.announcement()}; {needed / 2**30:,.0f} GB must be free in"
-            f" {stack.home}, and {free / 2**30:,.0f} are"
+            f" {stack.folder}, and {free / 2**30:,.0f} are"
         )
 
 
-def stored(stack: Stack, administration: int) -> int:
-    """Responses there are, estimated where counting would take minutes."""
+def stored_rows(stack: Stack, administration: int) -> int:
+    """Count responses; return an estimate where counting would take minutes."""
     table = f"survey_response_{administration}"
     [[estimate]] = stack.sql(
         f"SELECT reltuples::bigint FROM pg_class WHERE oid = '{table}'::regclass"  # noqa: S608
@@ -90,35 +89,35 @@ def stored(stack: Stack, administration: int) -> int:
 
 
 def fill(stack: Stack, administration: int, growth: Growth) -> int:
-    """Add what is missing; may be interrupted and goes on the next time."""
-    began, rows = time.monotonic(), stored(stack, administration)
+    """Add missing responses; an interrupted call is continued by the next one."""
+    printed_at = time.monotonic()
+    rows, after = stored_rows(stack, administration), 0
     check_disk(stack, growth, rows)
-    after, told = 0, began
     while rows < growth.rows:
         people = min(PEOPLE_AT_ONCE, -(-(growth.rows - rows) // len(growth.items)))
-        text = FILL.format(
+        statements = FILL.format(
             administration=administration,
             after=after,
             left_out=LEFT_OUT,
             people=people,
             items=", ".join(map(str, growth.items)),
         )
-        [[filled, after_text]] = stack.sql(
-            text, failing="The partition can't be filled"
+        [[filled, last]] = stack.sql(
+            statements, failing="The partition can't be filled"
         )
-        after = int(after_text)
+        after = int(last)
         if not int(filled):
             raise Refusal("There are too few people to fill the partition for")
         rows += int(filled) * len(growth.items)
-        if time.monotonic() - told > 30:
-            told = time.monotonic()
+        if time.monotonic() - printed_at > 30:
+            printed_at = time.monotonic()
             print(f"  {rows / 1e6:,.1f} million", flush=True)
     settle(stack, administration)
     return rows
 
 
 def settle(stack: Stack, administration: int) -> None:
-    """Clean up and write everything out, so that a run does not pay for it."""
+    """Vacuum and write everything out, so that no run pays for it."""
     stack.sql(
         f"VACUUM (ANALYZE) survey_response_{administration};\n"
         "VACUUM (ANALYZE) survey_respondent;\nCHECKPOINT;"

@@ -1,4 +1,4 @@
-"""What figures were measured on: without it they say nothing."""
+"""Describe the machine, the revision and the versions that were measured."""
 
 from __future__ import annotations
 
@@ -6,65 +6,66 @@ import os
 import platform
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from provisioning.benchmarks.stack import Stack
 
-VERSIONS = {
+VERSION_COMMANDS = {
     "nginx": ["/usr/sbin/nginx", "-v"],
     "pgbouncer": ["/usr/sbin/pgbouncer", "--version"],
     "redis": ["/usr/bin/redis-server", "--version"],
     "memcached": ["/usr/bin/memcached", "--version"],
 }
-NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def processor() -> str:
-    try:
+    with suppress(OSError):
         text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
-    found = re.search(r"model name\s*: (.*)", text)
-    return found[1].strip() if found else platform.machine()
+        if found := re.search(r"model name\s*: (.*)", text):
+            return found[1].strip()
+    return platform.machine()
 
 
-def memory_gb() -> float:
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return round(pages / 2**30, 1)
-
-
-def described(stack: Stack) -> dict[str, object]:
+def describe_machine(stack: Stack) -> dict[str, object]:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    python = [str(stack.python), "--version"]
     return {
         "cpu": processor(),
         "cores": os.cpu_count(),
-        "memory_gb": memory_gb(),
+        "memory_gb": round(memory / 2**30, 1),
         "kernel": platform.release(),
-        "revision": revision(stack.checkout),
+        "revision": revision_of(stack.checkout),
         "versions": {
-            "python": _number([str(stack.python), "--version"]),
+            "python": version_in(_output(python)),
             "postgresql": stack.sql("SHOW server_version")[0][0].split()[0],
-            **{name: _number(command) for name, command in VERSIONS.items()},
+            **{
+                name: version_in(_output(command))
+                for name, command in VERSION_COMMANDS.items()
+            },
         },
         "load_average_before": round(os.getloadavg()[0], 2),
     }
 
 
-def revision(checkout: Path) -> str:
-    """Of the checkout; with a plus where its files differ from it."""
+def revision_of(checkout: Path) -> str:
+    """Return the checkout's revision, with a plus where its files differ."""
     git = ["git", "-C", str(checkout)]
-    name = _output([*git, "rev-parse", "--short", "HEAD"]).strip()
+    revision = _output([*git, "rev-parse", "--short", "HEAD"]).strip()
     changed = _output([*git, "status", "--porcelain", "--untracked-files=no"])
-    return f"{name}+" if changed else name
+    return f"{revision}+" if changed else revision
 
 
-def _number(command: list[str]) -> str:
-    found = NUMBER.search(_output(command))
+def version_in(text: str) -> str:
+    """Return the first number with a dot in it; "" where there is none."""
+    found = re.search(r"\d+(?:\.\d+)+", text)
     return found[0] if found else ""
 
 
 def _output(command: list[str]) -> str:
+    """Return what a command prints; "" where it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout + done.stderr if not done.returncode else ""
+    return "" if done.returncode else done.stdout + done.stderr

@@ -1,4 +1,8 @@
-"""What `provisioning/pages` runs inside: the console, link by link."""
+"""Follow the console's links in one process, for `provisioning/pages`.
+
+Its imports of Django are inside functions: `provisioning/pages` reads its types
+before the virtual environment exists.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import urldefrag, urljoin
 
-import django
+if TYPE_CHECKING:
+    from django.test import Client
 
 FIRST = "/console/"
 LOGIN = "/console/account/login/"
@@ -22,26 +27,38 @@ MOST = 3
 LEFT_OUT = ("account_logout",)
 
 
+class PageTime(TypedDict):
+    route: str
+    role: str
+    path: str
+    status: int
+    # In milliseconds.
+    median: float
+    statements: int
+    bytes: int
+
+
 def main() -> None:
+    import django
+
     times = int(sys.argv[1])
     demo = json.load(sys.stdin)
     django.setup()
-    _work(demo)
+    _do_some_work(demo)
     pages = [
         page
-        for one in demo["staff"]
-        for page in timed(
-            logged_in(one["email"], demo["staff_password"]),
+        for login in demo["staff"]
+        for page in timed_pages(
+            logged_in(login["email"], demo["staff_password"]),
             # Without its place.
-            one["role"].partition(",")[0],
+            login["role"].partition(",")[0],
             times,
         )
     ]
     print(json.dumps(pages))
 
 
-def logged_in(email: str, password: str) -> Any:
-    """A client in which somebody has typed their password."""
+def logged_in(email: str, password: str) -> Client:
     from django.test import Client
 
     client = Client(raise_request_exception=False, SERVER_NAME="127.0.0.1")
@@ -51,7 +68,7 @@ def logged_in(email: str, password: str) -> Any:
     return client
 
 
-def timed(client: Any, role: str, times: int) -> Iterator[dict[str, Any]]:
+def timed_pages(client: Client, role: str, times: int) -> Iterator[PageTime]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -74,8 +91,8 @@ def timed(client: Any, role: str, times: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def followed(client: Any) -> Iterator[tuple[str, str, int, bytes]]:
-    """(route, address, status, body) of what links lead to, breadth first."""
+def followed(client: Client) -> Iterator[tuple[str, str, int, bytes]]:
+    """Yield route, address, status and body of linked pages, breadth first."""
     from django.urls import Resolver404, resolve
 
     waiting, known = [FIRST], {FIRST}
@@ -91,10 +108,10 @@ def followed(client: Any) -> Iterator[tuple[str, str, int, bytes]]:
         reply = client.get(path)
         body = body_of(reply)
         yield route, path, reply.status_code, body
-        for found in links_of(path, reply, body):
-            if found.startswith(FIRST) and found not in known:
-                known.add(found)
-                waiting.append(found)
+        for address in links_of(path, reply, body):
+            if address.startswith(FIRST) and address not in known:
+                known.add(address)
+                waiting.append(address)
 
 
 def body_of(reply: Any) -> bytes:
@@ -103,28 +120,29 @@ def body_of(reply: Any) -> bytes:
 
 
 def links_of(path: str, reply: Any, body: bytes) -> list[str]:
+    """Return the addresses that a page links to, or redirects to."""
     if "Location" in reply:
         return [urljoin(path, reply["Location"])]
     if not reply.get("Content-Type", "").startswith("text/html"):
         return []
-    links = Links()
-    links.feed(body.decode())
-    return [urldefrag(urljoin(path, one)).url for one in links.found]
+    parser = LinkParser()
+    parser.feed(body.decode())
+    return [urldefrag(urljoin(path, address)).url for address in parser.addresses]
 
 
-class Links(HTMLParser):
+class LinkParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         address = dict(attrs).get("href")
         if tag == "a" and address:
-            self.found.append(address)
+            self.addresses.append(address)
 
 
-def _work(demo: dict[str, Any]) -> None:
-    """What staff would have done: a roster, login cards, an export, the rates."""
+def _do_some_work(demo: dict[str, Any]) -> None:
+    """Roll up rates; upload a roster and a survey; order cards and an export."""
     from django.urls import reverse
 
     from reports.tasks import roll_up_rates
@@ -133,10 +151,10 @@ def _work(demo: dict[str, Any]) -> None:
     from survey.simulation.demo.load import FOLDER
 
     roll_up_rates()
-    emails = [one["email"] for one in demo["staff"] if "state" in one["role"]]
+    emails = [login["email"] for login in demo["staff"] if "state" in login["role"]]
     state = logged_in(emails[0], demo["staff_password"])
     students = Administration.objects.get(name="demo-students")
-    school = Respondent.objects.filter(administration=students).first().school_id  # type: ignore[union-attr]
+    school = Respondent.objects.filter(administration=students)[0].school_id
     with (FOLDER / "students.csv").open("rb") as roster:
         form = {"file": roster, "complete_for": "changes"}
         state.post(reverse("roster_upload", args=[students.pk]), form)

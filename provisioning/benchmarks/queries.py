@@ -1,4 +1,4 @@
-"""`provisioning/queries`: what the database servers are asked during a survey."""
+"""`provisioning/queries`: show the statements that a survey sends to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, output_of, run_command, step
-from provisioning.environment import PYTHON, install_packages
-from provisioning.installation.home import environment_of, stack_home
-from provisioning.installation.packages import postgresql_programs, program
+from provisioning.environment import install_packages, manage
+from provisioning.installation.packages import path_of_program
+from provisioning.installation.stack_folder import (
+    addresses_of,
+    environment_of,
+    stack_folder,
+)
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine
 from provisioning.load.real_people import refuse_real_people
 from provisioning.load.respondent import Plan, Respondent, taking
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
+from provisioning.postgresql import DATABASE, run_sql
 
 NAME = "queries"
-DATABASE = "groundswell"
 SETTING = "log_min_duration_statement"
-# Who takes the survey at the same time: a statement's time is its own, not
-# what it waits for a processor.
+# So few people at the same time that statements do not wait for a processor.
 TOGETHER = 4
 WIDTH = 96
 
@@ -44,7 +47,7 @@ SELECT coalesce(json_agg(found), '[]') FROM (
     WHERE d.datname = current_database() AND r.rolname <> 'postgres'
 ) found
 """
-# What somebody set by hand stands in a file of its own, and goes back there.
+# A value that was set by hand is in a file of its own, and goes back there.
 SET_BY_HAND = f"""
 SELECT coalesce(json_agg(setting), '[]') FROM pg_file_settings
 WHERE name = '{SETTING}' AND sourcefile LIKE '%postgresql.auto.conf'
@@ -57,31 +60,52 @@ SELECT json_build_object('path', pg_current_logfile(),
 
 
 def main() -> int:
-    options = _arguments()
-    home = stack_home()
-    environment = environment_of(home, "manage")
-    servers = _servers(home)
+    options = parse_options()
+    folder = stack_folder()
+    environment = {**os.environ, **environment_of(folder, "manage")}
+    servers = running_servers(folder)
     if not options.anyway:
-        _refuse_real_people(servers[0])
-    if not program("pgbadger"):
+        # The driver writes values into its statements, so the log has them too.
+        refuse_real_people(
+            servers[0].ask,
+            consequence="every statement would be logged with its values; --anyway"
+            " does it nevertheless",
+        )
+    if not path_of_program("pgbadger"):
         install_packages(["pgbadger"])
-    with step(f"Inviting {options.respondents} people"):
-        plan, codes = _rehearse(environment, options.respondents)
-    print("\nBefore, since the statements were last forgotten")
-    _print_top(servers, options.top)
-    with _everything_logged(servers) as logs:
+    with (
+        step(f"Inviting {options.respondents} people"),
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        path = Path(scratch) / "codes"
+        command = ["open_rehearsal", f"--name={NAME}", "--json", "--unstarted"]
+        command += ["--respondents", str(options.respondents), f"--codes={path}"]
+        plan = Plan.of(json.loads(manage(*command, environment=environment)))
+        codes = path.read_text().split()
+    print("\nBefore, since the statements were last reset")
+    print_statements(servers, options.top)
+    with everything_logged(servers) as logs:
         for server in servers:
             server.ask("SELECT '0' FROM pg_stat_statements_reset()")
         with step(f"{len(codes)} people take {len(plan.pages)} pages each"):
-            tally = _take(_address(home), plan, codes)
+            tally = _take_survey(addresses_of(folder)["address"], plan, codes)
     print("\nAfter: this run alone")
-    calls = _print_top(servers, options.top)
+    calls = print_statements(servers, options.top)
     for server, log in zip(servers, logs, strict=True):
-        _print_report(server, log, home)
-    return _verdict(tally, len(codes), calls)
+        _print_report(server, log, folder)
+    each = ", ".join(
+        f"{count / len(codes):.1f} on the {name}" for name, count in calls.items()
+    )
+    print(
+        f"\n{tally.answered():,} requests of {len(codes)} people; statements each:"
+        f" {each}"
+    )
+    if tally.failed():
+        print(f"{tally.failed():,} requests failed: {tally.failures_by_name()}")
+    return 1 if tally.failed() else 0
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/queries",
         description="Lets made-up people take a whole survey on the running stack"
@@ -92,21 +116,29 @@ def _arguments() -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--respondents", type=_count, default=20, metavar="N", help="instead of 20"
+        "--respondents",
+        type=_up_to_10000,
+        default=20,
+        metavar="N",
+        help="instead of 20",
     )
     parser.add_argument(
-        "--top", type=_count, default=8, metavar="N", help="statements in each table"
+        "--top",
+        type=_up_to_10000,
+        default=8,
+        metavar="N",
+        help="statements in each table",
     )
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="although real people may answer now, whose answers the servers' logs"
-        " would hold",
+        help="although real people may answer now, and their answers would be in"
+        " the servers' logs",
     )
     return parser.parse_args()
 
 
-def _count(text: str) -> int:
+def _up_to_10000(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 10_000:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and 10000")
     return int(text)
@@ -122,122 +154,87 @@ class Server:
     port: int
 
     def ask(self, statement: str) -> Any:
-        """The one JSON value that the superuser is told, past pgbouncer."""
-        told = output_of(
-            [
-                str(postgresql_programs() / "psql"),
-                "--no-psqlrc",
-                "--quiet",
-                "--no-align",
-            ]
-            + ["--tuples-only", "-v", "ON_ERROR_STOP=1", f"--host={self.folder}"]
-            + [f"--port={self.port}", "--username=postgres", f"--dbname={DATABASE}"]
-            + [f"--command={statement}"],
+        """Return the one JSON value of a statement, as superuser, past pgbouncer."""
+        rows = run_sql(
+            statement,
+            run=self.folder,
+            port=self.port,
+            database=DATABASE,
             failing=f"The {self.name} refuses",
         )
-        return json.loads(told) if told.strip() else None
+        return json.loads("\n".join("\t".join(row) for row in rows)) if rows else None
+
+    def set(self, value: str | None) -> None:
+        """Set the limit above which statements are logged; None resets it."""
+        change = f"RESET {SETTING}" if value is None else f"SET {SETTING} = '{value}'"
+        self.ask(f"ALTER SYSTEM {change}")
+        self.ask("SELECT '0' FROM pg_reload_conf()")
 
 
-def _servers(home: Path) -> list[Server]:
-    run = home / "run"
-    known = [Server("primary", run, 5432), Server("replica", run, 5433)]
-    running = [server for server in known if _accepts(server)]
+def running_servers(folder: Path) -> list[Server]:
+    run = folder / "run"
+    running = []
+    for server in (Server("primary", run, 5432), Server("replica", run, 5433)):
+        with socket.socket(socket.AF_UNIX) as probe:
+            if not probe.connect_ex(str(run / f".s.PGSQL.{server.port}")):
+                running.append(server)
     if not running or running[0].name != "primary":
         raise Refusal("The primary is not running; start it with provisioning/stack up")
     return running
 
 
-def _accepts(server: Server) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(server.folder / f".s.PGSQL.{server.port}")) == 0
-
-
-def _refuse_real_people(primary: Server) -> None:
-    # The driver writes values into its statements, so the log has them too.
-    refuse_real_people(
-        primary.ask,
-        consequence="every statement would be logged with its values; --anyway does"
-        " it nevertheless",
-    )
-
-
 @dataclass(frozen=True)
-class Log:
-    """The part of a server's log that was written from here on."""
+class ServerLog:
+    """A server's log, and its size before the run."""
 
     path: Path
     prefix: str
     size: int
 
     @classmethod
-    def of(cls, server: Server) -> Log:
-        told = server.ask(LOG)
-        if told["path"] is None:
+    def of(cls, server: Server) -> ServerLog:
+        log = server.ask(LOG)
+        if log["path"] is None:
             raise Refusal(f"The {server.name} keeps no log of its own")
-        return cls(Path(told["path"]), told["prefix"], told["size"])
+        return cls(Path(log["path"]), log["prefix"], log["size"])
 
     def copy_to(self, path: Path) -> None:
-        with self.path.open("rb") as written:
-            # At midnight the next file begins, and this one says no more.
-            written.seek(self.size)
-            path.write_bytes(written.read())
+        """Copy what was written since; a run over midnight loses the next file."""
+        with self.path.open("rb") as log:
+            log.seek(self.size)
+            path.write_bytes(log.read())
 
 
 @contextmanager
-def _everything_logged(servers: Sequence[Server]) -> Iterator[list[Log]]:
-    """Inside, each statement is logged; what was set before comes back."""
+def everything_logged(servers: Sequence[Server]) -> Iterator[list[ServerLog]]:
+    """Log each statement inside, and restore the servers' settings afterwards."""
+    primary = servers[0]
+
+    def log_taking(value: str) -> None:
+        # A role's settings count from its next connection, so end the others.
+        primary.ask(f"ALTER ROLE taking SET {SETTING} = '{value}'")
+        primary.ask(
+            "SELECT to_json(count(pg_terminate_backend(pid))) FROM pg_stat_activity"
+            " WHERE usename = 'taking'"
+        )
+
     with ExitStack() as stack:
         logs = []
         for server in servers:
             by_hand = server.ask(SET_BY_HAND)
-            stack.callback(_set, server, by_hand[0] if by_hand else None)
-            logs.append(Log.of(server))
-            _set(server, "0")
-        # Replicated, so the primary's is the replica's as well.
-        stack.callback(_log_taking, servers[0], "-1")
-        _log_taking(servers[0], "0")
+            stack.callback(server.set, by_hand[0] if by_hand else None)
+            logs.append(ServerLog.of(server))
+            server.set("0")
+        # Replicated: the primary's roles are the replica's as well.
+        stack.callback(log_taking, "-1")
+        log_taking("0")
         yield logs
 
 
-def _log_taking(primary: Server, value: str) -> None:
-    """A role's settings count from its next connection, so the old ones end."""
-    primary.ask(f"ALTER ROLE taking SET {SETTING} = '{value}'")
-    primary.ask(
-        "SELECT to_json(count(pg_terminate_backend(pid))) FROM pg_stat_activity"
-        " WHERE usename = 'taking'"
-    )
-
-
-def _set(server: Server, value: str | None) -> None:
-    change = f"RESET {SETTING}" if value is None else f"SET {SETTING} = '{value}'"
-    server.ask(f"ALTER SYSTEM {change}")
-    server.ask("SELECT '0' FROM pg_reload_conf()")
-
-
-# The people
-
-
-def _rehearse(environment: dict[str, str], count: int) -> tuple[Plan, list[str]]:
-    with tempfile.TemporaryDirectory() as folder:
-        codes = Path(folder) / "codes"
-        described = output_of(
-            [str(PYTHON), "manage.py", "open_rehearsal", f"--name={NAME}", "--json"]
-            + ["--respondents", str(count), "--unstarted", f"--codes={codes}"],
-            failing="manage.py open_rehearsal failed",
-            env={**os.environ, **environment},
-        )
-        return Plan.of(json.loads(described)), codes.read_text().split()
-
-
-def _address(home: Path) -> str:
-    return json.loads((home / "etc" / "stack.json").read_text())["address"]
-
-
-def _take(address: str, plan: Plan, codes: Sequence[str]) -> Tally:
+def _take_survey(address: str, plan: Plan, codes: Sequence[str]) -> Tally:
     target = target_of(address)
     people = [Respondent(code, plan, target) for code in codes]
-    engine = Engine(target)
-    with contextlib.closing(engine):
+    with contextlib.closing(Engine(target)) as engine:
         crowd = Crowd(engine, (Turn(person, taking(person)) for person in people))
         return crowd.run_all(together=TOGETHER)
 
@@ -245,53 +242,50 @@ def _take(address: str, plan: Plan, codes: Sequence[str]) -> Tally:
 # The tables
 
 
-def _print_top(servers: Sequence[Server], most: int) -> dict[str, int]:
-    """Both tables of each server; how many statements each was sent."""
+def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
+    """Print each server's top statements; return how many each was sent."""
     calls = {}
     for server in servers:
-        found = server.ask(STATEMENTS)
-        calls[server.name] = sum(one["calls"] for one in found)
+        statements = server.ask(STATEMENTS)
+        calls[server.name] = sum(each["calls"] for each in statements)
         print(f"\n{server.name}: {calls[server.name]:,} statements")
         for key, title in (("calls", "by calls"), ("total", "by time")):
-            _print_table(title, sorted(found, key=lambda one: -one[key])[:most])
+            top = sorted(statements, key=lambda each: -each[key])[:most]
+            if top:
+                header = f"  {title:<10}{'calls':>9}{'mean ms':>10}{'total ms':>10}"
+                print(f"{header}  statement")
+            for each in top:
+                mean = each["total"] / each["calls"]
+                figures = f"{each['calls']:>9,}{mean:>10.3f}{each['total']:>10.1f}"
+                print(f"  {each['role'][:9]:<10}{figures}  {shortened(each['query'])}")
     return calls
 
 
-def _print_table(title: str, statements: Sequence[dict[str, Any]]) -> None:
-    if statements:
-        print(f"  {title:<10}{'calls':>9}{'mean ms':>10}{'total ms':>10}  statement")
-    for one in statements:
-        mean = one["total"] / one["calls"]
-        figures = f"{one['calls']:>9,}{mean:>10.3f}{one['total']:>10.1f}"
-        print(f"  {one['role'][:9]:<10}{figures}  {_short(one['query'])}")
-
-
-def _short(query: str) -> str:
+def shortened(query: str) -> str:
+    """Return a statement on one line, cut at WIDTH."""
     return re.sub(r"\s+", " ", query).strip()[:WIDTH]
 
 
-# pgbadger
-
-
-def _print_report(server: Server, log: Log, home: Path) -> None:
-    report = home / "log" / f"queries-{server.name}.html"
-    with tempfile.TemporaryDirectory() as folder:
-        part, text = Path(folder) / "postgresql.log", Path(folder) / "report.txt"
+def _print_report(server: Server, log: ServerLog, folder: Path) -> None:
+    """Run pgbadger on the server's log, keep its report and print the essentials."""
+    report = folder / "log" / f"queries-{server.name}.html"
+    with tempfile.TemporaryDirectory() as scratch:
+        part, text = Path(scratch) / "postgresql.log", Path(scratch) / "report.txt"
         log.copy_to(part)
         for path in (report, text):
             output_of(
-                [program("pgbadger"), "--quiet", "--format=stderr", "--anonymize"]
-                + [f"--prefix={log.prefix}", f"--dbname={DATABASE}", "--jobs=1"]
-                + ["--exclude-appname=psql", f"--title={server.name}"]
+                [path_of_program("pgbadger"), "--quiet", "--format=stderr"]
+                + ["--anonymize", f"--prefix={log.prefix}", f"--dbname={DATABASE}"]
+                + ["--jobs=1", "--exclude-appname=psql", f"--title={server.name}"]
                 + [f"--outfile={path}", str(part)],
                 failing="pgbadger can't read the log",
             )
         print(f"\npgbadger on the {server.name} (whole report: {report})")
-        print(_essentials(text.read_text(errors="replace")))
+        print(essentials_of(text.read_text(errors="replace")))
 
 
-def _essentials(report: str) -> str:
-    """How many statements of which kinds, and which of them come most often."""
+def essentials_of(report: str) -> str:
+    """Return the numbers and kinds of statements, and the most frequent ones."""
     sections = dict(
         re.findall(r"^- ([^-\n]+?) -+\n(.*?)(?=^- |\Z)", report, re.M | re.S)
     )
@@ -308,20 +302,8 @@ def _essentials(report: str) -> str:
     for name in ("Most frequent queries (N)", "Queries that took up the most time (N)"):
         lines.append(name.removesuffix(" (N)"))
         ranked = re.findall(r"^\d+\) .+$", sections.get(name, ""), re.M)
-        lines += [f"  {_short(line)}" for line in ranked[:5]]
+        lines += [f"  {shortened(line)}" for line in ranked[:5]]
     return "\n".join(f"  {line}" for line in lines if line)
-
-
-def _verdict(tally: Tally, people: int, calls: dict[str, int]) -> int:
-    each = ", ".join(
-        f"{count / people:.1f} on the {name}" for name, count in calls.items()
-    )
-    print(
-        f"\n{tally.answered():,} requests of {people} people; statements each: {each}"
-    )
-    if tally.failed():
-        print(f"{tally.failed():,} requests failed: {tally.failures_by_name()}")
-    return 1 if tally.failed() else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""`provisioning/measure_rates`: the roll-up, the board, and page saves meanwhile.
+"""`provisioning/measure_rates`: time the roll-up, the rate pages, and saves meanwhile.
 
-On servers of its own, with a replica: made-up people in 4,000 schools, a good
-half of whom have started, class by class as schools do it. Then the roll-up
-from nothing, with nothing new, and with a busy minute's news; the board's
-pages over HTTP; and page saves in a closed loop, with and without a roll-up
-each minute, in turns.
+Runs on private servers with a replica: made-up people in 4,000 schools, a good
+half of whom have started, class by class. Times the roll-up from nothing, with
+nothing new, and with the news of a busy minute; the pages of the rates over
+HTTP; and page saves in a closed loop, with and without a roll-up, in turns.
 """
 
 from __future__ import annotations
@@ -13,45 +12,34 @@ import argparse
 import http.client
 import json
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks.saves import Student
-from provisioning.commands import (
-    ROOT,
-    Refusal,
-    output_of,
-    reason,
-    run_command,
-    step,
-    undelayed,
-)
+from provisioning.benchmarks.saves import Student, prepare_demo, served
+from provisioning.commands import ROOT, Refusal, output_of, run_command, step
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
     TESTS,
+    manage,
     prepare_environment,
 )
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
-from provisioning.processes import end_with_parent
+from provisioning.postgresql import DATABASE, run_sql
 
-DATABASE = "groundswell"
 REPLICA_PORT = "5433"
 # A busy minute: 50,000 start in an hour, and as many finish.
 A_MINUTE = 833
-LOOKS = 30
+TIMES = 30
 
 PLACES = """
 INSERT INTO accounts_district (code, name)
@@ -119,22 +107,23 @@ print(f"{name}={log_in(Client(), user).cookies[name].value}")
 
 
 def main() -> int:
-    arguments = _arguments()
+    options = parse_options()
     prepare_environment(PRODUCTION, TESTS, STACK)
     with tempfile.TemporaryDirectory(dir=ROOT) as folder, private_servers() as servers:
-        bench = Bench(Path(folder), servers)
-        demo = bench.prepare(arguments.people, arguments.schools)
-        print(f"\n{arguments.people:,} people in {arguments.schools:,} schools")
+        bench = RatesBench(Path(folder), servers)
+        demo = bench.prepare(options.people, options.schools)
+        print(f"\n{options.people:,} people in {options.schools:,} schools")
         _time_roll_ups(bench)
-        with bench.served() as port:
-            _time_board(bench, port)
-            codes = [card["code"] for card in demo["cards"]]
-            codes = codes[: arguments.students]
-            _time_saves(bench, port, codes, arguments.rounds, arguments.seconds)
+        # A student waits between two rounds and comes back.
+        with served(bench.environment, "--workers=2", "--keep-alive=300") as port:
+            _time_pages(bench, port)
+            codes = [card["code"] for card in demo["cards"]][: options.students]
+            students = [Student(port, code) for code in codes]
+            _time_saves(bench, students, options.rounds, options.seconds)
     return 0
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/measure_rates",
         description="Times the roll-up of response rates, the pages of the board, and"
@@ -144,12 +133,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--schools", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=3, help="of saves, each way")
     parser.add_argument("--seconds", type=float, default=60, help="each round lasts")
-    parser.add_argument("--students", type=int, default=8, help="who save at once")
+    parser.add_argument("--students", type=int, default=8, help="saving at once")
     return parser.parse_args()
 
 
 @dataclass
-class Bench:
+class RatesBench:
     folder: Path
     servers: Path
     environment: dict[str, str] = field(init=False)
@@ -167,112 +156,62 @@ class Bench:
 
     def prepare(self, people: int, schools: int) -> dict[str, Any]:
         with step("Preparing the servers"):
-            self.manage("migrate", "--verbosity=0")
-            self.manage("collectstatic", "--no-input", "--verbosity=0")
-            self.manage("compress", "--verbosity=0")
-            demo = json.loads(self.manage("load_demo", "--json"))
+            demo = prepare_demo(self.environment)
         with step(f"Inviting {people:,} people"):
-            self.sql(PLACES.format(schools=schools))
-            self.sql(PEOPLE.format(each=people // schools))
-            self.sql("VACUUM (ANALYZE) survey_respondent")
-            self.sql("CHECKPOINT")
+            run_sql(PLACES.format(schools=schools), run=self.servers)
+            run_sql(PEOPLE.format(each=people // schools), run=self.servers)
+            run_sql("VACUUM (ANALYZE) survey_respondent;CHECKPOINT", run=self.servers)
         return demo
 
-    def manage(self, *arguments: str) -> str:
-        return output_of(
-            [PYTHON, ROOT / "manage.py", *arguments],
-            failing=f"manage.py {arguments[0]} failed",
-            env=self.environment,
-        )
-
-    def sql(self, text: str) -> None:
-        done = subprocess.run(
-            ["psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1"]
-            + [f"--host={self.servers}", "--port=5432", "--username=postgres"]
-            + [f"--dbname={DATABASE}"],
-            input=text,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise Refusal(f"PostgreSQL refuses: {reason(done.stderr)}")
+    def add_news(self, salt: object) -> None:
+        """Start and finish as many people as in a busy minute."""
+        run_sql(NEWS.format(count=A_MINUTE, salt=salt), run=self.servers)
 
     def roll_up(self) -> dict[str, float]:
-        return json.loads(self.manage("roll_up_rates", "--json"))
-
-    @contextmanager
-    def served(self) -> Iterator[int]:
-        with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-            port = undelayed(listener).getsockname()[1]
-            server = subprocess.Popen(
-                [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
-                + ["--worker-class=gthread", "--threads=8", "--workers=2"]
-                # A student waits between two rounds and comes back.
-                + ["--keep-alive=300"]
-                + ["--log-level=warning", f"--bind=fd://{listener.fileno()}"],
-                cwd=ROOT,
-                env=self.environment,
-                pass_fds=(listener.fileno(),),
-                preexec_fn=end_with_parent(15),
-            )
-        try:
-            yield port
-        finally:
-            server.terminate()
-            server.wait()
+        figures: dict[str, float] = json.loads(
+            manage("roll_up_rates", "--json", environment=self.environment)
+        )
+        return figures
 
 
-def _time_roll_ups(bench: Bench) -> None:
+def _time_roll_ups(bench: RatesBench) -> None:
     print(f"{'roll-up, s':<34}{'counting':>9}{'all':>9}{'rows changed':>15}")
-    _tell("from nothing", bench.roll_up())
-    for _ in range(3):
-        _tell("nothing new", bench.roll_up())
-    for salt in range(3):
-        bench.sql(NEWS.format(count=A_MINUTE, salt=salt))
-        _tell("a busy minute", bench.roll_up())
+    names = ["from nothing"] + ["nothing new"] * 3 + ["a busy minute"] * 3
+    for number, name in enumerate(names):
+        if name == "a busy minute":
+            bench.add_news(number)
+        rolled = bench.roll_up()
+        figures = f"{rolled['counting']:9.2f}{rolled['seconds']:9.2f}"
+        print(f"  {name:<32}{figures}{rolled['rows_changed']:15,}", flush=True)
 
 
-def _tell(what: str, rolled: dict[str, float]) -> None:
-    figures = f"{rolled['counting']:9.2f}{rolled['seconds']:9.2f}"
-    print(f"  {what:<32}{figures}{rolled['rows_changed']:15,}", flush=True)
-
-
-def _time_board(bench: Bench, port: int) -> None:
+def _time_pages(bench: RatesBench, port: int) -> None:
     cookie = output_of(
-        [PYTHON, "-c", LOG_IN], failing="Nobody can log in", env=bench.environment
+        [PYTHON, "-c", LOG_IN], failing="Logging in failed", env=bench.environment
     ).strip()
-    # The demonstration's own administrations are smaller.
+    [[district, school, administration]] = run_sql(
+        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
+        " CROSS JOIN survey_administration a"
+        " WHERE s.code = 's1' AND a.name = 'measured'",
+        run=bench.servers,
+    )
     pages = ["", "schools/", "schools/?sort=quiet", "schools/?q=42&sort=-rate"]
-    district, school, administration = _ids(bench)
     pages += [f"districts/{district}/", f"schools/{school}/", "schools.csv"]
     print(f"{'board, ms':<34}{'median':>9}{'p95':>9}{'bytes':>15}")
     for page in pages:
+        # The demonstration's own administrations are smaller.
         address = f"{page}{'&' if '?' in page else '?'}administration={administration}"
         times, size = [], 0
-        for _ in range(LOOKS):
+        for _ in range(TIMES):
             began = time.perf_counter()
-            size = _look(port, address, cookie)
+            size = _fetch_page(port, address, cookie)
             times.append((time.perf_counter() - began) * 1000)
-        figures = (
-            f"{statistics.median(times):9.1f}{percentile(times, 95):9.1f}{size:15,}"
-        )
-        print(f"  /{page:<31}{figures}", flush=True)
+        figures = f"{statistics.median(times):9.1f}{percentile(times, 95):9.1f}"
+        print(f"  /{page:<31}{figures}{size:15,}", flush=True)
 
 
-def _ids(bench: Bench) -> list[str]:
-    """A district, a school in it, and the administration."""
-    return bench.manage(
-        "shell",
-        "--no-imports",
-        "-c",
-        "from accounts.models import School; from survey.models import Administration;"
-        " one = School.objects.get(code='s1');"
-        " measured = Administration.objects.get(name='measured');"
-        " print(one.district_id, one.pk, measured.pk)",
-    ).split()
-
-
-def _look(port: int, page: str, cookie: str) -> int:
+def _fetch_page(port: int, page: str, cookie: str) -> int:
+    """Return the size of a page of the console's rates."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", f"/console/rates/{page}", headers={"Cookie": cookie})
     reply = connection.getresponse()
@@ -283,80 +222,83 @@ def _look(port: int, page: str, cookie: str) -> int:
     return len(content)
 
 
-# Saves meanwhile -------------------------------------------------------------
+# Saves with and without a roll-up
+
+
+@dataclass(frozen=True)
+class SavingRound:
+    saves_per_second: float
+    # Milliseconds of each save.
+    times: list[float]
+    times_during_roll_up: list[float]
+    # Seconds of the roll-up.
+    roll_up: float
 
 
 def _time_saves(
-    bench: Bench, port: int, codes: list[str], rounds: int, seconds: float
+    bench: RatesBench, students: Sequence[Student], rounds: int, seconds: float
 ) -> None:
-    students = [Student(port, code) for code in codes]
-    # Warm, and thrown away.
-    _round(students, min(seconds, 5))
-    alone: list[tuple[float, list[float]]] = []
-    beside: list[tuple[float, list[float]]] = []
-    during: list[float] = []
-    took: list[float] = []
+    # A warm-up, not counted.
+    _save_for(students, min(seconds, 5))
+    alone: list[SavingRound] = []
+    together: list[SavingRound] = []
     for number in range(rounds):
-        # In turns, each way first in half of them: machines wander.
+        # In turns, and each of them first in half of the rounds: machines vary.
         for with_roll_up in (False, True) if number % 2 else (True, False):
-            if not with_roll_up:
-                alone.append(_round(students, seconds)[:2])
-                continue
-            bench.sql(NEWS.format(count=A_MINUTE, salt=f"saves {number}"))
-            rate, times, while_rolling, rolled = _round(students, seconds, bench)
-            beside.append((rate, times))
-            during += while_rolling
-            took.append(rolled)
+            if with_roll_up:
+                bench.add_news(f"saves {number}")
+                together.append(_save_for(students, seconds, bench))
+            else:
+                alone.append(_save_for(students, seconds))
     print(f"{'saves, ms':<34}{'median':>9}{'p95':>9}{'saves/s':>15}")
-    without, beside_it = _tell_saves("alone", alone), _tell_saves("a roll-up", beside)
+    rates = []
+    for name, found in (("alone", alone), ("a roll-up", together)):
+        times = [time for each in found for time in each.times]
+        rates.append(statistics.median(each.saves_per_second for each in found))
+        figures = f"{statistics.median(times):9.2f}{percentile(times, 95):9.2f}"
+        print(f"  {name:<32}{figures}{rates[-1]:15,.0f}", flush=True)
+    during = [time for each in together for time in each.times_during_roll_up]
     if len(during) > 1:
         figures = f"{statistics.median(during):9.2f}{percentile(during, 95):9.2f}"
         print(f"  {'while it runs':<32}{figures}")
+    took = statistics.median(each.roll_up for each in together)
     print(
-        f"The roll-up took {statistics.median(took):.2f} s beside the saves; they were"
-        f" {100 * (1 - beside_it / without):.1f} % fewer over all, one roll-up in"
+        f"The roll-up took {took:.2f} s beside the saves; they were"
+        f" {100 * (1 - rates[1] / rates[0]):.1f} % fewer over all, one roll-up in"
         f" {seconds:g} s."
     )
 
 
-def _tell_saves(what: str, rounds: list[tuple[float, list[float]]]) -> float:
-    times = [one for _, each in rounds for one in each]
-    rate = statistics.median(rate for rate, _ in rounds)
-    figures = (
-        f"{statistics.median(times):9.2f}{percentile(times, 95):9.2f}{rate:15,.0f}"
-    )
-    print(f"  {what:<32}{figures}", flush=True)
-    return rate
-
-
-def _round(
-    students: list[Student], seconds: float, bench: Bench | None = None
-) -> tuple[float, list[float], list[float], float]:
-    """Saves a second, their times, those during the roll-up, and its seconds."""
-    saved: list[tuple[float, float]] = []
+def _save_for(
+    students: Sequence[Student], seconds: float, bench: RatesBench | None = None
+) -> SavingRound:
+    """Save from all students for so many seconds; with `bench`, roll up meanwhile."""
+    saves: list[tuple[float, float]] = []
     over = time.monotonic() + seconds
 
     def save(student: Student) -> None:
         while (began := time.monotonic()) < over:
             student.save()
-            saved.append((began, time.monotonic() - began))
+            saves.append((began, time.monotonic() - began))
 
-    threads = [threading.Thread(target=save, args=(one,)) for one in students]
+    threads = [threading.Thread(target=save, args=(each,)) for each in students]
     began = time.monotonic()
     for thread in threads:
         thread.start()
-    rolled, first, last = 0.0, 0.0, 0.0
+    roll_up, first, last = 0.0, 0.0, 0.0
     if bench is not None:
-        rolled = bench.roll_up()["seconds"]
-        # The command's own start is not the roll-up: a worker is running.
+        roll_up = bench.roll_up()["seconds"]
+        # Without the command's start: in production a worker is running.
         last = time.monotonic()
-        first = last - rolled
+        first = last - roll_up
     for thread in threads:
         thread.join()
-    took = time.monotonic() - began
-    times = [duration * 1000 for _, duration in saved]
-    during = [duration * 1000 for at, duration in saved if first <= at <= last]
-    return len(saved) / took, times, during, rolled
+    return SavingRound(
+        saves_per_second=len(saves) / (time.monotonic() - began),
+        times=[took * 1000 for _, took in saves],
+        times_during_roll_up=[took * 1000 for at, took in saves if first <= at <= last],
+        roll_up=roll_up,
+    )
 
 
 if __name__ == "__main__":

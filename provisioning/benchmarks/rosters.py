@@ -1,4 +1,4 @@
-"""`provisioning/rosters`: how fast a roster comes in, and in how much memory."""
+"""`provisioning/rosters`: time the upload of a roster, and measure its memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,26 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from provisioning.benchmarks.machine import processor
-from provisioning.commands import ROOT, Refusal, output_of, run_command, step
-from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    print_table,
+    run_command,
+    step,
+)
+from provisioning.environment import (
+    PRODUCTION,
+    PYTHON,
+    STACK,
+    manage,
+    prepare_environment,
+)
 from provisioning.installation.servers import private_servers
 
 ROWS = 2_000_000
@@ -44,7 +58,7 @@ with open(sys.argv[1], "rb") as file:
 seconds = {}
 def timed(name):
     start = time.perf_counter()
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     seconds[name] = time.perf_counter() - start
     upload.refresh_from_db()
 timed("check")
@@ -60,8 +74,19 @@ print(json.dumps({
 """
 
 
+class UploadResult(TypedDict):
+    """What WORK prints."""
+
+    state: str
+    message: str
+    # Counts of rows: all of them, added, changed, ...
+    report: dict[str, int]
+    seconds: dict[str, float]
+    peak_mb: int
+
+
 def main() -> int:
-    options = _arguments()
+    options = parse_options()
     prepare_environment(PRODUCTION, STACK)
     print(f"{processor()}, {os.cpu_count()} cores")
     with private_servers() as servers, tempfile.TemporaryDirectory() as scratch:
@@ -73,22 +98,32 @@ def main() -> int:
             "GROUNDSWELL_FILES": f"{scratch}/files",
         }
         with step("Preparing"):
-            _manage(environment, "migrate", "--verbosity=0")
-            _manage(environment, "open_rehearsal", "--respondents=1", "--json")
-        rows = []
+            manage("migrate", "--verbosity=0", environment=environment)
+            rehearsal = ("open_rehearsal", "--respondents=1", "--json")
+            manage(*rehearsal, environment=environment)
+        results: dict[str, tuple[int, UploadResult]] = {}
         for name, changed in (("first", 0.0), ("a year after", options.changed)):
-            file = Path(scratch) / "roster.csv"
-            with step(f"Writing {options.rows:,} people, {name}"):
-                _make(environment, file, options.rows, changed)
+            path = Path(scratch) / "roster.csv"
+            with step(f"Writing {options.rows:,} people, {name}"), path.open("wb") as f:
+                subprocess.run(
+                    [str(PYTHON), f"{ROOT}/manage.py", "make_roster"]
+                    + [f"--rows={options.rows}", f"--changed={changed}"],
+                    stdout=f,
+                    env=environment,
+                    check=True,
+                )
             with step("Checking and applying"):
-                rows.append((name, file.stat().st_size, _work(environment, file)))
-    return _print(rows)
+                results[name] = path.stat().st_size, _upload(environment, path)
+    held = print_results(results)
+    verdict = "kept" if held else "not kept"
+    print(f"At least {RATE:,} rows a second in at most {MEGABYTES} MB: {verdict}")
+    return 0 if held else 1
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/rosters",
-        description="Brings a made-up roster into a private PostgreSQL, first into an"
+        description="Uploads a made-up roster into a private PostgreSQL, first into an"
         " empty administration and then as it is a year after, by the jobs that the"
         " console starts; prints rows a second and the worker's memory.",
     )
@@ -107,55 +142,45 @@ def _arguments() -> argparse.Namespace:
     return options
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> str:
-    return output_of(
-        [PYTHON, ROOT / "manage.py", *arguments],
-        failing=f"manage.py {arguments[0]} failed",
-        env=environment,
-    )
-
-
-def _make(environment: dict[str, str], path: Path, rows: int, changed: float) -> None:
-    with path.open("wb") as file:
-        subprocess.run(
-            [str(PYTHON), f"{ROOT}/manage.py", "make_roster"]
-            + [f"--rows={rows}", f"--changed={changed}"],
-            stdout=file,
-            env=environment,
-            check=True,
-        )
-
-
-def _work(environment: dict[str, str], path: Path) -> dict[str, Any]:
-    said = output_of(
+def _upload(environment: Mapping[str, str], path: Path) -> UploadResult:
+    output = output_of(
         [PYTHON, "-c", WORK, path],
-        failing="The roster did not come in",
+        failing="The roster was not applied",
         env={**environment, "PYTHONPATH": str(ROOT)},
     )
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
-    if found["state"] != "applied":
-        raise Refusal(f"The roster is {found['state']}: {found['message']}")
-    return found
+    result: UploadResult = json.loads(output.splitlines()[-1])
+    if result["state"] != "applied":
+        raise Refusal(f"The roster is {result['state']}: {result['message']}")
+    return result
 
 
-def _print(rows: list[tuple[str, int, dict[str, Any]]]) -> int:
-    print(f"{'':14}{'MB':>6}{'check s':>9}{'apply s':>9}{'rows/s':>9}{'peak MB':>9}")
-    kept = True
-    for name, size, one in rows:
-        report, seconds = one["report"], one["seconds"]
-        # The slower of the two: each reads the whole file.
-        rate = report["rows"] / max(seconds.values())
-        kept = kept and rate >= RATE and one["peak_mb"] <= MEGABYTES
-        print(
-            f"{name:14}{size / 1e6:6.0f}{seconds['check']:9.1f}"
-            f"{seconds['apply']:9.1f}{rate:9,.0f}{one['peak_mb']:9}"
+def rows_per_second(result: UploadResult) -> float:
+    """Return the rate of the slower job: each reads the whole file."""
+    return result["report"]["rows"] / max(result["seconds"].values())
+
+
+def print_results(results: Mapping[str, tuple[int, UploadResult]]) -> bool:
+    """Print the table; return whether the promised rate and memory were held."""
+    rows = []
+    names = ("added", "changed", "moved", "withdrawn", "unchanged", "rejected")
+    for name, (size, result) in results.items():
+        report, seconds = result["report"], result["seconds"]
+        rows.append(
+            (
+                name,
+                f"{size / 1e6:.0f}",
+                f"{seconds['check']:.1f}",
+                f"{seconds['apply']:.1f}",
+                f"{rows_per_second(result):,.0f}",
+                result["peak_mb"],
+                ", ".join(f"{report[it]:,} {it}" for it in names if report[it]),
+            )
         )
-        names = ("added", "changed", "moved", "withdrawn", "unchanged", "rejected")
-        counts = ", ".join(f"{report[one]:,} {one}" for one in names if report[one])
-        print(f"{'':14}{counts}")
-    verdict = "kept" if kept else "not kept"
-    print(f"At least {RATE:,} rows a second in at most {MEGABYTES} MB: {verdict}")
-    return 0 if kept else 1
+    print_table(("", "MB", "check s", "apply s", "rows/s", "peak MB", ""), rows)
+    return all(
+        rows_per_second(result) >= RATE and result["peak_mb"] <= MEGABYTES
+        for _, result in results.values()
+    )
 
 
 if __name__ == "__main__":

@@ -1,45 +1,50 @@
-"""`provisioning/measure_saves`: how long one page save takes, one at a time.
+"""`provisioning/measure_saves`: time one page save after another.
 
-Two baselines of the same run stand beside it: an address that the same server
-answers without a database, and a bare flush of the same disk. Ratios to those
-travel between machines; milliseconds do not.
+Each run has two baselines: an address that the same server answers without a
+database, and a flush of the same disk. Ratios to those travel between
+machines; milliseconds do not.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import os
-import platform
-import re
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from provisioning.commands import ROOT, Refusal, output_of, run_command, step, undelayed
+from provisioning.benchmarks.machine import processor
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    disable_nagle,
+    print_table,
+    run_command,
+    step,
+)
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
     TESTS,
+    manage,
     prepare_environment,
 )
 from provisioning.installation.servers import private_servers
 from provisioning.percentiles import percentile
-from provisioning.processes import end_with_parent
+from provisioning.processes import start_process, stop_process
 from survey.definitions.schema import ANSWERABLE
 
-WARMING = 50
+WARM_UP = 50
 
 
 def main() -> int:
@@ -53,84 +58,101 @@ def main() -> int:
     prepare_environment(PRODUCTION, TESTS, STACK)
     rows = []
     with tempfile.TemporaryDirectory(dir=ROOT) as folder:
-        flush = _flushes(Path(folder), count)
-        data = {"GROUNDSWELL_DATA": folder}
-        sqlite = {**data, "DJANGO_SETTINGS_MODULE": "settings.embedded"}
-        rows += [("SQLite", *row) for row in _measure(sqlite, count)]
+        flushes = _time_flushes(Path(folder), count)
+        for name, times in _time_saves(folder, "settings.embedded", {}, count).items():
+            rows.append(("SQLite", name, times))
         with private_servers() as servers:
             postgresql = {
-                **data,
-                "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
                 "GROUNDSWELL_TEST_SERVERS": str(servers),
                 "GROUNDSWELL_TEST_DATABASE": "groundswell",
             }
-            rows += [("PostgreSQL", *row) for row in _measure(postgresql, count)]
-    _print([*rows, ("disk", "flush of 8 KiB", flush)])
+            settings = "settings.browser_test_server"
+            for name, times in _time_saves(folder, settings, postgresql, count).items():
+                rows.append(("PostgreSQL", name, times))
+    rows.append(("disk", "flush of 8 KiB", flushes))
+    print(f"\n{processor()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    print_table(
+        ("", "milliseconds", "median", "p95", "max"),
+        [(place, name, *figures_of(times)) for place, name, times in rows],
+    )
     return 0
 
 
-def _measure(changes: dict[str, str], count: int) -> list[tuple[str, list[float]]]:
-    environment = {**os.environ, **changes}
-    environment["GROUNDSWELL_STATIC_ROOT"] = f"{changes['GROUNDSWELL_DATA']}/static"
-    with step(f"Preparing {changes['DJANGO_SETTINGS_MODULE']}"):
-        _manage(environment, "migrate", "--verbosity=0")
-        _manage(environment, "collectstatic", "--no-input", "--verbosity=0")
-        _manage(environment, "compress", "--verbosity=0")
-        demo = json.loads(_manage(environment, "load_demo", "--json"))
-    with _served(environment) as port, step(f"Saving {count} pages"):
+def figures_of(times: list[float]) -> tuple[str, str, str]:
+    """Return median, 95th percentile and maximum, for a table."""
+    figures = statistics.median(times), percentile(times, 95), max(times)
+    median, p95, most = (f"{figure:.2f}" for figure in figures)
+    return median, p95, most
+
+
+def _time_saves(
+    folder: str, settings: str, variables: Mapping[str, str], count: int
+) -> dict[str, list[float]]:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": settings,
+        "GROUNDSWELL_DATA": folder,
+        "GROUNDSWELL_STATIC_ROOT": f"{folder}/static",
+        **variables,
+    }
+    with step(f"Preparing {settings}"):
+        demo = prepare_demo(environment)
+    with served(environment) as port, step(f"Saving {count} pages"):
         student = Student(port, demo["cards"][0]["code"])
-        return [
-            ("page save", _times(student.save, count)),
-            ("empty answer", _times(student.ask_for_nothing, count)),
-        ]
+        return {
+            "page save": _times_of(student.save, count),
+            "empty answer": _times_of(student.request_missing_page, count),
+        }
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> str:
-    return output_of(
-        [PYTHON, ROOT / "manage.py", *arguments],
-        failing=f"manage.py {arguments[0]} failed",
-        env=environment,
+def prepare_demo(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Create the tables and static files, load the demonstration and describe it."""
+    manage("migrate", "--verbosity=0", environment=environment)
+    manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
+    manage("compress", "--verbosity=0", environment=environment)
+    demo: dict[str, Any] = json.loads(
+        manage("load_demo", "--json", environment=environment)
     )
+    return demo
 
 
 @contextmanager
-def _served(environment: dict[str, str]) -> Iterator[int]:
+def served(environment: Mapping[str, str], *options: str) -> Iterator[int]:
+    """Serve the application with gunicorn, and yield its port."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        port = undelayed(listener).getsockname()[1]
-        server = subprocess.Popen(
+        port = disable_nagle(listener).getsockname()[1]
+        server = start_process(
             [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
             + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
-            + [f"--bind=fd://{listener.fileno()}"],
+            + [f"--bind=fd://{listener.fileno()}", *options],
             cwd=ROOT,
             env=environment,
             pass_fds=(listener.fileno(),),
-            preexec_fn=end_with_parent(15),
         )
     try:
         yield port
     finally:
-        server.terminate()
-        server.wait()
+        stop_process(server, seconds=40)
 
 
 class Student:
-    """One browser: a kept connection, its cookies, one page saved repeatedly."""
+    """A browser that logs in and then saves one page again and again."""
 
     def __init__(self, port: int, code: str) -> None:
         self.origin = f"http://127.0.0.1:{port}"
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         self.cookies: dict[str, str] = {}
-        token = json.loads(self._ask("GET", "/"))["csrf"]
+        token = json.loads(self._send("GET", "/"))["csrf"]
         form = urlencode({"code": code, "csrfmiddlewaretoken": token})
-        self._ask("POST", "/", form, "application/x-www-form-urlencoded")
-        take = json.loads(self._ask("GET", "/take/"))
+        self._send("POST", "/", form, "application/x-www-form-urlencoded")
+        take = json.loads(self._send("GET", "/take/"))
         self.tag, self.revision = take["tag"], take["revision"]
         outline = take["urls"]["content"].replace("{language}", take["language"])
-        rules = json.loads(self._ask("GET", outline.replace("{n}", "0")))
-        # The page with most items is the dearest one to save.
+        rules = json.loads(self._send("GET", outline.replace("{n}", "0")))
+        # The page with most items costs most to save.
         self.page, self.answers = max(
             (
-                (n, _answers(page["items"], rules))
+                (n, first_answers(page["items"], rules))
                 for n, page in enumerate(rules["pages"], start=1)
             ),
             key=lambda found: len(found[1]),
@@ -139,14 +161,14 @@ class Student:
     def save(self) -> None:
         self.revision += 1
         body = json.dumps({"revision": self.revision, "answers": self.answers})
-        reply = json.loads(self._ask("POST", f"/take/pages/{self.page}/", body))
+        reply = json.loads(self._send("POST", f"/take/pages/{self.page}/", body))
         if reply.get("revision") != self.revision:
             raise Refusal(f"A page was not saved: {reply}")
 
-    def ask_for_nothing(self) -> None:
-        self._ask("GET", f"/content/none/none/none/{self.page}/", status=404)
+    def request_missing_page(self) -> None:
+        self._send("GET", f"/content/none/none/none/{self.page}/", status=404)
 
-    def _ask(
+    def _send(
         self,
         method: str,
         path: str,
@@ -159,7 +181,9 @@ class Student:
             "Content-Type": kind,
             "Origin": self.origin,
             "X-Groundswell-Respondent": getattr(self, "tag", ""),
-            "Cookie": "; ".join(f"{name}={it}" for name, it in self.cookies.items()),
+            "Cookie": "; ".join(
+                f"{name}={value}" for name, value in self.cookies.items()
+            ),
         }
         self.connection.request(method, path, body, headers)
         reply = self.connection.getresponse()
@@ -172,8 +196,8 @@ class Student:
         return content
 
 
-def _answers(names: list[str], rules: dict[str, Any]) -> dict[str, Any]:
-    """The first option of each choice, and blanks, for a page's items."""
+def first_answers(names: list[str], rules: dict[str, Any]) -> dict[str, Any]:
+    """Answer a page: the first option of each choice, and blanks."""
     answers: dict[str, Any] = {}
     for name in names:
         item = rules["items"][name]
@@ -184,9 +208,9 @@ def _answers(names: list[str], rules: dict[str, Any]) -> dict[str, Any]:
     return answers
 
 
-def _times(act: Callable[[], None], count: int) -> list[float]:
-    """Milliseconds of each, after some that are not counted."""
-    for _ in range(WARMING):
+def _times_of(act: Callable[[], None], count: int) -> list[float]:
+    """Return the milliseconds of each call, after a warm-up."""
+    for _ in range(WARM_UP):
         act()
     times = []
     for _ in range(count):
@@ -196,7 +220,7 @@ def _times(act: Callable[[], None], count: int) -> list[float]:
     return times
 
 
-def _flushes(folder: Path, count: int) -> list[float]:
+def _time_flushes(folder: Path, count: int) -> list[float]:
     with (folder / "flushed").open("wb", buffering=0) as file:
 
         def flush() -> None:
@@ -204,23 +228,7 @@ def _flushes(folder: Path, count: int) -> list[float]:
             file.write(os.urandom(8192))
             os.fdatasync(file.fileno())
 
-        return _times(flush, count)
-
-
-def _print(rows: list[tuple[str, str, list[float]]]) -> None:
-    print(f"\n{_processor()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
-    print(f"{'':<12}{'milliseconds':<18}{'median':>8}{'p95':>8}{'max':>8}")
-    for where, what, times in rows:
-        median, p95 = statistics.median(times), percentile(times, 95)
-        print(f"{where:<12}{what:<18}{median:8.2f}{p95:8.2f}{max(times):8.2f}")
-
-
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-        if found:
-            return found[1]
-    return platform.machine()
+        return _times_of(flush, count)
 
 
 if __name__ == "__main__":

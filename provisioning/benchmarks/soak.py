@@ -1,9 +1,9 @@
-"""The memory of the taking pool's workers over very many requests.
+"""Watch the memory of the taking pool's workers over very many requests.
 
 A worker ends by itself after gunicorn's max_requests, and a new one takes its
-place with fresh memory: on a long run a leak would hide behind that. So each
-worker is compared with itself, from its second reading on. At the first it
-may be a fork that has answered nothing yet.
+place with fresh memory, which would hide a leak in a long run. So each worker
+is compared with itself, from its second reading on: at the first it may be a
+fork that has answered nothing yet.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from provisioning.benchmarks.capacity_model import WORKER_MB
-from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size
+from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size, refuse_silence
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal
 from provisioning.installation.supervisor import Supervisor, workers_of
@@ -28,16 +27,16 @@ from provisioning.processes import children_of, stat_of
 MOST_GROWTH_MB = 5.0
 LONGEST_START = 2.0
 PARTS = 10
-# Of a part, in seconds: long enough that its speed foretells the next one.
+# Seconds of a part at least, so that its speed predicts the next one.
 SHORTEST = 0.5
-# Patience with a worker that is to come, in seconds.
+# Seconds to wait for a new worker.
 PATIENCE = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     answered: int
-    # Worker -> its megabytes.
+    # MB by worker.
     workers: Mapping[int, float]
 
 
@@ -47,7 +46,9 @@ class Memory:
 
     @property
     def most(self) -> float:
-        return max(max(one.workers.values(), default=0.0) for one in self.readings)
+        return max(
+            max(reading.workers.values(), default=0.0) for reading in self.readings
+        )
 
     @property
     def growth(self) -> float:
@@ -56,25 +57,23 @@ class Memory:
 
     @property
     def compared(self) -> int:
-        """Workers that were there long enough to be compared with themselves."""
+        """The number of workers that were compared with themselves."""
         return len(self._settled())
 
     @property
     def restarted(self) -> int:
-        """Workers that came while it went on, each in another one's place."""
+        """The number of workers that replaced another one."""
         first, *later = self.readings
-        return len({pid for one in later for pid in one.workers} - set(first.workers))
-
-    def of_each(self) -> dict[int, list[float]]:
-        """Worker -> its megabytes at each reading that found it."""
-        found: dict[int, list[float]] = {}
-        for one in self.readings:
-            for pid, megabytes in one.workers.items():
-                found.setdefault(pid, []).append(megabytes)
-        return found
+        pids = {pid for reading in later for pid in reading.workers}
+        return len(pids - set(first.workers))
 
     def _settled(self) -> list[list[float]]:
-        return [own for own in self.of_each().values() if len(own) > 2]
+        """Return the readings of each worker that has more than two."""
+        found: dict[int, list[float]] = {}
+        for reading in self.readings:
+            for pid, megabytes in reading.workers.items():
+                found.setdefault(pid, []).append(megabytes)
+        return [own for own in found.values() if len(own) > 2]
 
     def shortcomings(self) -> list[str]:
         found = []
@@ -92,15 +91,13 @@ class Memory:
 def soak(
     rehearsal: Rehearsal, size: Size, requests: int, together: int
 ) -> dict[str, Any]:
-    """The mix, until so many requests were answered; workers read ten times."""
+    """Send the mix until so many requests were answered; read memory ten times."""
     drivers, memory = rehearsal.drivers, Memory()
     count = len(drivers)
     drivers.do("enter_room", -(-size.room // count))
     answered, speed, failed, began = 0, float(USUAL_SAVES), 0, time.monotonic()
-    with closing(Supervisor(rehearsal.stack.home)) as supervisor:
-        memory.readings.append(_read(supervisor, 0))
-        _print_reading(memory, requests)
-        for part in range(1, PARTS + 1):
+    with closing(Supervisor(rehearsal.stack.folder)) as supervisor:
+        for part in range(PARTS + 1):
             wanted = requests * part // PARTS
             while answered < wanted:
                 tally: Tally = drivers.tally(
@@ -109,13 +106,15 @@ def soak(
                     warm=0.0,
                     seconds=max(SHORTEST, (wanted - answered) / speed),
                 )
-                if not tally.answered():
-                    raise Refusal(f"Nothing was answered: {tally.failures_by_name()}")
+                refuse_silence(tally)
                 answered += tally.answered()
                 failed += tally.failed()
                 speed = tally.per_second()
-            memory.readings.append(_read(supervisor, answered))
-            _print_reading(memory, requests)
+            workers = workers_of(supervisor.programs(), "taking")
+            memory.readings.append(Reading(answered, workers))
+            sizes = " ".join(f"{megabytes:.1f}" for megabytes in workers.values())
+            share = answered / requests
+            print(f"  {share:>5.0%} {answered:>11,}  {sizes}", flush=True)
     return {
         "requests": answered,
         "seconds": round(time.monotonic() - began, 1),
@@ -128,51 +127,45 @@ def soak(
         "shortcomings": memory.shortcomings(),
         "readings": [
             {
-                "answered": one.answered,
-                "mb": [round(it, 1) for it in one.workers.values()],
+                "answered": reading.answered,
+                "mb": [round(megabytes, 1) for megabytes in reading.workers.values()],
             }
-            for one in memory.readings
+            for reading in memory.readings
         ],
     }
 
 
 def people_for(size: Size, requests: int) -> int:
-    """So many that nobody is missing at the end: half of the mix are saves."""
-    # Who fails is replaced before the last page, and logging in counts too.
+    """Return how many people so many requests need: half of the mix are saves."""
+    # People whose request failed are replaced before their last page, and
+    # logging in counts too.
     return 2 * size.room + requests * 6 // 10 // size.pages
-
-
-def _read(supervisor: Supervisor, answered: int) -> Reading:
-    return Reading(answered, workers_of(supervisor.programs(), "taking"))
-
-
-def _print_reading(memory: Memory, requests: int) -> None:
-    last = memory.readings[-1]
-    share = last.answered / requests
-    sizes = " ".join(f"{megabytes:.1f}" for megabytes in last.workers.values())
-    print(f"  {share:>5.0%} {last.answered:>11,}  {sizes}", flush=True)
 
 
 # The start of a worker
 
 
 def start_of_a_worker(stack: Stack) -> float:
-    """Seconds from the fork to being ready; ends one worker, which is replaced.
+    """Return the seconds from a worker's fork until it is ready.
 
-    Nothing is lost by it: a worker answers what it is at before it goes.
+    Ends one worker, which finishes its requests and is replaced.
     """
-    with closing(Supervisor(stack.home)) as supervisor:
-        masters = {
-            one["pid"]: one["name"]
-            for one in supervisor.programs()
-            if one["group"] == "taking" and one["pid"]
-        }
+    with closing(Supervisor(stack.folder)) as supervisor:
+        masters = [
+            program
+            for program in supervisor.programs()
+            if program["group"] == "taking" and program["pid"]
+        ]
     if not masters:
         raise Refusal("The taking pool does not run; see provisioning/stack status")
-    master, name = next(iter(masters.items()))
-    # Written by each worker when it is ready.
+    master, name = masters[0]["pid"], masters[0]["name"]
+    # Each worker writes it when it is ready.
     ready = stack.run / f"{name}.ready"
-    before, written = set(children_of(master)), _written(ready)
+
+    def written() -> float:
+        return ready.stat().st_mtime if ready.exists() else 0.0
+
+    before, written_before = set(children_of(master)), written()
     if not before:
         raise Refusal(f"{name} has no workers; see provisioning/stack status")
     os.kill(min(before), signal.SIGTERM)
@@ -180,21 +173,17 @@ def start_of_a_worker(stack: Stack) -> float:
     while time.monotonic() < deadline:
         new = set(children_of(master)) - before
         stat = stat_of(min(new)) if new else None
-        if stat and _written(ready) > written:
-            return seconds_between(stat.started, _written(ready))
+        if stat and written() > written_before:
+            return seconds_between(stat.started, written())
         time.sleep(0.005)
     raise Refusal(f"{name} has not replaced a worker within {PATIENCE} s")
 
 
 def seconds_between(forked: float, written: float) -> float:
-    """`forked` counts from the machine's start, `written` from 1970."""
+    """Subtract `forked`, since the machine's start, from `written`, since 1970."""
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    # The kernel tells the fork to 10 ms only.
+    # The kernel counts a fork in steps of 10 ms.
     return max(0.0, written - booted - forked)
-
-
-def _written(path: Path) -> float:
-    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def start_shortcomings(seconds: float) -> list[str]:

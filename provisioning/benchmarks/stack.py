@@ -1,73 +1,73 @@
-"""The stack that runs on this machine, as its measurers see it."""
+"""Find the stack that runs on this machine, its database and its commands."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, output_of, reason
-from provisioning.installation.home import environment_of, stack_home
+from provisioning.commands import ROOT, Refusal, output_of
+from provisioning.installation.stack_folder import (
+    addresses_of,
+    environment_of,
+    stack_folder,
+)
 from provisioning.load.target import Target, target_of
+from provisioning.postgresql import run_sql
 
-DATABASE = "groundswell"
-# The taking pool's, at pgbouncer: a database's name and a user.
+# The taking pool's database and user at pgbouncer.
 POOL = ("taking", "taking")
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    home: Path
+    folder: Path
     target: Target
     checkout: Path = ROOT
 
     @property
     def run(self) -> Path:
-        return self.home / "run"
+        return self.folder / "run"
 
     @property
     def python(self) -> Path:
         return self.checkout / ".venv" / "bin" / "python"
 
+    @property
+    def port(self) -> int:
+        """nginx's port; 0 where its address is a Unix socket."""
+        return self.target.address[1] if isinstance(self.target.address, tuple) else 0
+
     def manage(self, *arguments: str) -> str:
-        """A management command, as the owner of the tables."""
+        """Run a management command of the stack's checkout, as the tables' owner."""
         return output_of(
             [self.python, self.checkout / "manage.py", *arguments],
             failing=f"manage.py {arguments[0]} failed",
-            env={**os.environ, **environment_of(self.home, "manage")},
+            env={**os.environ, **environment_of(self.folder, "manage")},
         )
 
-    def sql(self, text: str, *, failing: str = "PostgreSQL refuses") -> list[list[str]]:
-        """Rows of a statement, as the superuser on the primary itself."""
-        done = subprocess.run(
-            ["psql", "--no-psqlrc", "--quiet", "--no-align", "--tuples-only"]
-            + ["--field-separator=\t", "-v", "ON_ERROR_STOP=1", f"--host={self.run}"]
-            + ["--port=5432", "--username=postgres", f"--dbname={DATABASE}"],
-            input=text,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise Refusal(f"{failing}: {reason(done.stderr)}")
-        return [line.split("\t") for line in done.stdout.splitlines() if line]
+    def sql(
+        self, statements: str, *, failing: str = "PostgreSQL refuses"
+    ) -> list[list[str]]:
+        """Return rows from the primary itself, as its superuser."""
+        return run_sql(statements, run=self.run, failing=failing)
 
 
 def running_stack(
-    *, home: Path | None = None, address: str = "", checkout: Path = ROOT
+    *, folder: Path | None = None, address: str = "", checkout: Path = ROOT
 ) -> Stack:
-    """Raises Refusal where it does not run."""
-    home = (home or stack_home()).absolute()
-    told = home / "etc" / "stack.json"
-    if not told.exists():
-        raise Refusal(f"There is no stack in {home}; start one: provisioning/stack up")
-    address = address or json.loads(told.read_text())["address"].rstrip("/")
+    """Return the stack in this folder; raise Refusal if it does not run."""
+    folder = (folder or stack_folder()).absolute()
+    if not (folder / "etc" / "stack.json").exists():
+        raise Refusal(
+            f"There is no stack in {folder}; start one: provisioning/stack up"
+        )
+    address = address or addresses_of(folder)["address"].rstrip("/")
     target = target_of(address)
     with socket.socket(target.family, socket.SOCK_STREAM) as probe:
         if probe.connect_ex(target.address):
             raise Refusal(
-                f"Nobody answers at {address}; start it: provisioning/stack up"
+                f"Nothing answers at {address}; start it: provisioning/stack up"
             )
-    return Stack(home, target, checkout)
+    return Stack(folder, target, checkout)

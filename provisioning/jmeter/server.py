@@ -13,52 +13,65 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped, run_command
-from provisioning.jmeter.arguments import called_path
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
-from provisioning.jmeter.java import java_command, rmi_options
-from provisioning.jmeter.target import is_loopback
-from provisioning.processes import end_with_parent
+from provisioning.jmeter.jmeter_process import java_command, rmi_options
+from provisioning.jmeter.options import caller_path, is_loopback
+from provisioning.processes import start_process, stop_process
 
-# Longer than any rehearsal: a server that nobody called goes as well.
+# Longer than any rehearsal; a server that no run has called ends too.
 LONGEST = 4 * 60 * 60
 
 
 def main() -> int:
-    options = _arguments()
+    options = parse_options()
     if not is_loopback(options.address) and not options.keystore:
         raise Refusal("Without --keystore a load server stays on loopback")
-    java, home = prepare_java(), prepare_jmeter()
+    java, jmeter = prepare_java(), prepare_jmeter()
     with tempfile.TemporaryDirectory(prefix="groundswell-jmeter-") as folder:
         scratch = Path(folder)
         people = write_part(options.codes, scratch / "codes.csv", options.part)
-        command = java_command(java, home, heap=options.heap, scratch=scratch)
+        command = java_command(java, jmeter, heap=options.heap, scratch=scratch)
         command += rmi_options(options.keystore, address=options.address)
         command += ["-s", "-j", str(scratch / "jmeter.log")]
         command += [f"-Jcodes={scratch / 'codes'}", "-Jserver.exitaftertest=true"]
-        command += [
-            f"-Jserver_port={options.port}",
-            f"-Jserver.rmi.port={options.port}",
-        ]
+        command += [f"-Jserver_port={options.port}"]
+        command += [f"-Jserver.rmi.port={options.port}"]
         command += [f"-Jserver.rmi.localport={options.rmi_port or options.port + 1}"]
         print(f"{people:,} people wait on {options.address}:{options.port}", flush=True)
-        return _serve(command, scratch)
+        process = start_process(
+            command,
+            output=subprocess.DEVNULL,
+            cwd=scratch,
+            parent_signal=signal.SIGKILL,
+        )
+        try:
+            status = process.wait(timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            raise Refusal("No run called, and the load server ended") from None
+        except Stopped:
+            return 0
+        finally:
+            stop_process(process)
+        if status:
+            raise Refusal(f"JMeter can't serve here: {last_error(scratch)}")
+    print("The run is over.")
+    return 0
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="jmeter/server",
         description="Waits for one jmeter/run --remote, sends its part of the people,"
         " and ends. Every load server is given the same codes and takes a part of its"
-        " own. It listens on loopback, unless --address and"
-        " --keystore are given.",
+        " own. It listens on loopback, unless --address and --keystore are given.",
     )
     add = parser.add_argument
-    add("--codes", type=called_path, required=True, help="the CSV file of jmeter_data")
+    add("--codes", type=caller_path, required=True, help="the CSV file of jmeter_data")
     add("--part", type=_part, default=(1, 1), metavar="N/M", help="such as 2/3")
     add("--address", default="127.0.0.1", help="of this machine: 127.0.0.1")
     add("--port", type=int, default=1099, help="and, unless --rmi-port, the next one")
     add("--rmi-port", type=int, help="instead of the next one")
-    add("--keystore", type=called_path, help="the one that jmeter/run is given")
+    add("--keystore", type=caller_path, help="the one that jmeter/run is given")
     add("--heap", default="2g", help="at most; instead of 2g")
     return parser.parse_args()
 
@@ -72,44 +85,18 @@ def _part(text: str) -> tuple[int, int]:
 
 
 def write_part(codes: Path, path: Path, part: tuple[int, int]) -> int:
-    """Every M-th line, from the N-th; how many."""
-    own, parts = part
+    """Write every M-th line from the N-th on; return their number."""
+    number, parts = part
     with codes.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    mine = rows[own - 1 :: parts]
+    own_rows = rows[number - 1 :: parts]
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", newline="") as file:
-        csv.writer(file).writerows([header, *mine])
-    return len(mine)
+        csv.writer(file).writerows([header, *own_rows])
+    return len(own_rows)
 
 
-def _serve(command: list[str], scratch: Path) -> int:
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        cwd=scratch,
-        start_new_session=True,
-        preexec_fn=end_with_parent(signal.SIGKILL),
-    )
-    try:
-        status = process.wait(timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        raise Refusal("Nobody called, and the load server ended") from None
-    except Stopped:
-        return 0
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    if status:
-        raise Refusal(f"JMeter can't serve here: {_last_error(scratch)}")
-    print("The run is over.")
-    return 0
-
-
-def _last_error(scratch: Path) -> str:
+def last_error(scratch: Path) -> str:
     log = scratch / "jmeter.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines if " ERROR " in line or "xception" in line]

@@ -1,4 +1,4 @@
-"""How many people must come, and when, for a rate of requests a second."""
+"""Compute the people, and their arrivals, for a rate of requests a second."""
 
 from __future__ import annotations
 
@@ -10,38 +10,41 @@ from pathlib import Path
 
 from provisioning.commands import Refusal
 
-# Shares of the plan, in percent of page saves or pages.
+# Shares in the plan, in percent of page saves or pages.
 DOUBLE_CLICKS = 1
 CHANGES = 5
 RELOADS = 1
 # Login page and code, shell, outline; review, finish, thanks.
 OUTSIDE_PAGES = 7
 CLASS = 30
-# A person's pauses vary, and so does the time until the survey is finished.
+# Relative to the mean stay: the longest one, and a warm-up that is enough.
 SLOWEST = 1.6
 SETTLED = 1.25
-# For what is not a pause: a person's requests, were they all rather slow.
+# Seconds that a person waits for slow replies, all requests together.
 SERVED = 3
 DEFAULT_THINK = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Times in seconds from the start; `arrivals` are people a second."""
+    """People and their arrivals; times are in seconds from the start."""
 
     shape: str
+    # Requests a second that were asked for.
     rate: float
+    # In all, and at any moment.
     people: int
     users: int
+    # People a second.
     arrivals: float
     ramp: float
     plateau: float
     last: float
     think: float
-    # A person's stay, and the requests of it.
-    life: float
+    # A person's stay, and the requests in it.
+    stay: float
     requests: float
-    # In between, the rate is what was asked for, counted over `duration`.
+    # The rate is counted in between, over `duration`.
     begins: float
     ends: float
     duration: float
@@ -51,19 +54,19 @@ class Load:
         return 2 * self.ramp + self.plateau + self.last
 
     def drawn(self, arrived: Iterable[float]) -> float:
-        """Requests a second that those who came bring, by when they came.
+        """Return the requests a second of people who arrived at these times.
 
-        Arrivals are drawn, so it is not exactly what was asked for. A person's
-        requests lie evenly in the stay.
+        Arrivals are random, so that it is not exactly the rate asked for. A
+        person's requests are spread evenly over the stay.
         """
         busy = sum(
-            max(0.0, min(self.ends, came + self.life) - max(self.begins, came))
-            for came in arrived
+            max(0.0, min(self.ends, moment + self.stay) - max(self.begins, moment))
+            for moment in arrived
         )
-        return busy / self.life * self.requests / self.duration
+        return busy / self.stay * self.requests / self.duration
 
     def properties(self, *, servers: int = 1) -> dict[str, str]:
-        """For the plan; each of several load servers brings its part."""
+        """Return the plan's properties; each of several load servers sends its part."""
         return {
             "arrivals": f"{self.arrivals / servers:.4f}",
             "ramp": f"{self.ramp:.1f}",
@@ -97,30 +100,31 @@ def requests_per_person(pages: float) -> float:
 def day(
     *, rate: float, duration: float, pages: float, think: float, ramp: float
 ) -> Load:
-    """People keep coming: as many leave as come while the rate is measured."""
+    """People keep arriving; while the rate is counted, as many leave as arrive."""
     arrivals = rate / requests_per_person(pages)
-    life = pages * think + SERVED
-    plateau = SETTLED * life + duration
+    # With slow requests.
+    stay = pages * think + SERVED
+    plateau = SETTLED * stay + duration
     return Load(
         shape="day",
         rate=rate,
         people=round(arrivals * (plateau + ramp)),
-        users=round(arrivals * life),
+        users=round(arrivals * stay),
         arrivals=arrivals,
         ramp=ramp,
         plateau=plateau,
-        last=SLOWEST * life,
+        last=SLOWEST * stay,
         think=think,
-        life=pages * think,
+        stay=pages * think,
         requests=requests_per_person(pages),
-        begins=ramp + SETTLED * life,
-        ends=ramp + SETTLED * life + duration,
+        begins=ramp + SETTLED * stay,
+        ends=ramp + SETTLED * stay + duration,
         duration=duration,
     )
 
 
 def bell(*, rate: float, duration: float, pages: float, within: float) -> Load:
-    """Everybody comes within seconds, and is busy for `duration`."""
+    """Everybody arrives within seconds, and is busy for `duration`."""
     people = round(rate * duration / requests_per_person(pages))
     return Load(
         shape="bell",
@@ -132,7 +136,7 @@ def bell(*, rate: float, duration: float, pages: float, within: float) -> Load:
         plateau=within,
         last=SLOWEST * duration + SERVED,
         think=max(0, duration - SERVED) / pages,
-        life=duration,
+        stay=duration,
         requests=requests_per_person(pages),
         begins=0,
         ends=within + duration,
@@ -157,17 +161,14 @@ def load_of(options: argparse.Namespace, pages: float) -> Load:
     )
 
 
-# What jmeter_data wrote
-
-
 def read_properties(path: Path) -> dict[str, str]:
-    """Names and values; the values as they are escaped."""
+    """Return names and values of jmeter_data's file; the values stay escaped."""
     lines = path.read_text(encoding="ascii").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 def mean_pages(properties: Mapping[str, str]) -> float:
-    """How many pages a take has, on average."""
+    """Return how many pages a person answers, on average."""
     taken = [
         int(value)
         for name, value in properties.items()

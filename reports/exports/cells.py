@@ -1,27 +1,27 @@
-"""What stands in a cell, and what every format does with it."""
+"""The cells of an export, and the interface of its file formats."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-# The one place that knows where formulas are defused.
-from accounts.csv_injection import escape_formula as escape_formula
-
-# As a page's answers are checked; a calculation may have more digits.
+# As the validation of pages accepts it; a calculation may have more digits.
 NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
-# A code such as 01 is another one than 1.
+# A code such as 01 is not the number 1.
 NUMERIC_CODE = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,10})?")
 
 
 class Number(str):
-    """A number as it was typed, digit by digit: no formula, whatever its sign."""
+    """A number, digit by digit as it was typed. Never escaped as a formula."""
 
     __slots__ = ()
 
 
-# Text, a number, or nothing at all.
 Cell = str | Number | None
+# Neighbouring cells in the encoding of a file format, and a row of them.
+Piece = object
+Row = Sequence[Piece]
 
 
 def number_or_text(value: str, pattern: re.Pattern[str] = NUMBER) -> Cell:
@@ -29,14 +29,14 @@ def number_or_text(value: str, pattern: re.Pattern[str] = NUMBER) -> Cell:
 
 
 class Writer(Protocol):
-    """One format. Cells that come again and again are encoded once.
+    """A file format.
 
-    A piece is some cells that stand side by side, encoded; a row is a sequence
-    of pieces. What they are made of is the format's own affair.
+    Cells are encoded into pieces, so that pieces which many rows share are
+    encoded once.
     """
 
-    def piece(self, cells: tuple[Cell, ...]) -> Any: ...
+    def piece(self, cells: Sequence[Cell]) -> Piece: ...
 
-    def write(self, rows: list[tuple[Any, ...]]) -> None: ...
+    def write(self, rows: Sequence[Row]) -> None: ...
 
     def close(self) -> None: ...

@@ -1,25 +1,25 @@
-"""The codebook: what each column is and what its values mean, on one page.
+"""Write the codebook: each column of an export and its values, on one page.
 
-It stands for itself: no style sheet, script or picture from elsewhere, so that
-it can be kept beside the data for years, and printed.
+It needs no style sheet, script or picture from elsewhere, so it can be kept
+with the data for years, and printed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from reports.exports.columns import CHOICES, Tally, Variable, Version
-from reports.exports.rows import Edition, Plan, Rows
+from reports.exports.columns import CHOICES, Tally, Variable
+from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
-from survey.definitions.corrections import TextChange, compare
-from survey.definitions.schema import PageDefinition, Texts
+from survey.definitions.comparison import TextChange, compare
+from survey.definitions.schema import Texts
 
 KINDS = {
     "text": "Text",
@@ -32,25 +32,25 @@ KINDS = {
     "select_one": "One choice",
     "select_multiple": "Several choices, one column each: 1 chosen, 0 not",
     "acknowledge": "Acknowledged",
-    "calculate": "Worked out from other answers",
+    "calculate": "Calculated from other answers",
     "hidden": "Fixed value",
 }
-ABOUT = {
-    "research_id": "One respondent. The same in the whole file, another one in every"
-    " other export.",
-    "administration": "To which administration the respondent was invited.",
-    "survey_version": "Which version of the survey it offered.",
-    "district_code": "District, as the roster names it.",
+RESPONDENT_COLUMNS = {
+    "research_id": "Random ID of the respondent: the same in the whole file, different"
+    " in every other export.",
+    "administration": "Short name of the administration the respondent was invited to.",
+    "survey_version": "Version of the survey.",
+    "district_code": "District code.",
     "district_name": "District.",
-    "school_code": "School, as the roster names it.",
+    "school_code": "School code.",
     "school_name": "School.",
     "role": "student, teacher or parent.",
-    "grade": "Grade, as in the roster.",
-    "language": "Language, as in the roster.",
+    "grade": "Grade, from the roster.",
+    "language": "Language, from the roster.",
     "started": "Day of the first login.",
-    "finished": "Day on which the survey was finished; blank: it was not.",
-    "withdrawn": "Day on which the roster took the respondent back; blank: it did not.",
-    "external_id": "Number or name by which the school knows the respondent.",
+    "finished": "Day the survey was finished; blank if it was not.",
+    "withdrawn": "Day the respondent was withdrawn; blank if not.",
+    "external_id": "The school's ID for the respondent, from the roster.",
     "given_name": "From the roster.",
     "family_name": "From the roster.",
     "email": "From the roster.",
@@ -60,81 +60,121 @@ ATTRIBUTE = "A further column of the roster."
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """One option; `columns` where each option has one."""
+class CodebookValue:
+    """One option; `column` is blank where the options share a column."""
 
     value: str
     column: str
-    # Language -> label.
-    labels: Mapping[str, str]
+    labels: Texts
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One item in the versions in which it is the very same."""
+class CodebookItem:
+    """An item, in all versions in which it is exactly the same."""
 
     versions: Sequence[str]
     kind: str
-    # Language -> text.
-    labels: Mapping[str, str]
-    stem: Mapping[str, str]
+    labels: Texts
+    stem: Texts
     page: int
     page_title: str
-    values: Sequence[Value]
+    values: Sequence[CodebookValue]
     tally: Tally
+
+    def is_same_as(self, other: CodebookItem) -> bool:
+        return (self.kind, self.labels, self.stem) == (
+            other.kind,
+            other.labels,
+            other.stem,
+        ) and [(value.value, value.labels) for value in self.values] == [
+            (value.value, value.labels) for value in other.values
+        ]
+
+    def merged_with(self, other: CodebookItem) -> CodebookItem:
+        """Return the same item for both versions, with the sums of their counts."""
+        return CodebookItem(
+            versions=[*self.versions, *other.versions],
+            kind=self.kind,
+            labels=self.labels,
+            stem=self.stem,
+            page=self.page,
+            page_title=self.page_title,
+            values=[
+                CodebookValue(a.value, a.column, a.labels, a.count + b.count)
+                for a, b in zip(self.values, other.values, strict=True)
+            ],
+            tally=Tally(
+                self.tally.answered + other.tally.answered,
+                self.tally.skipped + other.tally.skipped,
+                self.tally.not_applicable + other.tally.not_applicable,
+                self.tally.not_reached + other.tally.not_reached,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CodebookEntry:
+    """A variable: one item, or several if versions differ."""
+
     variable: Variable
-    asked: Sequence[Asked]
+    items: Sequence[CodebookItem]
 
     @property
     def differs(self) -> bool:
-        return len(self.asked) > 1
+        return len(self.items) > 1
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """Texts that were mended while the survey ran: some people saw the old ones."""
+class CodebookCorrection:
+    """Texts that changed during the survey, so that some people saw the old ones."""
 
     before: str
     after: str
     texts: Sequence[TextChange]
 
 
-def write(path: Path, *, export: Export, rows: Rows) -> None:
+def write(path: Path, *, export: Export, rows: RowBuilder) -> None:
     path.write_text(render_to_string("reports/codebook.html", context(export, rows)))
 
 
-def context(export: Export, rows: Rows) -> dict[str, Any]:
+def context(export: Export, rows: RowBuilder) -> dict[str, object]:
     plan = rows.plan
-    editions = list(rows.editions.values())
-    title = editions[0].version.in_language(
-        editions[0].version.definition["title"], export.language
+    versions = list(rows.versions.values())
+    newest = versions[0].version
+    # Code -> name, the language of the export first.
+    names = {
+        language["code"]: language["name"]
+        for encoder in versions
+        for language in encoder.version.definition["languages"]
+    }
+    codes = sorted(names, key=lambda code: code != export.language)
+    respondent_columns = zip(
+        plan.respondent_columns(), plan.plain_respondent_columns(), strict=True
     )
     return {
         "export": export,
         "now": timezone.now(),
         "rows": rows,
-        "title": title,
-        "language": export.language,
-        "languages": _languages(editions, export.language),
-        "editions": editions,
+        "title": newest.in_language(newest.definition["title"], export.language),
+        "languages": {code: names[code] for code in codes},
+        "versions": [encoder.version.name for encoder in versions],
         "administrations": sorted(
             plan.administrations.values(), key=lambda one: one.name
         ),
-        "about": list(_about(plan)),
-        "corrections": list(_corrections(plan)),
-        "entries": [_entry(one, editions, plan) for one in plan.columns.variables],
+        "respondent_columns": [
+            (header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE))
+            for header, name in respondent_columns
+        ],
+        "corrections": list(corrections(plan)),
+        "entries": [entry(variable, versions) for variable in plan.columns.variables],
         "missing": plan.missing,
         "is_long": export.format == Export.Format.LONG,
     }
 
 
-def _corrections(plan: Plan) -> Iterator[Correction]:
-    """Of each version that is offered, back to its first."""
+def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
+    """Return the corrections of each version in the file, back to its first."""
     versions = {
         one.published_id: one.published for one in plan.administrations.values()
     }
@@ -142,116 +182,59 @@ def _corrections(plan: Plan) -> Iterator[Correction]:
         after = published
         while (before := after.survey.corrects) is not None:
             found = compare(json.loads(before.definition), json.loads(after.definition))
-            yield Correction(before.survey.version, after.survey.version, found.texts)
+            yield CodebookCorrection(
+                before.survey.version, after.survey.version, found.texts
+            )
             after = before
 
 
-def _languages(editions: Sequence[Edition], first: str) -> dict[str, str]:
-    """Code -> name, the one that was asked for first."""
-    names = {
-        one["code"]: one["name"]
-        for edition in editions
-        for one in edition.version.definition["languages"]
-    }
-    return {code: names[code] for code in sorted(names, key=lambda one: one != first)}
-
-
-def _about(plan: Plan) -> Iterator[tuple[str, str]]:
-    headers = plan.respondent_columns()
-    plain = plan.plain_respondent_columns()
-    for header, name in zip(headers, plain, strict=True):
-        yield header, ABOUT.get(name, ATTRIBUTE)
-
-
-def _entry(variable: Variable, editions: Sequence[Edition], plan: Plan) -> Entry:
-    found: list[tuple[Any, Asked]] = []
-    for edition in editions:
-        item = variable.items.get(edition.version.digest)
-        if item is None:
+def entry(variable: Variable, versions: Sequence[VersionEncoder]) -> CodebookEntry:
+    items: list[CodebookItem] = []
+    for encoder in versions:
+        if encoder.version.digest not in variable.items:
             continue
-        asked = _asked(variable, edition, edition.readers[int(item["id"])].tally)
-        told = (asked.kind, asked.labels, asked.stem, _labels_of(asked))
-        if found and found[-1][0] == told:
-            found[-1] = (told, _together(found[-1][1], asked))
+        item = describe(variable, encoder)
+        if items and items[-1].is_same_as(item):
+            items[-1] = items[-1].merged_with(item)
         else:
-            found.append((told, asked))
-    return Entry(variable, [asked for _, asked in found])
+            items.append(item)
+    return CodebookEntry(variable, items)
 
 
-def _labels_of(asked: Asked) -> list[tuple[str, Mapping[str, str]]]:
-    return [(one.value, one.labels) for one in asked.values]
-
-
-def _asked(variable: Variable, edition: Edition, tally: Tally) -> Asked:
-    version = edition.version
+def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
+    """Describe a variable as one version has it."""
+    version = encoder.version
     item = variable.items[version.digest]
-    page, stem = _standing(version, variable.name)
-    return Asked(
+    tally = encoder.items[int(item["id"])].tally
+    page, block = next(
+        (page, block)
+        for page in version.definition["pages"]
+        for block in page["blocks"]
+        if variable.name in block["items"]
+    )
+    counts: Counter[str] = Counter()
+    for answer, count in tally.values.items():
+        for value in answer.split(" ") if variable.multiple else (answer,):
+            counts[value] += count
+    values = []
+    if item["kind"] in CHOICES:
+        for option in version.options(item):
+            value, column = option["value"], ""
+            if variable.multiple:
+                column = variable.columns[variable.options.index(value)]
+            labels = _by_language(option["label"])
+            values.append(CodebookValue(value, column, labels, counts[value]))
+    return CodebookItem(
         versions=[version.name],
         kind=KINDS[item["kind"]],
-        labels=_texts(item.get("label", {})),
-        stem=_texts(stem),
+        labels=_by_language(item.get("label", {})),
+        stem=_by_language(block["label"] if block["grid"] else {}),
         page=item["page"],
         page_title=version.in_language(page["title"], ""),
-        values=list(_values(variable, version, tally)),
+        values=values,
         tally=tally,
     )
 
 
-def _values(variable: Variable, version: Version, tally: Tally) -> Iterator[Value]:
-    item = variable.items[version.digest]
-    if item["kind"] not in CHOICES:
-        return
-    chosen = _chosen(variable, tally)
-    for option in version.options(item):
-        value = option["value"]
-        column = ""
-        if variable.multiple:
-            column = variable.columns[variable.options.index(value)]
-        yield Value(value, column, _texts(option["label"]), chosen.get(value, 0))
-
-
-def _chosen(variable: Variable, tally: Tally) -> dict[str, int]:
-    if not variable.multiple:
-        return dict(tally.values)
-    counts: dict[str, int] = {}
-    for together, count in tally.values.items():
-        for value in together.split(" "):
-            counts[value] = counts.get(value, 0) + count
-    return counts
-
-
-def _together(one: Asked, other: Asked) -> Asked:
-    """Versions that ask the same: counted together."""
-    a, b = one.tally, other.tally
-    return Asked(
-        versions=[*one.versions, *other.versions],
-        kind=one.kind,
-        labels=one.labels,
-        stem=one.stem,
-        page=one.page,
-        page_title=one.page_title,
-        values=[
-            Value(x.value, x.column, x.labels, x.count + y.count)
-            for x, y in zip(one.values, other.values, strict=True)
-        ],
-        tally=Tally(
-            a.answered + b.answered,
-            a.skipped + b.skipped,
-            a.not_applicable + b.not_applicable,
-            a.not_reached + b.not_reached,
-        ),
-    )
-
-
-def _standing(version: Version, name: str) -> tuple[PageDefinition, Texts]:
-    """The item's page, and the stem of its grid."""
-    for page in version.definition["pages"]:
-        for block in page["blocks"]:
-            if name in block["items"]:
-                return page, block["label"] if block["grid"] else {}
-    raise KeyError(name)
-
-
-def _texts(texts: Texts | str) -> Texts:
+def _by_language(texts: Texts | str) -> Texts:
     return {"": texts} if isinstance(texts, str) else texts

@@ -1,7 +1,7 @@
-"""What the columns of a file are: made from the definitions of its surveys.
+"""The columns of an export, made from the definitions of its surveys.
 
 Several versions of a survey line up by the names of their items. Every format
-and the codebook are written from this one description.
+and the codebook are written from this description.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from survey.definitions.schema import (
 )
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Whose values are words of somebody's own, and come as JSON (see `reading`).
+# Items with free text, whose values are JSON in the stream (see `snapshot`).
 OPEN = frozenset(("text", "calculate", "hidden"))
 NUMBERS = frozenset(("integer", "decimal", "range"))
 CHOICES = frozenset(("select_one", "select_multiple", "acknowledge"))
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """One published survey, and how its answers are read."""
+class ExportVersion:
+    """One published survey, and how to read its answers."""
 
     digest: str
     definition: SurveyDefinition
@@ -42,7 +42,7 @@ class Version:
         return self.definition["items"]
 
     def exported(self) -> list[str]:
-        """Names of the items that have a value, in the order of the pages."""
+        """Return the names of the items that have a value, page by page."""
         return [
             name
             for page in self.definition["pages"]
@@ -57,7 +57,7 @@ class Version:
         return self.definition["option_sets"].get(item.get("option_set", ""), [])
 
     def comes_as_json(self, item: ItemDefinition) -> bool:
-        """Whether a value may hold the signs that part values in the stream."""
+        """Return whether a value could contain a separator of the stream."""
         return item["kind"] in OPEN or any(
             CONTROL.search(option["value"]) for option in self.options(item)
         )
@@ -67,6 +67,7 @@ class Version:
         return item["kind"] == "hidden" or is_computed(item)
 
     def in_language(self, texts: Texts | str, language: str) -> str:
+        """Return the text in a language, or else in the survey's first one."""
         if isinstance(texts, str):
             return texts
         first = self.definition["languages"][0]["code"]
@@ -75,15 +76,15 @@ class Version:
 
 @dataclass(slots=True)
 class Variable:
-    """What is asked under one name, in whichever versions have it."""
+    """The items of one name, in all versions that have them."""
 
     name: str
     multiple: bool
-    # Digest -> the item there.
+    # Digest of the version -> its item.
     items: dict[str, ItemDefinition] = field(default_factory=dict)
     # The values of a multiple choice, in all versions.
     options: list[str] = field(default_factory=list)
-    # Headers: one for each option, or one.
+    # Headers: one for each option of a multiple choice, otherwise one.
     columns: list[str] = field(default_factory=list)
 
     @property
@@ -92,28 +93,31 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Of the items in one file."""
+class ItemColumns:
+    """The columns for the items of all versions in a file."""
 
-    versions: Mapping[str, Version]
+    versions: Mapping[str, ExportVersion]
     variables: Sequence[Variable]
 
     @property
     def headers(self) -> list[str]:
         return [name for variable in self.variables for name in variable.columns]
 
-    def of(self, digest: str) -> dict[str, Variable]:
-        """The names of one version's items, and what they are in the file."""
+    def variables_of(self, digest: str) -> dict[str, Variable]:
+        """Return the variables of one version, by name."""
         return {one.name: one for one in self.variables if digest in one.items}
 
-    def beside(self, respondent: Iterable[str]) -> list[str]:
-        """Headers about the respondent: an item keeps its name, they give way."""
+    def distinct_from_items(self, names: Iterable[str]) -> list[str]:
+        """Return column names about the respondent, changed if an item has one."""
         taken = {name.casefold() for name in self.headers}
-        return [_unused(name, taken, "roster_") for name in respondent]
+        return [_unused(name, taken, "roster_") for name in names]
 
 
-def columns_of(versions: Iterable[Version]) -> Columns:
-    """The order is that of the first version; name the newest first."""
+def columns_of(versions: Iterable[ExportVersion]) -> ItemColumns:
+    """Make the columns, in the order of the first version given.
+
+    An item that only a later version has follows its predecessor there.
+    """
     known = {version.digest: version for version in versions}
     variables: dict[tuple[str, bool], Variable] = {}
     order: list[tuple[str, bool]] = []
@@ -124,36 +128,31 @@ def columns_of(versions: Iterable[Version]) -> Columns:
             key = (name, item["kind"] == "select_multiple")
             if key not in variables:
                 variables[key] = Variable(*key)
-                # After the one that it follows in its own version.
                 order.insert(place, key)
             place = order.index(key) + 1
-            _add(variables[key], version, item)
-    found = [variables[key] for key in order]
-    _name_columns(found)
-    return Columns(known, found)
+            variable = variables[key]
+            variable.items[version.digest] = item
+            if variable.multiple:
+                offered = (option["value"] for option in version.options(item))
+                variable.options += [
+                    value for value in offered if value not in variable.options
+                ]
 
-
-def _add(variable: Variable, version: Version, item: ItemDefinition) -> None:
-    variable.items[version.digest] = item
-    if variable.multiple:
-        offered = (option["value"] for option in version.options(item))
-        variable.options += [one for one in offered if one not in variable.options]
-
-
-def _name_columns(variables: Sequence[Variable]) -> None:
-    taken = {one.name.casefold() for one in variables if not one.multiple}
-    for variable in variables:
+    # An item keeps its name; columns of options give way to it.
+    taken = {name.casefold() for name, multiple in order if not multiple}
+    for key in order:
+        variable = variables[key]
+        variable.columns = [variable.name]
         if variable.multiple:
             variable.columns = [
                 _unused(f"{variable.name}_{option}", taken)
                 for option in variable.options
             ]
-        else:
-            variable.columns = [variable.name]
+    return ItemColumns(known, [variables[key] for key in order])
 
 
 def _unused(name: str, taken: set[str], prefix: str = "") -> str:
-    """The name, or one like it that no other column has, in any case."""
+    """Return the name, or a similar one that no other column has in any case."""
     if prefix and name.casefold() in taken:
         name = prefix + name
     found, number = name, 2
@@ -165,11 +164,11 @@ def _unused(name: str, taken: set[str], prefix: str = "") -> str:
 
 @dataclass
 class Tally:
-    """How often what was answered, of one item in one version."""
+    """Counts of the answers to one item in one version."""
 
     answered: int = 0
     skipped: int = 0
     not_applicable: int = 0
     not_reached: int = 0
-    # Value -> how often, of choices.
+    # Value -> how often it was chosen.
     values: Counter[str] = field(default_factory=Counter)

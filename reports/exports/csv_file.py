@@ -1,34 +1,40 @@
-"""CSV in UTF-8, after RFC 4180; safe to open in a spreadsheet."""
+"""Write CSV in UTF-8 (RFC 4180) that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
 import codecs
+import os
 import re
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import IO, cast
 
-from reports.exports.cells import Cell, Number, escape_formula
+from accounts.csv_injection import escape_formula
+from reports.exports.cells import Cell, Number, Row
 
-# What Python's own writer quotes as well.
+# The characters for which Python's csv module quotes as well.
 _TO_QUOTE = re.compile(r'[,"\r\n]')
 
 
 class CsvFile:
-    """A piece is the text between two commas, or between more of them."""
+    """A piece is the text of its cells, joined by commas."""
 
-    def __init__(self, file: IO[bytes], headers: list[str], *, bom: bool) -> None:
+    def __init__(self, file: IO[bytes], headers: Sequence[str], *, bom: bool) -> None:
         self._file = file
         if bom:
             file.write(codecs.BOM_UTF8)
-        self.write([(self.piece(tuple(headers)),)])
+        self.write([(self.piece(headers),)])
 
-    def piece(self, cells: tuple[Cell, ...]) -> str:
+    def piece(self, cells: Sequence[Cell]) -> str:
         return ",".join(map(csv_cell, cells))
 
-    def write(self, rows: list[tuple[Any, ...]]) -> None:
-        self._file.write("".join([f"{','.join(row)}\r\n" for row in rows]).encode())
+    def write(self, rows: Sequence[Row]) -> None:
+        texts = cast("Sequence[Sequence[str]]", rows)
+        self._file.write("".join([f"{','.join(row)}\r\n" for row in texts]).encode())
 
     def close(self) -> None:
-        """Nothing comes at the end of a CSV file."""
+        """Wait until the file is on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
 
 def csv_cell(cell: Cell) -> str:

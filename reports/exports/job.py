@@ -1,8 +1,8 @@
-"""Making the file: read in one moment, shuffled, written, counted, kept.
+"""Make the file of an export: read one snapshot, shuffle it, write it, check it.
 
-Whatever a run leaves lies in a folder of its own until the very end, so a job
-that is begun again begins at nothing, and one that was taken for dead and
-lives cannot disturb the next.
+Until the very end everything is in a folder of this run's own. So a repeated
+job starts from nothing, and a worker that was thought dead but still runs
+cannot disturb its successor.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import logging
-import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,177 +25,175 @@ from accounts.models import School
 from accounts.permissions import Permissions
 from reports.exports import codebook
 from reports.exports.anonymise import Shuffle
-from reports.exports.columns import Version, columns_of
+from reports.exports.cells import Writer
+from reports.exports.columns import ExportVersion, columns_of
 from reports.exports.csv_file import CsvFile
-from reports.exports.long_rows import LongRows
-from reports.exports.missing import like_codes, missing_codes
-from reports.exports.rows import IDENTITY, Plan, Rows
+from reports.exports.long_rows import LongRowBuilder
+from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
+from reports.exports.row_builder import IDENTITY, ExportPlan, RowBuilder
 from reports.exports.snapshot import Selection, snapshot
-from reports.exports.wide_rows import WideRows
+from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
-from reports.models.exports import KEPT, Export
+from reports.models.exports import KEPT_FOR, Export
 from survey.files import new_name, path_of
 from survey.jobs import Cancelled, JobRefused, Progress, TakenOver, job
 from survey.models import Administration, Identity, Job, PublishedSurvey
 
-log = logging.getLogger(__name__)
-
 FOLDER = "exports"
-# Bytes of the stream that are worked on at once: some thousand respondents of
-# a usual survey, whose answers take 100 times as much in the interpreter.
-AT_ONCE = 2**20
-TELL_EVERY = 500
-RIGHTS_CHANGED = (
-    "Since this export was asked for, what you may see has changed. Nothing was"
-    " kept. Ask for it again: it will hold what you may see now."
+DATA_FILE, CODEBOOK_FILE = "data", "codebook.html"
+# Bytes of the stream that are turned into rows at once: some thousand people
+# of a usual survey. As Python objects their answers take 100 times as much.
+BATCH_BYTES = 2**20
+REPORT_EVERY = 500
+PERMISSIONS_CHANGED = (
+    "Your permissions have changed since you requested this export, so no file was"
+    " made. Create a new export: it will contain what you may see now."
 )
-NO_ROOM = (
-    "There is no room left on the disk for this file. Nothing was kept. Tell an"
-    " engineer, and start it again."
+DISK_FULL = (
+    "The disk is full, so no file was made. Tell the system administrator, and"
+    " start this export again."
 )
 
 
-class DoesNotAddUp(Exception):
-    """The file has not what the database counted in the same moment."""
+class CountMismatch(Exception):
+    """The file does not contain what the database counted in its snapshot."""
 
 
 @dataclass
-class Made:
-    """What became of it; `counted` by the database."""
+class ExportResult:
+    """The rows as written, and the counts of the database."""
 
-    rows: Rows
+    rows: RowBuilder
     respondents: int
     responses: int
 
 
 @job("export.make", long=True)
 def make_export(job: Job, progress: Progress) -> None:
-    export = _asked(job)
+    known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by")
+    export = known.get(pk=job.subject_id or 0)
     if export.made_at is not None:
         return
-    _check_rights(export)
-    with _folder(export) as folder:
-        try:
-            made = _make(export, folder, progress)
-            _keep(export, folder, made, progress)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise JobRefused(NO_ROOM) from error
-            raise
-    # Not told by `says`: it is kept, whoever asks to stop it now.
-    progress.message = f"Ready: {made.rows.rows:,} rows."
-    progress.done = progress.total = made.respondents
-
-
-def _asked(job: Job) -> Export:
-    known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by")
-    return known.get(pk=job.subject_id or 0)
-
-
-def _check_rights(export: Export) -> None:
-    # Who asked may have been dismissed since.
-    if not export.is_for(Permissions(export.by)):
-        raise JobRefused(RIGHTS_CHANGED)
-
-
-@contextmanager
-def _folder(export: Export) -> Iterator[Path]:
-    name = f"{FOLDER}/.{export.pk}-{secrets.token_hex(8)}/lines"
-    folder = path_of(name).parent
+    # The person may have lost the role since requesting it.
+    if not export.is_allowed(Permissions(export.by)):
+        raise JobRefused(PERMISSIONS_CHANGED)
+    folder = path_of(f"{FOLDER}/.{export.pk}-{secrets.token_hex(8)}/any").parent
     try:
-        yield folder
+        result = build_files(export, folder, progress)
+        keep_files(export, folder, result, progress)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise JobRefused(DISK_FULL) from error
+        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    # Not with `begin_step`, which raises if someone cancels: the file is kept.
+    progress.message = f"Ready: {result.rows.rows:,} rows."
+    progress.done = progress.total = result.respondents
 
 
-def _make(export: Export, folder: Path, progress: Progress) -> Made:
+def build_files(export: Export, folder: Path, progress: Progress) -> ExportResult:
+    """Write the file and its codebook into `folder`.
+
+    Raises JobRefused if a sheet would be too large, and CountMismatch if the
+    file is not complete.
+    """
     administrations = list(
         export.administrations.select_related("published__survey__corrects").order_by(
             "-opens_at", "pk"
         )
     )
-    selection = Selection(administrations, export.covered, export.finished_only)
     versions = versions_of(administrations)
-    shuffle, seen = Shuffle(folder), _Seen()
-    with snapshot(selection) as now:
-        people = now.people()
-        _check_size(export, people)
+    shuffle, summary = Shuffle(folder), StreamSummary()
+    selection = Selection(administrations, export.scope, export.finished_only)
+    with snapshot(selection) as database:
+        people = database.count_people()
+        if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
+            raise JobRefused(too_many_rows(people))
         progress.begin_step("Reading the responses.", total=people)
 
-        def take(line: bytes) -> None:
-            seen.see(line)
+        def add(line: bytes) -> None:
+            summary.add(line)
             shuffle.add(line.split(b"\t", 2)[1], line)
-            if shuffle.count % TELL_EVERY == 0:
-                progress.advance(TELL_EVERY)
+            if shuffle.count % REPORT_EVERY == 0:
+                progress.advance(REPORT_EVERY)
 
-        long = export.format == Export.Format.LONG
-        now.read(take, versions, saved=long)
+        is_long = export.format == Export.Format.LONG
+        database.read(add, versions, saved=is_long)
         progress.begin_step("Counting the responses.", total=people)
-        responses = now.responses()
-    plan = Plan(
+        responses = database.count_responses()
+
+    # An option that nobody has chosen yet may look like a code as well.
+    options = {
+        code
+        for version in versions.values()
+        for item in version.items.values()
+        for option in version.options(item)
+        for code in code_lookalikes(f"\x1f{option['value']}".encode())
+    }
+    plan = ExportPlan(
         columns=columns_of(versions.values()),
         administrations={one.pk: one for one in administrations},
-        schools=_schools(seen.schools),
-        attributes=sorted(seen.attributes),
-        missing=missing_codes(seen.like_codes | _codes_of(versions.values())),
+        schools=school_cells(summary.schools),
+        attributes=sorted(summary.attributes),
+        missing=choose_missing_codes(summary.lookalikes | options),
         language=export.language,
         labels=export.labels,
         zone=timezone.get_default_timezone(),
-        identities=_identities if export.identities else None,
+        identities=identity_cells if export.identities else None,
     )
     progress.begin_step("Writing the file.", total=people)
-    rows = _written(export, folder, plan, shuffle, progress)
-    made = Made(rows, people, responses)
-    _reconcile(made)
-    codebook.write(_codebook(folder), export=export, rows=rows)
-    return made
+    rows = write_data(export, folder, plan, shuffle, progress)
+    if (rows.respondents, rows.responses) != (people, responses):
+        raise CountMismatch(
+            f"{rows.respondents} of {people} respondents and {rows.responses} of"
+            f" {responses} responses were written."
+        )
+    codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
+    return ExportResult(rows, people, responses)
 
 
-def versions_of(administrations: Iterable[Administration]) -> dict[str, Version]:
-    """By digest, the newest first."""
+def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
+    """Return the survey versions by digest, the newest first."""
     found: list[PublishedSurvey] = [one.published for one in administrations]
-    found.sort(key=lambda one: one.published_at, reverse=True)
+    found.sort(key=lambda published: published.published_at, reverse=True)
     return {
-        one.digest: Version(one.digest, json.loads(one.definition)) for one in found
+        published.digest: ExportVersion(
+            published.digest, json.loads(published.definition)
+        )
+        for published in found
     }
 
 
-class _Seen:
-    """What has to be known of all lines before the first row can be written."""
+class StreamSummary:
+    """Collects what must be known of all lines before the first row is written."""
 
     def __init__(self) -> None:
         self.schools: set[int] = set()
         self.attributes: set[str] = set()
-        self.like_codes: set[int] = set()
-        self._known: set[bytes] = set()
+        self.lookalikes: set[int] = set()
 
-    def see(self, line: bytes) -> None:
-        self.like_codes |= like_codes(line)
+    def add(self, line: bytes) -> None:
+        self.lookalikes |= code_lookalikes(line)
         _, _, school, _, _, _, about, _ = line.split(b"\t", 7)
         self.schools.add(int(school))
+        # Most people have no attributes, and JSON takes time.
         if not about.endswith(b", {}]"):
             self.attributes.update(json.loads(about)[2])
 
 
-def _codes_of(versions: Iterable[Version]) -> set[int]:
-    """Options that nobody has chosen yet are taken as well."""
-    return {
-        number
-        for version in versions
-        for item in version.items.values()
-        for option in version.options(item)
-        for number in like_codes(f"\x1f{option['value']}".encode())
-    }
+def school_cells(keys: set[int]) -> Mapping[int, Sequence[str]]:
+    """Return code and name of the district, and of the school, by school."""
+    schools = School.objects.using(DEFAULT_DB_ALIAS).filter(pk__in=keys)
+    rows = schools.values_list("pk", "district__code", "district__name", "code", "name")
+    return {key: cells for key, *cells in rows}
 
 
-def _schools(keys: set[int]) -> dict[int, tuple[str, str, str, str]]:
-    known = School.objects.using(DEFAULT_DB_ALIAS).filter(pk__in=keys)
-    rows = known.values_list("pk", "district__code", "district__name", "code", "name")
-    return {key: (one, two, three, four) for key, one, two, three, four in rows}
+def identity_cells(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:
+    """Return the IDENTITY cells by respondent.
 
-
-def _identities(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:
-    """From the primary: whoever reads the replica for reports sees no names."""
+    From the primary: the database role for reports cannot read names.
+    """
     known = Identity.objects.using(DEFAULT_DB_ALIAS).filter(respondent__in=respondents)
     return {
         key: tuple("" if cell is None else str(cell) for cell in cells)
@@ -205,130 +201,105 @@ def _identities(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:
     }
 
 
-def _check_size(export: Export, people: int) -> None:
-    if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
-        raise JobRefused(too_many_rows(people))
-
-
 def too_many_rows(people: int) -> str:
     return (
-        f"An Excel sheet has room for {MOST_ROWS - 1:,} respondents, and these are"
-        f" {people:,}. Choose CSV, or one district at a time."
+        f"An Excel sheet holds at most {MOST_ROWS - 1:,} respondents, and this export"
+        f" has {people:,}. Choose CSV, or one district at a time."
     )
 
 
 def too_many_columns(count: int) -> str:
     return (
-        f"An Excel sheet has room for {MOST_COLUMNS:,} columns, and these are"
-        f" {count:,}. Choose CSV, or fewer administrations."
+        f"An Excel sheet holds at most {MOST_COLUMNS:,} columns, and this export has"
+        f" {count:,}. Choose CSV, or fewer surveys."
     )
 
 
-def _written(
-    export: Export, folder: Path, plan: Plan, shuffle: Shuffle, progress: Progress
-) -> Rows:
-    path = _draft(folder)
-    shape = LongRows if export.format == Export.Format.LONG else WideRows
-    if export.format == Export.Format.XLSX:
-        headers = WideRows.headers_of(plan)
-        if len(headers) > MOST_COLUMNS:
-            raise JobRefused(too_many_columns(len(headers)))
-        rows: Rows = shape(plan, XlsxFile(path, headers, scratch=folder))
-        _write_all(rows, shuffle, progress)
-        rows.writer.close()
-    else:
-        with path.open("wb") as file:
-            headers = shape.headers_of(plan)
-            rows = shape(plan, CsvFile(file, headers, bom=export.bom))
-            _write_all(rows, shuffle, progress)
-            file.flush()
-            os.fsync(file.fileno())
+def write_data(
+    export: Export,
+    folder: Path,
+    plan: ExportPlan,
+    shuffle: Shuffle,
+    progress: Progress,
+) -> RowBuilder:
+    is_long = export.format == Export.Format.LONG
+    builder = LongRowBuilder if is_long else WideRowBuilder
+    headers = builder.headers_of(plan)
+    path = folder / DATA_FILE
+    with ExitStack() as stack:
+        if export.format == Export.Format.XLSX:
+            if len(headers) > MOST_COLUMNS:
+                raise JobRefused(too_many_columns(len(headers)))
+            writer: Writer = XlsxFile(path, headers, scratch=folder)
+        else:
+            file = stack.enter_context(path.open("wb"))
+            writer = CsvFile(file, headers, bom=export.bom)
+        rows: RowBuilder = builder(plan, writer)
+        for lines in batches(shuffle.bundles()):
+            rows.write(lines)
+            progress.advance(len(lines))
+        writer.close()
     return rows
 
 
-def _write_all(rows: Rows, shuffle: Shuffle, progress: Progress) -> None:
-    for lines in _gathered(shuffle.bundles()):
-        rows.write(lines)
-        progress.advance(len(lines))
-
-
-def _gathered(bundles: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
-    """As many at once as are worked on well: bundles may be tiny, or large."""
+def batches(bundles: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    """Regroup bundles, which may be tiny or large, into batches of BATCH_BYTES."""
     lines: list[bytes] = []
     size = 0
     for bundle in bundles:
         for line in bundle:
             lines.append(line)
             size += len(line)
-            if size >= AT_ONCE:
+            if size >= BATCH_BYTES:
                 yield lines
                 lines, size = [], 0
     if lines:
         yield lines
 
 
-def _reconcile(made: Made) -> None:
-    rows = made.rows
-    if (rows.respondents, rows.responses) != (made.respondents, made.responses):
-        raise DoesNotAddUp(
-            f"{rows.respondents} respondents and {rows.responses} responses were"
-            f" written, of {made.respondents} and {made.responses}."
-        )
-
-
-def _draft(folder: Path) -> Path:
-    return folder / "file"
-
-
-def _codebook(folder: Path) -> Path:
-    return folder / "codebook.html"
-
-
-def _keep(export: Export, folder: Path, made: Made, progress: Progress) -> None:
-    draft = _draft(folder)
-    with draft.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    size = draft.stat().st_size
-    names = new_name(FOLDER, export.ending), new_name(FOLDER, ".html")
-    for one, name in zip((draft, _codebook(folder)), names, strict=True):
-        one.chmod(0o600)
-        one.rename(path_of(name))
+def keep_files(
+    export: Export, folder: Path, result: ExportResult, progress: Progress
+) -> None:
+    """Move the files out of `folder`, and record them in one transaction."""
+    data = folder / DATA_FILE
+    with data.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    size = data.stat().st_size
+    names = new_name(FOLDER, export.suffix), new_name(FOLDER, ".html")
+    for path, name in zip((data, folder / CODEBOOK_FILE), names, strict=True):
+        path.chmod(0o600)
+        path.rename(path_of(name))
+    now = timezone.now()
     try:
         with transaction.atomic():
-            _write_down(export, made, names, size=size, sha256=digest)
+            Export.objects.filter(pk=export.pk, made_at=None).update(
+                made_at=now,
+                expires_at=now + KEPT_FOR,
+                file_name=names[0],
+                codebook_name=names[1],
+                size=size,
+                rows=result.rows.rows,
+                respondents=result.respondents,
+                responses=result.responses,
+                sha256=sha256,
+            )
+            audit.record(
+                "make export",
+                by=export.by,
+                subject=export,
+                **export.place_for_audit(),
+                after={
+                    "respondents": result.respondents,
+                    "responses": result.responses,
+                    "sha256": sha256,
+                    "identities": export.identities,
+                },
+            )
             progress.confirm()
     except (TakenOver, Cancelled):
-        # After any other error nobody knows whether it was committed: a file
-        # without a row is swept up, a row without its file would be a lie.
+        # After any other error it is not known whether the transaction was
+        # committed. A file without a row is swept up later, but a row without
+        # its file would be wrong for good.
         for name in names:
             path_of(name).unlink(missing_ok=True)
         raise
-
-
-def _write_down(
-    export: Export, made: Made, names: tuple[str, str], *, size: int, sha256: str
-) -> None:
-    now = timezone.now()
-    Export.objects.filter(pk=export.pk, made_at=None).update(
-        made_at=now,
-        expires_at=now + KEPT,
-        file_name=names[0],
-        codebook_name=names[1],
-        size=size,
-        rows=made.rows.rows,
-        respondents=made.respondents,
-        responses=made.responses,
-        sha256=sha256,
-    )
-    audit.record(
-        "make export",
-        by=export.by,
-        subject=export,
-        **export.place_for_audit(),
-        after={
-            "respondents": made.respondents,
-            "responses": made.responses,
-            "sha256": sha256,
-            "identities": export.identities,
-        },
-    )

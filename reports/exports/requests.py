@@ -1,16 +1,16 @@
-"""Asking for an export, and what becomes of its file."""
+"""Request exports, and delete their files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit
-from accounts.models import User
+from accounts.models import District, School, User
 from reports.exports.job import FOLDER, make_export
 from reports.models.exports import Export
 from survey import jobs
@@ -18,15 +18,31 @@ from survey.files import delete_orphans, path_of
 from survey.models import Administration
 
 
+class ExportChoices(TypedDict, total=False):
+    """Fields of an export that the person chooses."""
+
+    format: str
+    district: District | None
+    school: School | None
+    role: str
+    finished_only: bool
+    language: str
+    labels: bool
+    bom: bool
+    identities: bool
+    reason: str
+    places: dict[str, object]
+
+
 @transaction.atomic
-def ask_for_export(
+def request_export(
     *,
     administrations: Sequence[Administration],
     by: User,
     request: HttpRequest | None = None,
-    **choices: Any,
+    **choices: Unpack[ExportChoices],
 ) -> Export:
-    """`choices` are fields of the export; whether somebody may is the caller's."""
+    """Record an export and start its job; the caller checks permissions."""
     export = Export.objects.create(by=by, **choices)
     export.administrations.set(administrations)
     export.job = jobs.start(make_export, subject_id=export.pk, by=by)
@@ -52,7 +68,7 @@ def ask_for_export(
 def delete_file(
     export: Export, *, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """The file and the codebook; the record stays."""
+    """Delete the file and the codebook; the record stays."""
     names = [name for name in (export.file_name, export.codebook_name) if name]
     with transaction.atomic():
         deleted = (
@@ -68,20 +84,19 @@ def delete_file(
                 subject=export,
                 **export.place_for_audit(),
             )
-    # After the commit: a row must never name a file that is gone.
+    # After the commit, because a row must never name a file that is gone.
     for name in names:
         path_of(name).unlink(missing_ok=True)
 
 
 def delete_old_exports() -> None:
-    """For the time table: files whose days are over, and what nobody names."""
-    known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-    for export in known.filter(expires_at__lte=timezone.now()):
+    """Delete expired files, and files that no export names."""
+    with_file = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
+    for export in with_file.filter(expires_at__lte=timezone.now()):
         delete_file(export, by="delete_old_exports")
-    delete_orphans(FOLDER, _named)
 
+    def names_in_use() -> set[str]:
+        rows = with_file.values_list("file_name", "codebook_name")
+        return {name for row in rows for name in row}
 
-def _named() -> set[str]:
-    known = Export.objects.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-    rows = known.values_list("file_name", "codebook_name")
-    return {name for row in rows for name in row}
+    delete_orphans(FOLDER, names_in_use)

@@ -1,32 +1,33 @@
-"""Responses as the database has them in one moment: a line for each respondent.
+"""Read responses from a database snapshot, as one line for each respondent.
 
-A line is UTF-8 with tabs between its fields, and no other control character
-but those that part the answers::
+A line is UTF-8. Its fields are separated by tabs, and it has no other control
+characters except those that separate the answers::
 
     administration  respondent  school  started  completed  withdrawn
     about  items  answers  saved
 
-Moments are seconds since 1970, or nothing. `about` is the JSON array of grade,
-language and attributes. `items` is "{12,13,…}", and `answers` has for each of
-them, behind a \\x1f, its value; \\x02s where it was skipped and \\x02h where it
-was not applicable on its page. What people write themselves is a JSON text,
-so that no sign of theirs parts anything. `saved`, for the long form alone, is
-like `items`: when each was saved.
+Times are Unix times, or blank. `about` is a JSON array of grade, language and
+attributes. `items` is "{12,13,…}". `answers` has the value of each of them
+after a \\x1f: \\x02s if it was skipped, \\x02h if it was not applicable on its
+page. Text that people typed is JSON, so that it cannot contain a separator.
+`saved`, only for the long format, lists like `items` when each was saved.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from datetime import datetime
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, Protocol
 
 from django.db import connections, transaction
 
 from accounts.permissions import Places
-from reports.exports.columns import Version
+from reports.exports.columns import ExportVersion
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
 from survey.taking.storage import as_datetime
@@ -44,15 +45,15 @@ COPY (
         json_build_array(r.grade, r.language, r.attributes),
         x.items, x.answers, {saved}
     FROM survey_respondent r
-    {joined}
+    {join}
     WHERE {people}
     ORDER BY r.id
 ) TO STDOUT (FORMAT csv, DELIMITER E'\\t', QUOTE E'\\x01', ENCODING 'UTF8')
 """
-# Both sides in the order of their keys: the faster way for most of an
-# administration, at 20,000 × 60 by a third.
-ALL_AT_ONCE = """LEFT JOIN (
-        SELECT o.respondent_id, {gathered}
+# Merges both tables in the order of their keys. For most of an administration
+# this is faster, by a third for 20,000 people and 60 items.
+MERGE_JOIN = """LEFT JOIN (
+        SELECT o.respondent_id, {columns}
         FROM (
             SELECT * FROM survey_response
             WHERE administration_id = {administration}
@@ -60,23 +61,23 @@ ALL_AT_ONCE = """LEFT JOIN (
         ) o
         GROUP BY o.respondent_id
     ) x ON x.respondent_id = r.id"""
-# One look into the key for each respondent: a school of a whole state.
-ONE_BY_ONE = """CROSS JOIN LATERAL (
-        SELECT {gathered}
+# Looks up the key of each respondent: faster for one school of a whole state.
+LOOK_UP_JOIN = """CROSS JOIN LATERAL (
+        SELECT {columns}
         FROM (
             SELECT * FROM survey_response
             WHERE administration_id = {administration} AND respondent_id = r.id
             ORDER BY item_id
         ) o
     ) x"""
-GATHERED = """array_agg(o.item_id) AS items,
+JOINED_COLUMNS = """array_agg(o.item_id) AS items,
             chr(31) || string_agg(
                 coalesce({value}, chr(2) || o.state), chr(31)
             ) AS answers,
             {saved} AS saved"""
-# From so large a part on, all of it is read.
+# From this share of the people on, the merge is used.
 LARGE_PART = 0.2
-SAVED = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
+SAVED_TIMES = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
 SQLITE = """
 SELECT r.id, r.school_id, r.started_at, r.completed_at, r.withdrawn_at,
@@ -88,7 +89,7 @@ WHERE {people}
 ORDER BY r.id, x.item_id
 """
 
-COUNT = """
+COUNT_RESPONSES = """
 SELECT count(*) FROM survey_response x
 JOIN survey_respondent r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
@@ -96,16 +97,22 @@ WHERE x.administration_id = {administration} AND {people}
 COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
 
 
+LineSink = Callable[[bytes], object]
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Whose responses: who started, in these places."""
+    """Selects the people in these places who have started."""
 
     administrations: Sequence[Administration]
     places: Places
     finished_only: bool = False
 
     def people(self, administration: Administration) -> str:
-        """A condition on `survey_respondent r`, of whole numbers alone."""
+        """Return a condition on `survey_respondent r`.
+
+        It is built from whole numbers only, so nothing can be injected.
+        """
         conditions = [
             f"r.administration_id = {int(administration.pk)}",
             "r.started_at IS NOT NULL",
@@ -113,115 +120,118 @@ class Selection:
         if self.finished_only:
             conditions.append("r.completed_at IS NOT NULL")
         if not self.places.state:
-            conditions.append(f"r.school_id IN ({_schools(self.places)})")
+            conditions.append(
+                "r.school_id IN (SELECT s.id FROM accounts_school s"  # noqa: S608
+                f" WHERE s.district_id IN ({_numbers(self.places.districts)})"
+                f" OR s.id IN ({_numbers(self.places.schools)}))"
+            )
         return " AND ".join(conditions)
-
-
-def _schools(places: Places) -> str:
-    return (
-        "SELECT s.id FROM accounts_school s"  # noqa: S608
-        f" WHERE s.district_id IN ({_numbers(places.districts)})"
-        f" OR s.id IN ({_numbers(places.schools)})"
-    )
 
 
 def _numbers(keys: frozenset[int]) -> str:
     return ", ".join(str(int(key)) for key in sorted(keys)) or "NULL"
 
 
-EVERYWHERE = Places(state=True)
-
-
 class Snapshot:
-    """The database as it was in one moment, for as long as it takes to read."""
+    """Reads the database as it was at one moment, however long reading takes."""
 
     def __init__(self, alias: str, selection: Selection) -> None:
         self.alias = alias
         self.selection = selection
 
-    def people(self) -> int:
-        return self._sum(COUNT_PEOPLE)
-
-    def responses(self) -> int:
-        return self._sum(COUNT)
-
-    def _sum(self, text: str) -> int:
+    def count_people(self) -> int:
         return sum(
-            self._count(text, one, self.selection)
-            for one in self.selection.administrations
+            self._count(COUNT_PEOPLE, administration, self.selection)
+            for administration in self.selection.administrations
+        )
+
+    def count_responses(self) -> int:
+        return sum(
+            self._count(COUNT_RESPONSES, administration, self.selection)
+            for administration in self.selection.administrations
         )
 
     def _count(
-        self, text: str, administration: Administration, selection: Selection
+        self, statement: str, administration: Administration, selection: Selection
     ) -> int:
         people = selection.people(administration)
         with connections[self.alias].cursor() as cursor:
             cursor.execute(
-                text.format(administration=int(administration.pk), people=people)
+                statement.format(administration=int(administration.pk), people=people)
             )
-            found: int = cursor.fetchone()[0]
-        return found
+            return int(cursor.fetchone()[0])
 
     def read(
-        self,
-        sink: Callable[[bytes], object],
-        versions: Mapping[str, Version],
-        *,
-        saved: bool,
+        self, sink: LineSink, versions: Mapping[str, ExportVersion], *, saved: bool
     ) -> None:
-        """Hand every line to `sink`, which may raise to stop."""
+        """Pass every line to `sink`, which may raise to stop."""
         postgresql = connections[self.alias].vendor == "postgresql"
-        read = self._copy if postgresql else self._select
-        for one in self.selection.administrations:
-            read(one, versions[one.published_id], sink, saved)
+        read = self._read_postgresql if postgresql else self._read_sqlite
+        for administration in self.selection.administrations:
+            version = versions[administration.published_id]
+            json_items = {
+                int(item["id"])
+                for item in version.items.values()
+                if version.comes_as_json(item)
+            }
+            read(administration, json_items, sink, saved)
 
-    def _copy(
+    def _read_postgresql(
         self,
         administration: Administration,
-        version: Version,
-        sink: Callable[[bytes], object],
+        json_items: set[int],
+        sink: LineSink,
         saved: bool,
     ) -> None:
-        gathered = GATHERED.format(
-            value=_value(version), saved=SAVED if saved else "NULL"
-        )
-        joined = ALL_AT_ONCE if self._is_large(administration) else ONE_BY_ONE
-        text = POSTGRESQL.format(
-            joined=joined.format(
-                administration=int(administration.pk), gathered=gathered
+        value = "o.value"
+        if json_items:
+            keys = ", ".join(map(str, sorted(json_items)))
+            value = (
+                f"CASE WHEN o.item_id IN ({keys}) THEN to_json(o.value)::text"
+                " ELSE o.value END"
+            )
+        everyone = Selection([administration], Places(state=True))
+        part = self._count(COUNT_PEOPLE, administration, self.selection)
+        whole = self._count(COUNT_PEOPLE, administration, everyone)
+        join = MERGE_JOIN if part >= LARGE_PART * whole else LOOK_UP_JOIN
+        statement = POSTGRESQL.format(
+            join=join.format(
+                administration=int(administration.pk),
+                columns=JOINED_COLUMNS.format(
+                    value=value, saved=SAVED_TIMES if saved else "NULL"
+                ),
             ),
             people=self.selection.people(administration),
             saved="x.saved" if saved else "NULL",
         )
         with connections[self.alias].cursor() as cursor:
-            target = _Target(sink, cursor.connection)
-            cursor.copy_expert(text, target)
+            cursor.copy_expert(statement, CopyTarget(sink, cursor.connection))
 
-    def _is_large(self, administration: Administration) -> bool:
-        everybody = Selection([administration], EVERYWHERE)
-        part = self._count(COUNT_PEOPLE, administration, self.selection)
-        whole = self._count(COUNT_PEOPLE, administration, everybody)
-        return part >= LARGE_PART * whole
-
-    def _select(
+    def _read_sqlite(
         self,
         administration: Administration,
-        version: Version,
-        sink: Callable[[bytes], object],
+        json_items: set[int],
+        sink: LineSink,
         saved: bool,
     ) -> None:
-        text = SQLITE.format(people=self.selection.people(administration))
-        quoted = _json_items(version)
+        statement = SQLITE.format(people=self.selection.people(administration))
         with connections[self.alias].cursor() as cursor:
-            cursor.execute(text)
-            for _, rows in groupby(_rows(cursor), key=lambda row: row[0]):
-                sink(_line(administration.pk, list(rows), quoted, saved))
+            cursor.execute(statement)
+            rows = chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
+            for _, group in groupby(rows, key=itemgetter(0)):
+                sink(_sqlite_line(administration.pk, list(group), json_items, saved))
 
 
-class _Target:
-    """What COPY writes to: once for each row."""
+class Cancellable(Protocol):
+    """A connection of psycopg2."""
 
-    def __init__(self, sink: Callable[[bytes], object], connection: Any) -> None:
+    def cancel(self) -> None: ...
+
+
+class CopyTarget:
+    """The file that COPY writes to, once for each row."""
+
+    def __init__(self, sink: LineSink, connection: Cancellable) -> None:
         self.sink = sink
         self.connection = connection
 
@@ -229,79 +239,67 @@ class _Target:
         try:
             self.sink(line)
         except BaseException:
-            # The driver would read the rest of it before it rolls back.
+            # Otherwise the driver would read all other rows before it stops.
             self.connection.cancel()
             raise
 
 
-def _value(version: Version) -> str:
-    quoted = ", ".join(map(str, sorted(_json_items(version))))
-    if not quoted:
-        return "o.value"
-    return (
-        f"CASE WHEN o.item_id IN ({quoted}) THEN to_json(o.value)::text"
-        " ELSE o.value END"
-    )
+# A column of a plain SQLite cursor: key, text, time or NULL.
+SqliteRow = Sequence[Any]
 
 
-def _json_items(version: Version) -> set[int]:
-    return {
-        int(item["id"])
-        for item in version.items.values()
-        if version.comes_as_json(item)
-    }
-
-
-def _rows(cursor: Any) -> Iterator[tuple[Any, ...]]:
-    while rows := cursor.fetchmany(1000):
-        yield from rows
-
-
-def _line(
-    administration: int, rows: list[tuple[Any, ...]], quoted: set[int], saved: bool
+def _sqlite_line(
+    administration: int, rows: list[SqliteRow], json_items: set[int], saved: bool
 ) -> bytes:
-    respondent, school, *moments, grade, language, attributes = rows[0][:8]
+    """Make the line of a respondent from one row for each response."""
+    respondent, school, *times, grade, language, attributes = rows[0][:8]
     about = json.dumps([grade, language, json.loads(attributes)], ensure_ascii=False)
-    answered = [row[8:] for row in rows if row[8] is not None]
+    items, answers, saved_times = [], "", []
+    for row in rows:
+        item, state, value, saved_at = row[8:]
+        if item is None:
+            continue
+        if value is None:
+            text = f"\x02{state}"
+        elif item in json_items:
+            text = json.dumps(value, ensure_ascii=False)
+        else:
+            text = str(value)
+        items.append(str(item))
+        answers += f"\x1f{text}"
+        saved_times.append(_seconds(saved_at))
     fields = [
         str(administration),
         str(respondent),
         str(school),
-        *map(_seconds, moments),
+        *map(_seconds, times),
         about,
-        _array(str(item) for item, *_ in answered),
-        "".join(f"\x1f{_answer(one, quoted)}" for one in answered),
-        _array(_seconds(one[3]) for one in answered) if saved else "",
+        _array(items),
+        answers,
+        _array(saved_times) if saved else "",
     ]
     return ("\t".join(fields) + "\n").encode()
 
 
-def _answer(row: tuple[Any, ...], quoted: set[int]) -> str:
-    item, state, value, _ = row
-    if value is None:
-        return f"\x02{state}"
-    return json.dumps(value, ensure_ascii=False) if item in quoted else str(value)
-
-
-def _array(values: Iterator[str]) -> str:
+def _array(values: Iterable[str]) -> str:
     inside = ",".join(values)
     return f"{{{inside}}}" if inside else ""
 
 
-def _seconds(value: Any) -> str:
+def _seconds(value: datetime | str | None) -> str:
     return "" if value is None else str(int(as_datetime(value).timestamp()))
 
 
 @contextmanager
 def snapshot(selection: Selection) -> Iterator[Snapshot]:
-    """Inside, every statement sees the same moment; nothing is ever locked.
+    """Open a snapshot: all statements see the same moment, and lock nothing.
 
-    One transaction, for behind the pooler the next one may be another
-    server's connection.
+    It is a single transaction, because behind the pooler the next one may use
+    another server connection.
     """
     alias = reports_database()
     connection = connections[alias]
-    # Inside somebody's transaction (a test's) it is theirs.
+    # A test may have opened a transaction already.
     nested = connection.in_atomic_block
     if connection.vendor == "postgresql":
         with transaction.atomic(using=alias), connection.cursor() as cursor:
@@ -315,7 +313,7 @@ def snapshot(selection: Selection) -> Iterator[Snapshot]:
             )
             yield Snapshot(alias, selection)
         return
-    # Django's own transactions take SQLite's one place for writing.
+    # Not `atomic`: on SQLite it takes the only write lock.
     with connection.cursor() as cursor:
         if not nested:
             cursor.execute("BEGIN DEFERRED")

@@ -1,24 +1,27 @@
-"""XLSX, written row by row: numbers are numbers, all else is text."""
+"""Write XLSX row by row: numbers as numbers, everything else as text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from xlsxwriter import Workbook
 
-from reports.exports.cells import Cell, Number, escape_formula
+from accounts.csv_injection import escape_formula
+from reports.exports.cells import Cell, Number, Row
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
-# A spreadsheet's numbers have no more digits: a longer one stays text.
+# Excel rounds longer numbers, so these become text.
 MOST_DIGITS = 15
+XlsxCell = str | float | None
 
 
 class XlsxFile:
     """A piece is a tuple of numbers, texts and None."""
 
-    def __init__(self, path: Path, headers: list[str], *, scratch: Path) -> None:
+    def __init__(self, path: Path, headers: Sequence[str], *, scratch: Path) -> None:
         self._book = Workbook(
             str(path),
             {
@@ -29,19 +32,20 @@ class XlsxFile:
                 "tmpdir": str(scratch),
             },
         )
-        # Two files of the same answers are the same.
+        # A fixed date, so that the same answers make the same file.
         self._book.set_properties({"created": datetime(2000, 1, 1)})  # noqa: DTZ001
         self._sheet = self._book.add_worksheet("Responses")
         self._sheet.freeze_panes(1, 1)
         self._next = 0
-        self.write([(self.piece(tuple(headers)),)])
+        self.write([(self.piece(headers),)])
 
-    def piece(self, cells: tuple[Cell, ...]) -> tuple[Any, ...]:
+    def piece(self, cells: Sequence[Cell]) -> tuple[XlsxCell, ...]:
         return tuple(map(xlsx_cell, cells))
 
-    def write(self, rows: list[tuple[Any, ...]]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         number, text = self._sheet.write_number, self._sheet.write_string
-        for index, row in enumerate(rows, start=self._next):
+        pieces = cast("Sequence[Sequence[tuple[XlsxCell, ...]]]", rows)
+        for index, row in enumerate(pieces, start=self._next):
             column = 0
             for piece in row:
                 for cell in piece:
@@ -56,7 +60,7 @@ class XlsxFile:
         self._book.close()
 
 
-def xlsx_cell(cell: Cell) -> str | float | None:
+def xlsx_cell(cell: Cell) -> XlsxCell:
     if cell is None or cell == "":
         return None
     if isinstance(cell, Number):

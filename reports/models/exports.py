@@ -1,9 +1,9 @@
-"""A file of responses: what was asked for, and what became of it."""
+"""Exports: requests for a file with responses, and their files."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TypedDict
 
 from django.conf import settings
 from django.db import models
@@ -14,15 +14,22 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from survey.models import Role
 
-KEPT = timedelta(days=7)
-# What somebody needs for an export, and for one with names: both by one role,
-# so that two roles together never put an answer beside a name.
+KEPT_FOR = timedelta(days=7)
+# The capabilities for an export, and for one with names. One role must have
+# both: otherwise two roles together would join answers and names.
 RESPONSES = (Capability.SEE_RESPONSES,)
 IDENTITIES = (Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES)
 
 
+class AuditPlace(TypedDict, total=False):
+    """Arguments for `accounts.audit.record`."""
+
+    school: School | None
+    district: District | None
+
+
 class Export(models.Model):
-    """The file is deleted after seven days; this row stays."""
+    """A request for a file, and the record of it once the file is deleted."""
 
     class Format(models.TextChoices):
         WIDE = "wide", "CSV, one row for each respondent"
@@ -49,19 +56,20 @@ class Export(models.Model):
     )
     role = models.CharField(max_length=16, choices=Role, blank=True)
     finished_only = models.BooleanField(default=False)
-    # Of labels: in the file where it has them, and first in the codebook.
+    # Of the labels in the file; the codebook has it first.
     language = models.CharField(max_length=16, blank=True)
     labels = models.BooleanField(default=False)
     bom = models.BooleanField(default=False)
     identities = models.BooleanField(default=False)
     reason = models.CharField(max_length=500, blank=True)
-    # Whose responses are in it: {"state": false, "districts": [], "schools": []}.
+    # Scope of the responses: {"state": false, "districts": [], "schools": []}.
     places = models.JSONField(default=dict)
 
     made_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
-    # In the private files; empty before it is made and after it is deleted.
+    # Names in the private files; empty before the export is made and after the
+    # file is deleted.
     file_name = models.CharField(max_length=100, blank=True)
     codebook_name = models.CharField(max_length=100, blank=True)
     size = models.BigIntegerField(null=True)
@@ -88,7 +96,7 @@ class Export(models.Model):
         indexes = (
             # The list of one person's exports, the newest first.
             models.Index(fields=("by", "-created_at"), name="exports_of_a_person"),
-            # What is to be deleted: the few whose file is still there.
+            # Exports to delete: the few that still have a file.
             models.Index(
                 fields=("expires_at",),
                 condition=~Q(file_name=""),
@@ -103,21 +111,24 @@ class Export(models.Model):
     def needs(self) -> tuple[Capability, ...]:
         return IDENTITIES if self.identities else RESPONSES
 
-    def is_for(self, permissions: Permissions) -> bool:
-        """Whether somebody may have what is in it, as things stand now."""
-        return permissions.cover(self.covered, *self.needs)
+    def is_allowed(self, permissions: Permissions) -> bool:
+        """Return whether these permissions, as of now, cover what is in it."""
+        return permissions.cover(self.scope, *self.needs)
 
     @property
-    def covered(self) -> Places:
+    def scope(self) -> Places:
         return Places(
             state=bool(self.places.get("state")),
             districts=frozenset(self.places.get("districts", ())),
             schools=frozenset(self.places.get("schools", ())),
         )
 
-    def place_for_audit(self) -> dict[str, Any]:
-        """Whose administrators may read what became of it: of one place only."""
-        places = self.covered
+    def place_for_audit(self) -> AuditPlace:
+        """Return the place for the audit log, if the scope is a single place.
+
+        Administrators of that place may then read the entry.
+        """
+        places = self.scope
         if len(places.schools) == 1 and not places.districts:
             return {"school": School.objects.filter(pk__in=places.schools).first()}
         if len(places.districts) == 1 and not places.schools:
@@ -131,8 +142,8 @@ class Export(models.Model):
         return bool(self.file_name)
 
     @property
-    def standing(self) -> str:
-        """Where it is, in a word: a file, no more one, or a job on its way."""
+    def status(self) -> str:
+        """Return "ready", "deleted" or the state of the job."""
         if self.file_name:
             return "ready"
         if self.deleted_at is not None:
@@ -140,12 +151,12 @@ class Export(models.Model):
         return self.job.get_state_display().lower() if self.job else "not finished"
 
     @property
-    def ending(self) -> str:
+    def suffix(self) -> str:
         return ".xlsx" if self.format == self.Format.XLSX else ".csv"
 
 
-def exports_seen_by(permissions: Permissions, user_id: int) -> QuerySet[Export]:
-    """One's own, and to administrators of the state everybody's record."""
+def exports_visible_to(permissions: Permissions, user_id: int) -> QuerySet[Export]:
+    """Return the user's own exports, and all of them to state administrators."""
     if permissions.places(Capability.SEE_AUDIT).state:
         return Export.objects.all()
     return Export.objects.filter(by_id=user_id)

@@ -1,7 +1,7 @@
-"""Who was invited, has started and has finished, as they were last counted.
+"""Response rates: how many people are invited, have started and have finished.
 
-Written by `reports.rollup` alone, once a minute; never by a page save. What
-stands here can be counted again at any time.
+Only `reports.rollup` writes these tables, once a minute. Everything in them
+can be counted again at any time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from django.db import models
 
 
 class RollUp(models.Model):
-    """When the figures of an administration were counted; one row each."""
+    """The time of an administration's figures."""
 
     administration = models.OneToOneField(
         "survey.Administration",
@@ -18,7 +18,7 @@ class RollUp(models.Model):
         primary_key=True,
         related_name="roll_up",
     )
-    # The moment that the figures are true for: of the replica's snapshot.
+    # When the figures were true: the time of the replica's snapshot.
     as_of = models.DateTimeField()
     written_at = models.DateTimeField()
 
@@ -27,10 +27,10 @@ class RollUp(models.Model):
 
 
 class SchoolRate(models.Model):
-    """One administration in one school.
+    """The figures of one school in one administration.
 
-    Nobody who was withdrawn is in any of the numbers, and who moved counts in
-    the new school, with what was done in the old one.
+    Withdrawn people are not counted. People who moved count in their new
+    school, including what they did before.
     """
 
     administration = models.ForeignKey(
@@ -39,7 +39,7 @@ class SchoolRate(models.Model):
     school = models.ForeignKey(
         "accounts.School", on_delete=models.CASCADE, related_name="rates"
     )
-    # The school's, kept here so that districts are summed without a join.
+    # Copied from the school, so that districts are summed without a join.
     district = models.ForeignKey(
         "accounts.District", on_delete=models.CASCADE, related_name="rates"
     )
@@ -49,9 +49,9 @@ class SchoolRate(models.Model):
     # On the local day of the roll-up's `as_of`.
     finished_today = models.PositiveIntegerField(default=0)
     last_started_at = models.DateTimeField(null=True)
-    # Of the same wave, for the parents' threshold; null where nobody knows.
+    # Students in the same wave, for the threshold of parents; null if unknown.
     students = models.PositiveIntegerField(null=True)
-    # How many have to finish for a report; null where no number will do.
+    # How many have to finish for a report; null if too few are invited.
     needed = models.PositiveIntegerField(null=True)
 
     class Meta:
@@ -73,7 +73,7 @@ class SchoolRate(models.Model):
 
 
 class GradeRate(models.Model):
-    """One grade of a school; never of teachers, who are too few."""
+    """The figures of one grade. Teachers have none: their groups are too small."""
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.CASCADE, related_name="+"
@@ -99,7 +99,7 @@ class GradeRate(models.Model):
 
 
 class Curve(models.Model):
-    """Starts and finishes by hour, of a school, a district, or of all."""
+    """Starts and finishes by hour in a school, a district or everywhere."""
 
     class Level(models.TextChoices):
         ALL = "all"
@@ -110,11 +110,11 @@ class Curve(models.Model):
         "survey.Administration", on_delete=models.CASCADE, related_name="+"
     )
     level = models.CharField(max_length=8, choices=Level)
-    # The district's or the school's; 0 for all.
+    # Primary key of the district or school; 0 for all.
     place_id = models.BigIntegerField()
-    # JSON, [[seconds since 1970 at which the hour begins, started, finished], …],
-    # in order, without the hours in which nothing happened. A text, because
-    # the roll-up compares 4,000 of them each minute and reads none.
+    # JSON: [[Unix time at which the hour begins, started, finished], …], in
+    # order, without hours in which nothing happened. A text, because each
+    # minute the roll-up compares 4,000 of them without parsing any.
     hours = models.TextField()
 
     class Meta:

@@ -9,5 +9,5 @@ register = template.Library()
 
 @register.filter
 def label_in(language: str, texts: Mapping[str, str]) -> str:
-    """The text in a language; one without languages is the same in all."""
+    """Return the text in a language, or the text for all languages."""
     return texts.get(language) or texts.get("", "")

@@ -1,4 +1,4 @@
-"""The known cast in their schools, and people who were invited there."""
+"""Staff and schools of the known cast, an administration, and invited people."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ def published(db: None) -> PublishedSurvey:
 
 
 @pytest.fixture
-def offer(published: PublishedSurvey) -> Callable[..., Administration]:
-    """Offers a survey, from 10 days ago for 20 days; not to be answered."""
+def administer(published: PublishedSurvey) -> Callable[..., Administration]:
+    """Create administrations that opened 10 days ago and close in 10 days.
 
-    def offered(
+    Their survey has no pages.
+    """
+
+    def create(
         name: str = "students-2027", role: str = Role.STUDENT, **fields: Any
     ) -> Administration:
         now = timezone.now()
@@ -55,12 +58,12 @@ def offer(published: PublishedSurvey) -> Callable[..., Administration]:
             }
         )
 
-    return offered
+    return create
 
 
 @pytest.fixture
-def students(offer: Callable[..., Administration]) -> Administration:
-    return offer()
+def students(administer: Callable[..., Administration]) -> Administration:
+    return administer()
 
 
 def invite(
@@ -73,7 +76,7 @@ def invite(
     at: datetime | None = None,
     **fields: Any,
 ) -> list[Respondent]:
-    """So many people, of whom some started, and some of those finished, `at`."""
+    """Invite people; the first of them start and finish at the moment `at`."""
     moment = at or timezone.now()
     started = max(started, finished)
     return Respondent.objects.bulk_create(

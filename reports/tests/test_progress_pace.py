@@ -1,12 +1,17 @@
-"""How many have to finish on each day that is left."""
-
 from __future__ import annotations
 
 from datetime import date
 
 import pytest
 
-from reports.progress_pace import Pace, a_day, pace, planned, school_days, silence
+from reports.progress_pace import (
+    Pace,
+    days_without_start,
+    needed_per_day,
+    pace,
+    planned_rates,
+    school_days,
+)
 
 # A Monday.
 MONDAY = date(2026, 11, 16)
@@ -16,11 +21,11 @@ def day(number: int) -> date:
     return date(2026, 11, number)
 
 
-def test_what_is_owed_is_shared_out_over_the_school_days_that_are_left():
-    # 14 are missing, and 4 of those who finished came today: 18 on 5 days.
-    assert a_day(18, MONDAY, day(20)) == 4
-    assert pace(4, 18, MONDAY, day(20)).words == "4 today, 4 a school day needed"
-    assert pace(4, 18, MONDAY, day(20)).verdict == "enough"
+def test_shortfall_is_divided_by_the_remaining_school_days():
+    # 14 are missing and 4 finished today: 18 on 5 days.
+    assert needed_per_day(18, MONDAY, day(20)) == 4
+    assert pace(4, 18, MONDAY, day(20)).words == "4 today, 4 per school day needed"
+    assert pace(4, 18, MONDAY, day(20)).verdict == "on track"
     assert pace(3, 18, MONDAY, day(20)).verdict == "too slow"
 
 
@@ -33,39 +38,39 @@ def test_what_is_owed_is_shared_out_over_the_school_days_that_are_left():
         (MONDAY, day(23), 6),
         (day(20), day(23), 2),
         (day(21), day(23), 1),
-        # Nothing but a weekend is left: then its days count.
+        # If only a weekend is left, its days count.
         (day(21), day(22), 2),
         (day(22), day(22), 1),
         # It is over.
         (day(17), MONDAY, 0),
     ],
 )
-def test_weekends_are_no_school_days(first, last, days):
+def test_school_days_leave_weekends_out(first, last, days):
     assert school_days(first, last) == days
 
 
-def test_on_a_weekend_nobody_is_too_slow():
+def test_no_verdict_on_a_weekend_followed_by_school_days():
     saturday = pace(0, 10, day(21), day(24))
-    assert (saturday.words, saturday.verdict) == ("5 a school day needed", "")
+    assert (saturday.words, saturday.verdict) == ("5 per school day needed", "")
     assert pace(0, 10, day(21), day(22)).verdict == "too slow"
 
 
-def test_the_pace_of_a_window_that_is_over_is_none():
+def test_no_pace_after_the_last_day():
     assert pace(0, 10, day(17), MONDAY) is None
 
 
-def test_the_number_holds_all_day_long():
-    """Each finish takes one from what is missing and adds one to today."""
+def test_needed_per_day_stays_the_same_all_day():
+    """Each finish lowers what is missing by one and raises today by one."""
     missing, today = 14, 0
-    asked = set()
+    needed = set()
     while missing:
-        asked.add(a_day(missing + today, MONDAY, day(20)))
+        needed.add(needed_per_day(missing + today, MONDAY, day(20)))
         missing, today = missing - 1, today + 1
-    assert asked == {3}
+    assert needed == {3}
 
 
-def test_the_planned_curve_rises_on_school_days_to_the_target():
-    steps = planned(day(19), day(24), 50)
+def test_planned_rates_rise_on_school_days_to_the_target():
+    steps = planned_rates(day(19), day(24), 50)
     assert steps == {
         day(19): 12.5,
         day(20): 25.0,
@@ -74,7 +79,7 @@ def test_the_planned_curve_rises_on_school_days_to_the_target():
         day(23): 37.5,
         day(24): 50.0,
     }
-    assert planned(day(21), day(22), 50) == {day(21): 25.0, day(22): 50.0}
+    assert planned_rates(day(21), day(22), 50) == {day(21): 25.0, day(22): 50.0}
 
 
 @pytest.mark.parametrize(
@@ -94,9 +99,9 @@ def test_the_planned_curve_rises_on_school_days_to_the_target():
         (day(6), MONDAY, "No start for 6 school days"),
     ],
 )
-def test_a_silence_is_counted_in_school_days(last, today, words):
-    assert silence(last, today) == words
+def test_days_without_start_are_counted_in_school_days(last, today, words):
+    assert days_without_start(last, today) == words
 
 
 def test_thousands_are_grouped():
-    assert Pace(1200, 3400).words == "1,200 today, 3,400 a school day needed"
+    assert Pace(1200, 3400).words == "1,200 today, 3,400 per school day needed"

@@ -1,5 +1,3 @@
-"""The roll-up: what it counts, what it writes, and that it is whole or nothing."""
-
 from __future__ import annotations
 
 import json
@@ -33,17 +31,17 @@ def figures(administration):
     }
 
 
-def test_everybody_counts_once_in_their_school_and_grade(staff, students):
+def test_people_are_counted_once_in_their_school_and_grade(staff, students):
     invite(students, staff.lincoln, 12, grade="07", started=5, finished=3)
     invite(students, staff.lincoln, 20, grade="08", finished=20)
     invite(students, staff.roosevelt, 4, grade="07")
 
-    rolled = roll_up()
+    result = roll_up()
 
-    assert rolled.administrations == 1
+    assert result.administrations == 1
     assert figures(students) == {
         "Lincoln": (32, 25, 23),
-        # Nobody is invited there yet, which somebody should see.
+        # Listed with 0, so that the missing roster is noticed.
         "Washington": (0, 0, 0),
         "Roosevelt": (4, 0, 0),
     }
@@ -69,7 +67,7 @@ def test_a_second_roll_up_changes_no_row(staff, students):
     assert after == before
 
 
-def test_one_more_finish_changes_one_school_and_no_other(staff, students):
+def test_a_finish_changes_the_rows_of_its_school_only(staff, students):
     [maya, *_] = invite(students, staff.lincoln, 12, grade="07", started=4)
     invite(students, staff.roosevelt, 12, grade="07", started=4)
     roll_up()
@@ -80,7 +78,7 @@ def test_one_more_finish_changes_one_school_and_no_other(staff, students):
     assert figures(students)["Lincoln"] == (12, 4, 1)
 
 
-def test_who_was_withdrawn_is_in_no_number(staff, students):
+def test_withdrawn_people_are_not_counted(staff, students):
     people = invite(students, staff.lincoln, 12, grade="07", finished=12)
     roll_up()
     Respondent.objects.filter(pk__in=[one.pk for one in people[:5]]).update(
@@ -93,7 +91,7 @@ def test_who_was_withdrawn_is_in_no_number(staff, students):
     assert sum(hour[2] for hour in json.loads(curve.hours)) == 7
 
 
-def test_who_moved_counts_in_the_new_school_and_nowhere_else(staff, students):
+def test_people_who_moved_count_in_their_new_school_only(staff, students):
     [maya] = invite(students, staff.lincoln, 1, grade="07", finished=1)
     roll_up()
     Respondent.objects.filter(pk=maya.pk).update(school=staff.washington, grade="08")
@@ -101,12 +99,12 @@ def test_who_moved_counts_in_the_new_school_and_nowhere_else(staff, students):
     roll_up()
     found = figures(students)
     assert (found["Lincoln"], found["Washington"]) == ((0, 0, 0), (1, 1, 1))
-    # The school where nobody is left has no grade and no curve.
+    # The empty school has no grades and no curve.
     assert not GradeRate.objects.filter(school=staff.lincoln).exists()
     assert not Curve.objects.filter(level="school", place_id=staff.lincoln.pk).exists()
 
 
-def test_the_curve_has_starts_and_finishes_by_hour(staff, students):
+def test_curves_have_starts_and_finishes_by_hour(staff, students):
     nine = datetime(2026, 11, 16, 15, 10, tzinfo=UTC)
     people = invite(students, staff.lincoln, 3, started=3, at=nine)
     Respondent.objects.filter(pk=people[0].pk).update(
@@ -128,8 +126,8 @@ def test_the_curve_has_starts_and_finishes_by_hour(staff, students):
         assert json.loads(curve.hours) == expected
 
 
-def test_hours_are_those_of_the_clock_on_the_wall(staff, students):
-    """India is five hours and a half ahead."""
+def test_hours_begin_at_full_hours_of_local_time(staff, students):
+    """India is 5½ hours ahead of UTC."""
     moment = datetime(2026, 11, 16, 5, 45, tzinfo=UTC)
     invite(students, staff.lincoln, 1, started=1, at=moment)
     with timezone.override(ZoneInfo("Asia/Kolkata")):
@@ -140,7 +138,7 @@ def test_hours_are_those_of_the_clock_on_the_wall(staff, students):
     assert datetime.fromtimestamp(hour, ZoneInfo("Asia/Kolkata")).minute == 0
 
 
-def test_today_is_the_day_at_the_installation(staff, students):
+def test_today_begins_at_local_midnight(staff, students):
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     invite(students, staff.lincoln, 2, finished=2, at=midnight)
     invite(
@@ -150,8 +148,8 @@ def test_today_is_the_day_at_the_installation(staff, students):
     assert SchoolRate.objects.get(school=staff.lincoln).finished_today == 2
 
 
-def test_no_grade_of_teachers_is_kept(staff, offer):
-    teachers = offer("teachers-2027", Role.TEACHER)
+def test_grades_of_teachers_are_not_stored(staff, administer):
+    teachers = administer("teachers-2027", Role.TEACHER)
     invite(teachers, staff.lincoln, 9, grade="07", finished=8)
     roll_up()
 
@@ -159,11 +157,11 @@ def test_no_grade_of_teachers_is_kept(staff, offer):
     assert not GradeRate.objects.filter(administration=teachers).exists()
 
 
-def test_parents_need_a_fifth_of_the_students_of_their_wave(staff, offer):
+def test_parents_need_a_fifth_of_the_students_of_their_wave(staff, administer):
     spring = Wave.objects.create(name="Spring 2027")
-    students = offer("students-2027", wave=spring)
-    parents = offer("parents-2027", Role.PARENT, wave=spring)
-    other = offer("students-2026", wave=Wave.objects.create(name="Spring 2026"))
+    students = administer("students-2027", wave=spring)
+    parents = administer("parents-2027", Role.PARENT, wave=spring)
+    other = administer("students-2026", wave=Wave.objects.create(name="Spring 2026"))
     invite(students, staff.lincoln, 101)
     invite(other, staff.lincoln, 7)
     invite(parents, staff.lincoln, 40)
@@ -173,16 +171,16 @@ def test_parents_need_a_fifth_of_the_students_of_their_wave(staff, offer):
     rates = SchoolRate.objects.filter(administration=parents)
     assert rates.get(school=staff.lincoln).students == 101
     assert rates.get(school=staff.lincoln).needed == 21
-    # It has no students in this wave: 0 is no number to take a share of.
+    # Without students in this wave there is no share to take.
     assert rates.get(school=staff.roosevelt).needed is None
 
 
-def test_only_schools_to_whom_it_is_offered_wait_for_people(staff, offer):
-    of_district = offer("a", district=staff.riverside)
-    by_school, by_district = offer("b"), offer("c")
+def test_schools_of_the_offer_are_listed_without_people(staff, administer):
+    of_district = administer("a", district=staff.riverside)
+    by_school, by_district = administer("b"), administer("c")
     by_school.schools.add(staff.roosevelt)
     by_district.districts.add(staff.lakeside)
-    # Who is on the roster of another school counts there all the same.
+    # People on the roster of another school count there all the same.
     invite(by_school, staff.lincoln, 2)
     roll_up()
 
@@ -191,40 +189,40 @@ def test_only_schools_to_whom_it_is_offered_wait_for_people(staff, offer):
     assert set(figures(by_district)) == {"Roosevelt"}
 
 
-# What is counted when
+# What is due when
 
 
-def rolled(administration, **ago):
+def set_counted(administration, **ago):
     moment = timezone.now() - timedelta(**ago)
     RollUp.objects.update_or_create(
         administration=administration, defaults={"as_of": moment, "written_at": moment}
     )
 
 
-def test_open_administrations_are_counted_each_time_and_closed_ones_once_more(offer):
+def test_open_administrations_are_always_due_and_closed_ones_once_more(administer):
     now = timezone.now()
-    running = offer("open")
-    just_closed = offer("just closed", closes_at=now - timedelta(minutes=5))
-    closed = offer("closed", closes_at=now - timedelta(hours=5))
-    early = offer("early", opens_at=now + timedelta(days=5))
-    new = offer("new", opens_at=now + timedelta(days=5))
+    running = administer("open")
+    just_closed = administer("just closed", closes_at=now - timedelta(minutes=5))
+    closed = administer("closed", closes_at=now - timedelta(hours=5))
+    early = administer("early", opens_at=now + timedelta(days=5))
+    new = administer("new", opens_at=now + timedelta(days=5))
     for one in (running, just_closed, closed, early):
-        rolled(one, minutes=1)
+        set_counted(one, minutes=1)
     assert due() == [running, just_closed, new]
 
-    # Last counted while somebody could still finish.
-    rolled(closed, hours=5, minutes=-10)
+    # Last counted when people could still finish.
+    set_counted(closed, hours=5, minutes=-10)
     assert closed in due()
-    rolled(closed, hours=4)
+    set_counted(closed, hours=4)
     assert closed not in due()
-    rolled(early, minutes=61)
+    set_counted(early, minutes=61)
     assert early in due()
 
 
-def test_a_roster_that_came_in_has_closed_administrations_counted_again(offer):
+def test_closed_administrations_are_due_after_a_roster_was_applied(administer):
     now = timezone.now()
-    closed = offer("closed", closes_at=now - timedelta(days=2))
-    rolled(closed, minutes=10)
+    closed = administer("closed", closes_at=now - timedelta(days=2))
+    set_counted(closed, minutes=10)
     assert due() == []
     ended = {"state": Job.State.DONE, "ended_at": now - timedelta(minutes=5)}
     Job.objects.create(kind="roster.check", **ended)
@@ -233,9 +231,7 @@ def test_a_roster_that_came_in_has_closed_administrations_counted_again(offer):
     assert due() == [closed]
 
 
-def test_figures_from_a_replica_further_behind_are_not_believed(
-    staff, students, monkeypatch
-):
+def test_figures_of_a_replica_further_behind_are_ignored(staff, students, monkeypatch):
     invite(students, staff.lincoln, 3, finished=2)
     roll_up()
     newer = students.roll_up.as_of
@@ -254,7 +250,7 @@ def test_figures_from_a_replica_further_behind_are_not_believed(
 
 def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
     invite(students, staff.lincoln, 3, finished=2)
-    write = rollup._bring_up_to_date
+    write = rollup.synchronise
 
     def broken(model, *args):
         changed = write(model, *args)
@@ -262,15 +258,15 @@ def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
         return changed
 
     with monkeypatch.context() as patched:
-        patched.setattr(rollup, "_bring_up_to_date", broken)
+        patched.setattr(rollup, "synchronise", broken)
         with pytest.raises(AssertionError, match="the disk is full"):
             roll_up()
     assert not SchoolRate.objects.exists()
     assert not RollUp.objects.exists()
-    # With the protection off, half of it would stand.
+    # Without the transaction a part of it would remain.
     monkeypatch.setattr(
         rollup,
-        "_bring_up_to_date",
+        "synchronise",
         lambda model, *args: write(model, *args) if model is SchoolRate else 0,
     )
     roll_up()
@@ -294,16 +290,16 @@ def test_two_processes_do_not_roll_up_at_once(staff, students):
         assert roll_up().administrations == 0
         assert not SchoolRate.objects.exists()
     finally:
-        # Killed in the middle: its lock goes with it.
+        # When a process dies, its lock is released.
         other.close()
     wait_until(lambda: roll_up().administrations == 1)
 
 
-# Against a count by hand
+# Compared with a slow count
 
 
-def naive(administration):
-    """The same figures, one person after the other."""
+def counted_one_by_one(administration):
+    """Return the same figures, counted person by person."""
     schools, grades, hours = {}, {}, {}
     for one in administration.respondents.filter(withdrawn_at=None):
         done = (1, one.started_at is not None, one.completed_at is not None)
@@ -323,7 +319,7 @@ def naive(administration):
     return schools, grades, hours
 
 
-def written(administration):
+def stored(administration):
     rates = SchoolRate.objects.filter(administration=administration, eligible__gt=0)
     grades = GradeRate.objects.filter(administration=administration)
     curves = Curve.objects.filter(administration=administration)
@@ -346,7 +342,7 @@ FIRST = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 EVENTS = ("start", "finish", "withdraw", "return", "move", "regrade", "invite")
 
 
-def happen(event, dice, administration, schools):
+def apply_event(event, dice, administration, schools):
     people = list(administration.respondents.all())
     if event == "invite" or not people:
         invite(administration, dice.choice(schools), 1, grade=dice.choice(("", "07")))
@@ -384,20 +380,18 @@ def happen(event, dice, administration, schools):
     ),
     seed=st.integers(0, 10_000),
 )
-def test_it_equals_a_count_by_hand_after_whatever_happens(
-    staff, students, batches, seed
-):
+def test_figures_equal_a_slow_count_after_any_events(staff, students, batches, seed):
     dice = random.Random(seed)
     schools = list(School.objects.order_by("pk"))
     for batch in batches:
         for event in batch:
-            happen(event, dice, students, schools)
+            apply_event(event, dice, students, schools)
         roll_up()
-        assert written(students) == naive(students)
+        assert stored(students) == counted_one_by_one(students)
         assert roll_up().rows_changed == 0
 
 
-def test_the_time_table_has_it_once_a_minute(settings):
+def test_the_scheduler_rolls_up_once_a_minute(settings):
     from celery import current_app
 
     entry = settings.CELERY_BEAT_SCHEDULE["roll up response rates"]
@@ -406,10 +400,10 @@ def test_the_time_table_has_it_once_a_minute(settings):
     assert entry["task"] in current_app.tasks
 
 
-def test_the_embedded_worker_does_it_too(staff, students):
-    from survey.management.commands.work import TimeTable
+def test_the_embedded_worker_rolls_up(staff, students):
+    from survey.management.commands.work import Schedule
 
     invite(students, staff.lincoln, 3, finished=2)
-    due_now = {task.name: task for task in TimeTable().due()}
+    due_now = {task.name: task for task in Schedule().due()}
     due_now["reports.tasks.roll_up_rates"]()
     assert figures(students)["Lincoln"] == (3, 2, 2)

@@ -1,4 +1,4 @@
-"""The roll-up reads the replica, and says how far behind that is."""
+"""The roll-up counts on the replica, and stores how far behind that is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-# Django wants to know a test's databases before the test begins.
+# Django must know the databases of a test before the test starts.
 @pytest.fixture(scope="module", autouse=True)
 def known(django_db_setup) -> Iterator[None]:
     with known_to_django():
@@ -41,11 +41,11 @@ def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
     replica.catch_up()
 
 
-def finished() -> int:
+def stored_finished() -> int:
     return SchoolRate.objects.using("default").get(eligible=12).finished
 
 
-def test_people_are_counted_on_the_replica_and_as_of_its_last_commit(
+def test_people_are_counted_on_the_replica_as_of_its_last_commit(
     replica, staff, students
 ):
     invite(students, staff.lincoln, 12, finished=3)
@@ -53,33 +53,31 @@ def test_people_are_counted_on_the_replica_and_as_of_its_last_commit(
     ran = Watched().during(roll_up)
     assert ran["replica"]["read survey_respondent"] == 1
     assert ran["primary"]["read survey_respondent"] == 0
-    assert finished() == 3
-    # Though nobody saved anything, the figures are new.
+    assert stored_finished() == 3
+    # The figures are recent although nothing was saved.
     assert timezone.now() - RollUp.objects.get().as_of < timedelta(seconds=10)
 
 
-def test_figures_of_a_lagging_replica_are_as_old_as_they_say(
-    replica, staff, students, client
-):
+def test_figures_of_a_lagging_replica_have_its_age(replica, staff, students, client):
     invite(students, staff.lincoln, 12, finished=3)
     replica.catch_up()
     roll_up()
     replica.stop_replaying()
-    began = timezone.now()
+    start = timezone.now()
     Respondent.objects.filter(completed_at=None).update(
-        started_at=began, completed_at=began
+        started_at=start, completed_at=start
     )
     roll_up()
 
-    assert finished() == 3
-    assert RollUp.objects.using("default").get().as_of < began
+    assert stored_finished() == 3
+    assert RollUp.objects.using("default").get().as_of < start
     replica.catch_up()
     roll_up()
-    assert finished() == 12
-    assert RollUp.objects.using("default").get().as_of > began
+    assert stored_finished() == 12
+    assert RollUp.objects.using("default").get().as_of > start
 
 
-def test_without_the_replica_the_figures_stay_and_grow_old(
+def test_figures_stay_and_grow_old_while_the_replica_is_away(
     replica, staff, students, client
 ):
     invite(students, staff.lincoln, 12, finished=3)
@@ -89,7 +87,7 @@ def test_without_the_replica_the_figures_stay_and_grow_old(
     connections["replica"].close()
     replica.stop()
     try:
-        # The primary has people to serve: it does not count instead.
+        # The primary does not count instead: it has respondents to serve.
         with pytest.raises(OperationalError):
             roll_up()
         health.mark_down()

@@ -1,4 +1,4 @@
-"""Who has finished is nobody's business where a number would say it."""
+"""Hide numbers that would identify people, on every page and in every file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from accounts.models import Membership
 from accounts.tests.logging_in import log_in
-from reports import rates
+from reports import visible_rates
 from reports.models import SchoolRate
 from reports.rollup import roll_up
-from reports.suppression import LEAST_IN_A_GRADE, hidden_grades, hides_school
+from reports.suppression import SMALLEST_GRADE, hidden_grades, hides_school
 from reports.tests.conftest import invite
 from survey.models import Role
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(staff, students):
-    """One in grade 4, who has finished; 30 in grade 5, 25 in grade 6."""
+def small_grade(staff, students):
+    """One finished person in grade 4, 30 people in grade 5 and 25 in grade 6."""
     invite(students, staff.lincoln, 1, grade="04", finished=1)
     invite(students, staff.lincoln, 30, grade="05", started=20, finished=17)
     invite(students, staff.lincoln, 25, grade="06", started=19, finished=13)
@@ -59,12 +59,12 @@ def grades_in_file(client, school):
     }
 
 
-def test_a_coordinator_never_learns_who_in_grade_4_has_finished(client, staff, told):
+def test_coordinators_do_not_see_a_grade_of_one_person(client, staff, small_grade):
     log_in(client, staff.chen)
     shown = {
         "04": ("1", "*", "*", "*"),
         "05": ("30", "20", "17", "56 %"),
-        # Without it, 31 of the school less 17 and 13 would be grade 4's 1.
+        # If it were shown, 31 of the school minus 17 and 13 would be grade 4.
         "06": ("25", "*", "*", "*"),
     }
     assert grades_on_screen(client, staff.lincoln) == shown
@@ -75,38 +75,37 @@ def test_a_coordinator_never_learns_who_in_grade_4_has_finished(client, staff, t
     assert "31 of 56 finished, 40 started" in page
 
 
-def test_there_was_something_to_leak(client, staff, told):
-    """Who sees every answer of the school sees its numbers."""
+def test_people_who_see_responses_see_every_grade(client, staff, small_grade):
     for user in (staff.state, staff.dana, staff.analyst):
         log_in(client, user)
         assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
         assert grades_in_file(client, staff.lincoln)["04"] == ("1", "1", "1", "100")
 
 
-def test_where_coordinators_may_see_who_has_finished_nothing_is_hidden(
-    client, staff, told
+def test_nothing_is_hidden_if_coordinators_may_see_who_has_finished(
+    client, staff, small_grade
 ):
-    told.coordinators_see_finished = True
-    told.save()
+    small_grade.coordinators_see_finished = True
+    small_grade.save()
     log_in(client, staff.chen)
     assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
 
 
-def test_with_the_protection_off_the_coordinator_would_know(
-    client, staff, told, monkeypatch
+def test_without_suppression_coordinators_would_see_the_small_grade(
+    client, staff, small_grade, monkeypatch
 ):
-    monkeypatch.setattr(rates, "hidden_grades", lambda eligible: set())
+    monkeypatch.setattr(visible_rates, "hidden_grades", lambda eligible: set())
     log_in(client, staff.chen)
     assert grades_on_screen(client, staff.lincoln)["04"] == ("1", "1", "1", "100 %")
 
 
 @pytest.mark.parametrize(("role", "least"), [("student", 10), ("teacher", 8)])
-def test_a_school_with_few_people_shows_what_nobody_did(
-    client, staff, offer, role, least
+def test_a_small_school_hides_what_was_started_and_finished(
+    client, staff, administer, role, least
 ):
-    few = offer("few", role)
+    few = administer("few", role)
     invite(few, staff.lincoln, least - 1, grade="04", started=6, finished=5)
-    enough = offer("enough", role)
+    enough = administer("enough", role)
     invite(enough, staff.lincoln, least, grade="04", started=6, finished=5)
     roll_up()
     address = f"/console/rates/schools/{staff.lincoln.pk}/"
@@ -115,7 +114,7 @@ def test_a_school_with_few_people_shows_what_nobody_did(
     page = client.get(address, {"administration": few.pk}).content.decode()
     assert "* of %s finished, * started" % (least - 1) in page
     assert "Too few people to show who has finished" in page
-    # No curve either: its hours would say the same.
+    # No chart either: its hours would show the same.
     assert "days-data" not in page
     page = client.get(address, {"administration": enough.pk}).content.decode()
     assert f"5 of {least} finished, 6 started" in page
@@ -127,7 +126,7 @@ def test_a_school_with_few_people_shows_what_nobody_did(
 
 
 @pytest.fixture
-def of_two_schools(staff, students):
+def two_schools(staff, students):
     """Ms Chen works in two schools, of which one is small."""
     Membership.objects.create(
         user=staff.chen, role="coordinator", school=staff.washington
@@ -138,18 +137,16 @@ def of_two_schools(staff, students):
     return students
 
 
-def test_lists_files_and_charts_hide_a_small_school_alike(
-    client, staff, of_two_schools
-):
+def test_a_small_school_is_hidden_in_lists_files_and_charts(client, staff, two_schools):
     log_in(client, staff.chen)
     response = client.get("/console/rates/", follow=True)
     page = response.content.decode()
     row = page[page.index(">Washington<") :]
     cells = re.findall(r'<td class="number"[^>]*>([^<]*)', row)
     assert cells[:4] == ["3", "*", "*", "*"]
-    # One bar alone is no comparison, and a second one would be the hidden one.
+    # No chart: there would be a single bar, as the other one is hidden.
     assert "places-data" not in page
-    # The sum of both, less the one that is shown, would be the other.
+    # The total minus the school that is shown would be the hidden one.
     assert "19 of 33" not in page
     assert "days-data" not in page
     file = client.get("/console/rates/schools.csv").content.decode("utf-8-sig")
@@ -161,14 +158,14 @@ def test_lists_files_and_charts_hide_a_small_school_alike(
     assert (washington["started"], washington["finished"]) == ("*", "*")
     assert (washington["last start"], washington["needed"]) == ("*", "")
 
-    # There was something to leak.
+    # There is something to hide.
     log_in(client, staff.dana)
     assert "19 of 33" in client.get("/console/rates/", follow=True).content.decode()
 
 
 @pytest.mark.parametrize("sort", ["started", "finished", "rate", "missing", "quiet"])
 @pytest.mark.parametrize("done", [0, 3])
-def test_order_does_not_tell_what_is_hidden(client, staff, of_two_schools, sort, done):
+def test_sorting_does_not_reveal_hidden_numbers(client, staff, two_schools, sort, done):
     def order():
         body = client.get(f"/console/rates/schools/?sort={sort}").content.decode()
         return re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body)
@@ -181,8 +178,8 @@ def test_order_does_not_tell_what_is_hidden(client, staff, of_two_schools, sort,
     assert order() == first
 
 
-@pytest.mark.parametrize("state", list(rates.STATES))
-def test_filters_do_not_tell_what_is_hidden(client, staff, of_two_schools, state):
+@pytest.mark.parametrize("state", list(visible_rates.STATES))
+def test_filters_do_not_reveal_hidden_numbers(client, staff, two_schools, state):
     def found():
         page = client.get(f"/console/rates/schools/?state={state}")
         return page.content.decode().count('id="school-')
@@ -195,37 +192,41 @@ def test_filters_do_not_tell_what_is_hidden(client, staff, of_two_schools, state
     assert found() == first
 
 
-def test_list_and_page_of_a_school_hide_the_same(staff, offer):
-    """The rule stands in SQL for the one and in Python for the other."""
+def test_list_and_page_of_a_school_hide_the_same_numbers(staff, administer):
+    """The list hides in SQL, and the page in Python."""
     from accounts.permissions import Permissions
 
     for role in Role.values:
         for eligible in (0, 1, 7, 8, 9, 10, 11):
-            one = offer(f"{role}-{eligible}", role)
+            one = administer(f"{role}-{eligible}", role)
             invite(one, staff.lincoln, eligible, finished=eligible)
             roll_up([one])
             for user in (staff.chen, staff.dana):
                 permissions = Permissions(user)
-                [row] = rates.rates_for(permissions, one).filter(school=staff.lincoln)
-                [line] = rates.lines_of(permissions, staff.lincoln, [one])
-                assert rates.school_line(row, one) == line
+                [row] = visible_rates.rates_for(permissions, one).filter(
+                    school=staff.lincoln
+                )
+                [line] = visible_rates.lines_of_school(
+                    permissions, staff.lincoln, [one]
+                )
+                assert visible_rates.school_line(row, one) == line
                 hidden = user == staff.chen and hides_school(role, eligible)
                 assert line.is_hidden == hidden
 
 
-# The rule itself
+# The rule for grades
 
 
 @given(st.lists(st.integers(0, 40), max_size=9))
-def test_what_is_hidden_cannot_be_had_by_subtracting(eligible):
+def test_hidden_grades_cannot_be_calculated_by_subtraction(eligible):
     hidden = hidden_grades(eligible)
     for position, size in enumerate(eligible):
-        if 0 < size < LEAST_IN_A_GRADE:
+        if 0 < size < SMALLEST_GRADE:
             assert position in hidden
-    if hidden and sum(eligible) >= LEAST_IN_A_GRADE:
-        # What the shown grades leave of the school's number.
+    if hidden and sum(eligible) >= SMALLEST_GRADE:
+        # The school's number minus the grades that are shown.
         rest = [eligible[position] for position in hidden]
-        assert sum(rest) >= LEAST_IN_A_GRADE
+        assert sum(rest) >= SMALLEST_GRADE
         assert len(rest) > 1 or len([one for one in eligible if one]) == 1
 
 
@@ -236,12 +237,12 @@ def test_what_is_hidden_cannot_be_had_by_subtracting(eligible):
         ([30, 25], set()),
         ([10, 10], set()),
         ([9, 30, 25], {0, 2}),
-        # Two of them are 10 together, and hide each other.
+        # Together they are 10 people, and hide each other.
         ([5, 5, 30], {0, 1}),
         ([4, 5, 30, 40], {0, 1, 2}),
         ([3, 30], {0, 1}),
         ([0, 3, 30, 40], {1, 2}),
     ],
 )
-def test_the_smallest_of_the_others_is_hidden_with_it(eligible, hidden):
+def test_the_smallest_other_grade_is_hidden_as_well(eligible, hidden):
     assert hidden_grades(eligible) == hidden

@@ -1,16 +1,16 @@
-"""When a school has a report: the rules as they are written, and their edges."""
-
 from __future__ import annotations
 
 import pytest
 
-from reports.thresholds import Standing, State, needed
+from reports.thresholds import ThresholdProgress, ThresholdState, needed
 
 
-def test_a_school_is_told_how_many_more_it_needs():
-    assert Standing("student", 100, 36).words == "14 more students to reach 50 %"
-    assert Standing("student", 100, 49).words == "1 more student to reach 50 %"
-    assert Standing("student", 100, 50).words == "Threshold reached"
+def test_words_say_how_many_more_people_are_needed():
+    assert (
+        ThresholdProgress("student", 100, 36).words == "14 more students to reach 50 %"
+    )
+    assert ThresholdProgress("student", 100, 49).words == "1 more student to reach 50 %"
+    assert ThresholdProgress("student", 100, 50).words == "Threshold reached"
 
 
 @pytest.mark.parametrize(
@@ -48,65 +48,71 @@ def test_a_school_is_told_how_many_more_it_needs():
         ("parent", 0, 100, None),
     ],
 )
-def test_how_many_have_to_finish(role, eligible, students, expected):
+def test_needed_for_each_role_and_size(role, eligible, students, expected):
     assert needed(role, eligible, students) == expected
 
 
 @pytest.mark.parametrize(
     ("role", "eligible", "finished", "students", "state"),
     [
-        ("student", 10, 9, None, State.BELOW),
-        ("student", 10, 10, None, State.REACHED),
-        ("student", 9, 9, None, State.TOO_FEW),
-        # 49 % and 50 %; what is more than a half but no ten is not enough.
-        ("student", 100, 49, None, State.BELOW),
-        ("student", 100, 50, None, State.REACHED),
-        ("student", 14, 9, None, State.BELOW),
-        ("student", 1001, 500, None, State.BELOW),
-        ("student", 1001, 501, None, State.REACHED),
-        ("student", 0, 0, None, State.NOBODY),
-        ("teacher", 8, 7, None, State.BELOW),
-        ("teacher", 8, 8, None, State.REACHED),
-        ("teacher", 7, 7, None, State.TOO_FEW),
-        ("teacher", 14, 7, None, State.BELOW),
-        ("teacher", 0, 0, None, State.NOBODY),
-        ("parent", 90, 19, 100, State.BELOW),
-        ("parent", 90, 20, 100, State.REACHED),
-        ("parent", 5, 5, 100, State.TOO_FEW),
-        ("parent", 90, 60, None, State.UNKNOWN),
-        ("parent", 0, 0, 100, State.NOBODY),
+        ("student", 10, 9, None, ThresholdState.BELOW),
+        ("student", 10, 10, None, ThresholdState.REACHED),
+        ("student", 9, 9, None, ThresholdState.TOO_FEW),
+        # 49 % and 50 %. More than half is not enough if it is less than ten.
+        ("student", 100, 49, None, ThresholdState.BELOW),
+        ("student", 100, 50, None, ThresholdState.REACHED),
+        ("student", 14, 9, None, ThresholdState.BELOW),
+        ("student", 1001, 500, None, ThresholdState.BELOW),
+        ("student", 1001, 501, None, ThresholdState.REACHED),
+        ("student", 0, 0, None, ThresholdState.NOT_INVITED),
+        ("teacher", 8, 7, None, ThresholdState.BELOW),
+        ("teacher", 8, 8, None, ThresholdState.REACHED),
+        ("teacher", 7, 7, None, ThresholdState.TOO_FEW),
+        ("teacher", 14, 7, None, ThresholdState.BELOW),
+        ("teacher", 0, 0, None, ThresholdState.NOT_INVITED),
+        ("parent", 90, 19, 100, ThresholdState.BELOW),
+        ("parent", 90, 20, 100, ThresholdState.REACHED),
+        ("parent", 5, 5, 100, ThresholdState.TOO_FEW),
+        ("parent", 90, 60, None, ThresholdState.UNKNOWN),
+        ("parent", 0, 0, 100, ThresholdState.NOT_INVITED),
     ],
 )
-def test_whether_there_is_a_report(role, eligible, finished, students, state):
-    assert Standing(role, eligible, finished, students).state is state
+def test_state_for_each_role_and_size(role, eligible, finished, students, state):
+    assert ThresholdProgress(role, eligible, finished, students).state is state
 
 
 @pytest.mark.parametrize(
-    ("standing", "words"),
+    ("progress", "words"),
     [
-        (Standing("student", 15, 7), "3 more students to reach 10, the least for a"),
-        (Standing("student", 2400, 0), "1,200 more students to reach 50 %"),
         (
-            Standing("student", 7, 7),
+            ThresholdProgress("student", 15, 7),
+            "3 more students to reach 10, the minimum for a",
+        ),
+        (ThresholdProgress("student", 2400, 0), "1,200 more students to reach 50 %"),
+        (
+            ThresholdProgress("student", 7, 7),
             "Too few for a report: 7 students are invited, and 10 have to finish",
         ),
         (
-            Standing("student", 1, 0),
+            ThresholdProgress("student", 1, 0),
             "Too few for a report: 1 student is invited, and 10 have to finish",
         ),
-        (Standing("teacher", 12, 7), "1 more teacher to reach 8, the least for a"),
-        (Standing("teacher", 30, 7), "8 more teachers to reach 50 %"),
         (
-            Standing("parent", 300, 84, 480),
+            ThresholdProgress("teacher", 12, 7),
+            "1 more teacher to reach 8, the minimum for a",
+        ),
+        (ThresholdProgress("teacher", 30, 7), "8 more teachers to reach 50 %"),
+        (
+            ThresholdProgress("parent", 300, 84, 480),
             "12 more parents to reach 20 % of the 480 students",
         ),
         (
-            Standing("parent", 5, 0, 480),
+            ThresholdProgress("parent", 5, 0, 480),
             "Too few for a report: 5 parents are invited, and 96 have to finish",
         ),
-        (Standing("parent", 300, 0, None), "The threshold is not known"),
-        (Standing("student", 0, 0), "Nobody is invited yet"),
+        (ThresholdProgress("parent", 300, 0, None), "Threshold unknown"),
+        (ThresholdProgress("student", 0, 0), "No one is invited yet"),
     ],
 )
-def test_each_standing_has_its_sentence(standing, words):
-    assert standing.words.startswith(words)
+def test_each_state_has_its_sentence(progress, words):
+    assert progress.words.startswith(words)

@@ -1,7 +1,8 @@
-// Charts by Chart.js, whose numbers stand in a table beside each as well.
+// The charts of the rates pages, drawn with Chart.js. Each page shows the same
+// numbers as a table.
 
-// Told apart by everybody: blue and orange as Okabe and Ito chose them, bars
-// that are empty and full, lines that are whole and broken.
+// Blue and orange of Okabe and Ito, which colour-blind people can tell apart;
+// bars are also empty or filled, and lines solid or dashed.
 const LIGHT = {
   start: "#0072b2",
   finish: "#d55e00",
@@ -20,10 +21,11 @@ const DARK = {
   grid: "#34444c",
   ground: "#19242a",
 };
-const PER_PLACE = 26;
+// Pixels: the height of one school or district, and the width on paper.
+const PLACE_HEIGHT = 26;
 const PRINTED_WIDTH = 660;
 
-const kinds = { curve: curveOf, places: placesOf };
+const configurations = { curve: curveChart, places: placesChart };
 let charts = [];
 let printing = false;
 
@@ -44,24 +46,24 @@ export function drawCharts() {
     const source = document.getElementById(canvas.dataset.source);
     const data = JSON.parse(source.textContent);
     if (canvas.dataset.chart === "places") {
-      canvas.parentElement.style.blockSize = `${90 + PER_PLACE * data.labels.length}px`;
+      canvas.parentElement.style.blockSize = `${90 + PLACE_HEIGHT * data.labels.length}px`;
     }
-    charts.push(new window.Chart(canvas, kinds[canvas.dataset.chart](data, palette())));
+    charts.push(new window.Chart(canvas, configurations[canvas.dataset.chart](data, palette())));
   }
 }
 
-// Nothing moves: the page is drawn anew each minute.
-const STILL = { animation: false, responsive: true, maintainAspectRatio: false };
+// Without animation, because the page is drawn again each minute.
+const COMMON_OPTIONS = { animation: false, responsive: true, maintainAspectRatio: false };
 
-function legendOf(colours) {
+function legend(colours) {
   return {
     position: "bottom",
-    labels: { color: colours.ink, usePointStyle: true, boxWidth: 28, generateLabels: labelsOf },
+    labels: { color: colours.ink, usePointStyle: true, boxWidth: 28, generateLabels: legendLabels },
   };
 }
 
-// Chart.js itself shows every line whole.
-function labelsOf(chart) {
+// The legend of Chart.js shows dashed lines as solid ones.
+function legendLabels(chart) {
   const labels = window.Chart.defaults.plugins.legend.labels.generateLabels(chart);
   return labels.map((label) => ({
     ...label,
@@ -69,7 +71,7 @@ function labelsOf(chart) {
   }));
 }
 
-function axisOf(colours, title, more) {
+function axis(colours, title, more) {
   return {
     beginAtZero: true,
     ticks: { color: colours.ink, precision: 0, ...more?.ticks },
@@ -80,48 +82,48 @@ function axisOf(colours, title, more) {
   };
 }
 
-function curveOf(data, colours) {
-  const ofRate = { axis: { position: "right", max: 100 }, grid: { drawOnChartArea: false } };
+function curveChart(data, colours) {
+  const rateAxis = { axis: { position: "right", max: 100 }, grid: { drawOnChartArea: false } };
   const datasets = [
-    barsOf("Starts", data.started, colours.start, colours.ground),
-    barsOf("Finishes", data.finished, colours.finish, colours.finish),
-    lineOf("Rate so far (%)", data.rate, colours.rate, []),
+    bars("Starts", data.started, colours.start, colours.ground),
+    bars("Finishes", data.finished, colours.finish, colours.finish),
+    line("Rate so far (%)", data.rate, colours.rate, []),
   ];
-  if (data.pace.some((one) => one !== null)) {
-    datasets.push(lineOf("Pace needed (%)", data.pace, colours.pace, [6, 5]));
+  if (data.pace.some((rate) => rate !== null)) {
+    datasets.push(line("Rate needed (%)", data.pace, colours.pace, [6, 5]));
   }
   return {
     data: { labels: data.labels, datasets },
     options: {
-      ...STILL,
+      ...COMMON_OPTIONS,
       interaction: { mode: "index", intersect: false },
-      plugins: { legend: legendOf(colours) },
+      plugins: { legend: legend(colours) },
       scales: {
-        x: axisOf(colours, "", {
+        x: axis(colours, "", {
           ticks: { maxRotation: 60, autoSkipPadding: 10 },
           grid: { display: false },
         }),
-        y: axisOf(colours, "People", {}),
-        rate: axisOf(colours, "Rate (%)", ofRate),
+        y: axis(colours, "People", {}),
+        rate: axis(colours, "Rate (%)", rateAxis),
       },
     },
   };
 }
 
-function barsOf(label, data, colour, inside) {
+function bars(label, data, colour, fill) {
   return {
     type: "bar",
     label,
     data,
     borderColor: colour,
-    backgroundColor: inside,
+    backgroundColor: fill,
     borderWidth: 1.5,
     pointStyle: "rect",
     order: 2,
   };
 }
 
-function lineOf(label, data, colour, dashes) {
+function line(label, data, colour, dashes) {
   return {
     type: "line",
     label,
@@ -137,13 +139,13 @@ function lineOf(label, data, colour, dashes) {
   };
 }
 
-function placesOf(data, colours) {
-  const finished = barsOf("Finished (%)", data.finished, colours.finish, colours.finish);
-  const started = barsOf(
+function placesChart(data, colours) {
+  const finished = bars("Finished (%)", data.finished, colours.finish, colours.finish);
+  const started = bars(
     "Started, not finished (%)", data.started, colours.start, colours.ground,
   );
   const threshold = {
-    ...lineOf("Threshold (%)", data.threshold, colours.rate, []),
+    ...line("Threshold (%)", data.threshold, colours.rate, []),
     yAxisID: undefined,
     showLine: false,
     stack: "threshold",
@@ -163,12 +165,12 @@ function placesOf(data, colours) {
       ],
     },
     options: {
-      ...STILL,
+      ...COMMON_OPTIONS,
       indexAxis: "y",
-      plugins: { legend: legendOf(colours) },
+      plugins: { legend: legend(colours) },
       scales: {
-        x: axisOf(colours, "Percent of who is invited", { axis: { max: 100, stacked: true } }),
-        y: axisOf(colours, "", {
+        x: axis(colours, "Percent of those invited", { axis: { max: 100, stacked: true } }),
+        y: axis(colours, "", {
           axis: { stacked: true },
           ticks: { autoSkip: false },
           grid: { display: false },
@@ -178,7 +180,7 @@ function placesOf(data, colours) {
   };
 }
 
-// On paper: dark on white, and as wide as the paper.
+// Draw dark on white and as wide as the paper, or again for the screen.
 export function drawForPaper(isPaper) {
   printing = isPaper;
   drawCharts();

@@ -1,20 +1,20 @@
-// The board of response rates: refreshes its figures, and says how old they are.
+// Response rates: refresh the figures each minute, and show how old they are.
 
 import { drawCharts, drawForPaper } from "./charts.js";
 
-const EVERY = 60_000;
-// Figures that are older are called so; the server's own limit is the same.
-const FRESH = 120;
+const REFRESH_EVERY = 60_000;
+// Seconds; `FRESH_FOR` on the server is the same.
+const FRESH_FOR = 120;
 
-let lastAsked = performance.now();
-let lastShown = performance.now();
-let remembered = null;
+let lastRequest = performance.now();
+let lastUpdate = performance.now();
+let savedState = null;
 
 function refresh() {
-  const asking = document.getElementById("refresh");
-  if (asking && window.htmx) {
-    lastAsked = performance.now();
-    window.htmx.trigger(asking, "figures");
+  const trigger = document.getElementById("refresh");
+  if (trigger && window.htmx) {
+    lastRequest = performance.now();
+    window.htmx.trigger(trigger, "figures");
   }
 }
 
@@ -22,14 +22,14 @@ function clockTime() {
   return new Date().toLocaleTimeString([], { timeStyle: "medium" });
 }
 
-// A hidden tab asks nothing; shown again, it asks at once what it has missed.
+// A hidden tab sends no requests, and refreshes as soon as it is shown again.
 function refreshWhenDue() {
-  if (!document.hidden && performance.now() - lastAsked >= EVERY) {
+  if (!document.hidden && performance.now() - lastRequest >= REFRESH_EVERY) {
     refresh();
   }
 }
 
-function inWords(seconds) {
+function duration(seconds) {
   for (const [unit, size] of [["days", 86400], ["hours", 3600], ["minutes", 60]]) {
     if (seconds >= 2 * size) {
       return `${Math.floor(seconds / size)} ${unit}`;
@@ -38,38 +38,38 @@ function inWords(seconds) {
   return `${seconds} ${seconds === 1 ? "second" : "seconds"}`;
 }
 
-// Between two refreshes, and when none succeeds, the figures go on ageing.
-function tellAge() {
+// The figures grow older between two refreshes, and while refreshing fails.
+function updateAge() {
   const age = document.getElementById("age");
   if (!age || !("open" in age.dataset)) {
     return;
   }
-  const since = Math.floor((performance.now() - lastShown) / 1000);
+  const since = Math.floor((performance.now() - lastUpdate) / 1000);
   const seconds = Number(age.dataset.seconds) + since;
-  const late = seconds > FRESH;
+  const late = seconds > FRESH_FOR;
   age.classList.toggle("caution", late);
   age.textContent = late
-    ? `These figures are ${inWords(seconds)} old: counting is late.`
-    : `Counted ${inWords(seconds)} ago.`;
+    ? `These figures are ${duration(seconds)} old: counting is late.`
+    : `Counted ${duration(seconds)} ago.`;
 }
 
-function trouble(words) {
+function showTrouble(message) {
   const place = document.getElementById("refresh-trouble");
-  if (place && place.textContent !== words) {
-    place.textContent = words;
+  if (place && place.textContent !== message) {
+    place.textContent = message;
   }
 }
 
-// What is exchanged forgets what was open, where the keyboard was, and how far
-// a wide table was scrolled.
-function remember() {
+// Replacing the list closes details, moves the focus and scrolls wide tables
+// back, so their state is saved before and restored after.
+function saveState() {
   const list = document.getElementById("list");
   const focused = list?.contains(document.activeElement) ? document.activeElement : null;
   return {
-    open: [...(list?.querySelectorAll("details[open][id]") ?? [])].map((one) => one.id),
-    scrolled: [...(list?.querySelectorAll(".table-frame") ?? [])].map((one) => [
-      one.getAttribute("aria-label") ?? one.getAttribute("aria-labelledby"),
-      one.scrollLeft,
+    open: [...(list?.querySelectorAll("details[open][id]") ?? [])].map((details) => details.id),
+    scrolled: [...(list?.querySelectorAll(".table-frame") ?? [])].map((frame) => [
+      frame.getAttribute("aria-label") ?? frame.getAttribute("aria-labelledby"),
+      frame.scrollLeft,
     ]),
     focused: focused && {
       id: focused.id,
@@ -80,24 +80,24 @@ function remember() {
   };
 }
 
-function remind(kept) {
+function restoreState(state) {
   const list = document.getElementById("list");
-  for (const id of kept.open) {
+  for (const id of state.open) {
     document.getElementById(id)?.setAttribute("open", "");
   }
   for (const frame of list.querySelectorAll(".table-frame")) {
     const name = frame.getAttribute("aria-label") ?? frame.getAttribute("aria-labelledby");
-    frame.scrollLeft = kept.scrolled.find(([of]) => of === name)?.[1] ?? 0;
+    frame.scrollLeft = state.scrolled.find(([label]) => label === name)?.[1] ?? 0;
   }
-  const { id, href, summary } = kept.focused ?? {};
-  const again =
+  const { id, href, summary } = state.focused ?? {};
+  const target =
     (summary && document.getElementById(summary)?.querySelector("summary")) ||
     (id && document.getElementById(id)) ||
-    (href && [...list.querySelectorAll("a")].find((one) => one.getAttribute("href") === href));
-  if (again) {
-    again.focus({ preventScroll: true });
+    (href && [...list.querySelectorAll("a")].find((link) => link.getAttribute("href") === href));
+  if (target) {
+    target.focus({ preventScroll: true });
   }
-  window.scrollTo({ top: kept.top, behavior: "instant" });
+  window.scrollTo({ top: state.top, behavior: "instant" });
 }
 
 function isRefresh(event) {
@@ -108,26 +108,26 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (!isRefresh(event)) {
     return;
   }
-  // Logged out in the meantime: the login page is no list.
-  const answered = new URL(event.detail.xhr.responseURL || location.href);
-  if (answered.pathname !== location.pathname) {
+  // Logged out in the meantime: the response is the login page, not a list.
+  const url = new URL(event.detail.xhr.responseURL || location.href);
+  if (url.pathname !== location.pathname) {
     event.detail.shouldSwap = false;
     location.reload();
     return;
   }
-  remembered = remember();
+  savedState = saveState();
 });
 
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target?.id !== "list") {
     return;
   }
-  lastShown = performance.now();
+  lastUpdate = performance.now();
   drawCharts();
-  if (remembered) {
-    remind(remembered);
-    remembered = null;
-    trouble("");
+  if (savedState) {
+    restoreState(savedState);
+    savedState = null;
+    showTrouble("");
     document.getElementById("refreshed").textContent = `, last at ${clockTime()}`;
   }
 });
@@ -135,7 +135,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   document.addEventListener(name, (event) => {
     if (isRefresh(event)) {
-      trouble("It could not be refreshed just now, and is tried again in a minute");
+      showTrouble("This page could not be refreshed. It tries again in a minute.");
     }
   });
 }
@@ -145,5 +145,5 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts
 window.addEventListener("beforeprint", () => drawForPaper(true));
 window.addEventListener("afterprint", () => drawForPaper(false));
 setInterval(refreshWhenDue, 1000);
-setInterval(tellAge, 1000);
+setInterval(updateAge, 1000);
 drawCharts();

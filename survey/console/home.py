@@ -1,7 +1,8 @@
-"""The first page of the console: what stands open, and what to do about it."""
+"""The console's home page: open and planned surveys, with their next steps."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Exists
@@ -18,15 +19,15 @@ from accounts.permissions import Permissions
 from survey.administrations import administrations_for
 from survey.models import Administration, Respondent
 
-MOST_SHOWN = 6
+MAX_TASKS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """An administration that is open or planned, and what comes next."""
+class HomeTask:
+    """An open or planned administration, and the next steps of this user."""
 
     administration: Administration
-    # There is somebody on its roster, in the places that are seen.
+    # Whether people are invited in the user's own schools.
     has_people: bool
     manages_rosters: bool
     sees_people: bool
@@ -36,52 +37,48 @@ class Task:
 @staff
 @require_safe
 def console_home(request: StaffRequest) -> HttpResponse:
-    """3 statements: who is asking, what stands open for them, and where people
-    are invited already."""
-    permissions: Permissions = request.permissions
-    return render(
-        request,
-        "survey/console/home.html",
-        {
-            "entries": entries_for(permissions),
-            "memberships": permissions.memberships,
-            "tasks": _tasks(permissions),
-        },
-    )
-
-
-def _tasks(permissions: Permissions) -> list[Task]:
-    standing = (
+    """Show the home page. 3 statements: memberships, administrations, people."""
+    permissions = request.permissions
+    administrations = list(
         administrations_for(permissions, C.SEE_RATES)
         .filter(closes_at__gt=timezone.now())
-        .select_related("wave")
-        .order_by("opens_at", "name")
+        .select_related("published__survey", "wave")
+        .defer("published__definition", "published__survey__source")
+        .order_by("opens_at", "name")[:MAX_TASKS]
     )
-    return [
-        Task(
-            administration=one,
+    have_people = have_people_in_own_schools(permissions, administrations)
+    tasks = [
+        HomeTask(
+            administration=administration,
             has_people=has_people,
             manages_rosters=permissions.has(C.MANAGE_ROSTERS),
             sees_people=permissions.has(C.SEE_IDENTITIES),
             sees_responses=permissions.has(C.SEE_RESPONSES),
         )
-        for one, has_people in _with_people(permissions, list(standing[:MOST_SHOWN]))
+        for administration, has_people in zip(administrations, have_people, strict=True)
     ]
+    return render(
+        request,
+        "survey/console/home.html",
+        {"entries": entries_for(permissions), "tasks": tasks},
+    )
 
 
-def _with_people(
-    permissions: Permissions, administrations: list[Administration]
-) -> list[tuple[Administration, bool]]:
-    """Whether somebody is on its roster, for each of these. 1 statement.
-
-    Each is named in the statement by its key: by another row's, the database
-    would expect people in every one, and read all of two million to find none.
-    """
+def have_people_in_own_schools(
+    permissions: Permissions, administrations: Sequence[Administration]
+) -> Sequence[bool]:
+    """Return for each administration whether people are invited. 1 statement."""
     if not administrations:
         return []
     people = Respondent.objects.filter(school__in=permissions.schools(C.SEE_RATES))
+    # The keys are in the statement as numbers. With a reference to another
+    # row, the planner would expect people in every administration, and read
+    # two million rows to find that a new one has none.
     one_row = Administration.objects.filter(pk=administrations[0].pk)
     [found] = one_row.order_by().values_list(
-        *(Exists(people.filter(administration=one.pk)) for one in administrations)
+        *(
+            Exists(people.filter(administration=administration.pk))
+            for administration in administrations
+        )
     )
-    return list(zip(administrations, found, strict=True))
+    return found

@@ -1,4 +1,4 @@
-"""How far a job is, for whoever started it."""
+"""Progress of a background job, for the user who started it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from survey.models import Job
 @staff
 @require_safe
 def job_progress(request: StaffRequest, pk: int) -> HttpResponse:
-    """For htmx, each second. 1 statement."""
-    job = _own(request, pk)
+    """Return the progress; htmx requests it every second. 1 statement."""
+    job = get_object_or_404(Job, pk=pk, by=request.user)
     response = render(request, "console/_job.html", {"job": job})
     if job.is_over:
-        # What it has made is for its page to show.
+        # The page itself shows the result.
         response["HX-Refresh"] = "true"
     return response
 
@@ -30,7 +30,7 @@ def job_progress(request: StaffRequest, pk: int) -> HttpResponse:
 @staff
 @require_POST
 def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
-    job = _own(request, pk)
+    job = get_object_or_404(Job, pk=pk, by=request.user)
     with transaction.atomic():
         if jobs.request_cancel(job):
             audit.record(
@@ -41,10 +41,6 @@ def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
                 after={"kind": job.kind, "of": job.subject_id},
                 **audit.place_of(request.user),
             )
-    back = request.headers.get("Referer", "")
-    here = url_has_allowed_host_and_scheme(back, {request.get_host()})
-    return redirect(back if here else "console_home")
-
-
-def _own(request: StaffRequest, pk: int) -> Job:
-    return get_object_or_404(Job, pk=pk, by=request.user)
+    referer = request.headers.get("Referer", "")
+    is_own_page = url_has_allowed_host_and_scheme(referer, {request.get_host()})
+    return redirect(referer if is_own_page else "console_home")

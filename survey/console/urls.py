@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.urls import path
 
 from survey.console import home, jobs
-from survey.console import login_cards as cards
 from survey.console.administrations import edit_views, waves
 from survey.console.administrations import views as administrations
+from survey.console.login_cards import views as cards
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
 from survey.console.surveys import corrections, preview, upload

@@ -1,4 +1,4 @@
-"""Whose a survey is, who may use and change it, and how it ends."""
+"""Who may use and change a survey; delete, retire and restore it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_NAMED = 3
 
 
 class SurveyInUse(Exception):
-    """It would harm; says whom, to the person who asked for it."""
+    """The survey is in use; the message says where."""
 
 
 def surveys_for(permissions: Permissions) -> QuerySet[Survey]:
-    """The state's, which everybody who manages surveys sees, and one's own.
+    """Return the surveys of the state and of the user's districts.
 
-    Without the workbook, which nobody reads to make a list.
+    Without the workbook, which no list needs.
     """
     places = permissions.places(Capability.MANAGE_SURVEYS)
     known = Survey.objects.defer("source")
@@ -34,17 +34,17 @@ def surveys_for(permissions: Permissions) -> QuerySet[Survey]:
 
 
 def offerable_for(permissions: Permissions) -> QuerySet[PublishedSurvey]:
-    """What a new administration may offer: published, and not retired."""
+    """Return the published surveys that a new administration may offer."""
     return PublishedSurvey.objects.filter(
         survey__in=surveys_for(permissions).order_by().values("pk"),
     ).exclude(survey__in=Retirement.objects.values("survey"))
 
 
 def is_offerable(published: PublishedSurvey) -> bool:
-    """Whether a new administration may still offer it. 1 statement.
+    """Return whether a new administration may still offer it. 2 statements.
 
-    Inside the transaction that makes the administration: until that ends,
-    nobody retires the survey.
+    Call it in the transaction that creates the administration: the lock keeps
+    the survey from being retired until that ends.
     """
     rows = Survey.objects.select_for_update(no_key=True)
     rows.values_list("pk").get(pk=published.survey_id)
@@ -52,7 +52,7 @@ def is_offerable(published: PublishedSurvey) -> bool:
 
 
 def may_change(permissions: Permissions, survey: Survey) -> bool:
-    """Publish, correct, retire or delete it."""
+    """Return whether the user may publish, correct, retire or delete it."""
     return permissions.may_own(survey.district_id)
 
 
@@ -60,8 +60,11 @@ def owner_of(survey: Survey) -> str:
     return survey.district.name if survey.district else "the state"
 
 
-def owner_called(code: str) -> District | None:
-    """For commands: "" is the state. Raises District.DoesNotExist."""
+def owner_with_code(code: str) -> District | None:
+    """Return the district with this code, or None for "", the state.
+
+    Raises District.DoesNotExist.
+    """
     return District.objects.get(code=code) if code else None
 
 
@@ -69,12 +72,12 @@ def owner_called(code: str) -> District | None:
 def delete_draft(
     *, survey: Survey, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Raises SurveyInUse for what is published by now."""
+    """Delete a draft. Raises SurveyInUse where it is published by now."""
     locked = _locked(survey)
     if locked.published_at is not None:
         raise SurveyInUse(
-            f"{locked} is published, and what is published stays: answers are"
-            " understood by it. You can retire it instead."
+            f"{locked.full_title} is published and can’t be deleted, because its"
+            " answers need it. You can retire it instead."
         )
     audit.record(
         "delete survey",
@@ -88,19 +91,33 @@ def delete_draft(
 
 
 @transaction.atomic
-def retire(*, survey: Survey, by: User, request: HttpRequest | None = None) -> None:
-    """No further administration may offer it; those that began go on.
+def retire_survey(
+    *, survey: Survey, by: User, request: HttpRequest | None = None
+) -> None:
+    """Keep new administrations from offering the survey; a second time is a no-op.
 
-    A second time changes nothing. Raises SurveyInUse for a draft, and where
-    an administration that has not begun is about to offer it.
+    Raises SurveyInUse for a draft, and where a planned administration offers
+    the survey.
     """
     locked = _locked(survey)
     if locked.published_at is None:
-        raise SurveyInUse(f"{locked} is a draft: delete it instead.")
-    if waiting := _about_to_offer(locked):
+        raise SurveyInUse(f"{locked.full_title} is a draft. Delete it instead.")
+    planned = (
+        Administration.objects.filter(
+            published__survey=survey, opens_at__gt=timezone.now()
+        )
+        .select_related("published__survey")
+        .defer("published__definition", "published__survey__source")
+        .order_by("opens_at")[: MOST_NAMED + 1]
+    )
+    names = [f"{row.title} ({row.name})" for row in planned]
+    if names:
+        if len(names) > MOST_NAMED:
+            names[MOST_NAMED:] = ["others"]
         raise SurveyInUse(
-            f"{locked} is about to be offered by {waiting}. Give that another survey,"
-            " or wait until it has opened."
+            f"{locked.full_title} is used in planned administrations:"
+            f" {'; '.join(names)}. Choose another survey for them, or wait until they"
+            " have opened."
         )
     _, is_new = Retirement.objects.get_or_create(survey=locked, defaults={"by": by})
     if is_new:
@@ -108,8 +125,10 @@ def retire(*, survey: Survey, by: User, request: HttpRequest | None = None) -> N
 
 
 @transaction.atomic
-def bring_back(*, survey: Survey, by: User, request: HttpRequest | None = None) -> None:
-    """It may be offered again; a second time changes nothing."""
+def restore_survey(
+    *, survey: Survey, by: User, request: HttpRequest | None = None
+) -> None:
+    """Allow new administrations to offer the survey; a second time is a no-op."""
     locked = _locked(survey)
     ended, _ = Retirement.objects.filter(survey=locked).delete()
     if ended:
@@ -120,19 +139,6 @@ def _locked(survey: Survey) -> Survey:
     # Locking is no change, so the triggers that freeze the row let it pass.
     rows = Survey.objects.select_related("district").defer("source")
     return rows.select_for_update(of=("self",)).get(pk=survey.pk)
-
-
-def _about_to_offer(survey: Survey) -> str:
-    names = list(
-        Administration.objects.filter(
-            published__survey=survey, opens_at__gt=timezone.now()
-        )
-        .order_by("opens_at")
-        .values_list("name", flat=True)[: MOST_NAMED + 1]
-    )
-    if len(names) > MOST_NAMED:
-        names[MOST_NAMED:] = ["others"]
-    return ", ".join(names)
 
 
 def _record(action: str, survey: Survey, by: User, request: HttpRequest | None) -> None:

@@ -78,6 +78,10 @@ class Survey(models.Model):
         known = self.title.get(first) or next(iter(self.title.values()), "")
         return known or self.name
 
+    @property
+    def full_title(self) -> str:
+        return f"{self.default_title}, version {self.version}"
+
 
 class OptionSet(models.Model):
     survey = models.ForeignKey(

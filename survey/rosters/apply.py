@@ -1,4 +1,4 @@
-"""A roster's changes are written: batch by batch, and never in anybody's way."""
+"""Write a roster's changes in batches, so that page saves go on meanwhile."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from django.utils import timezone
 
 from survey import access_codes
 from survey.models import Administration, Respondent
+from survey.rosters.batch_writes import parallel_writes, write_batch
 from survey.rosters.diff import (
-    ADDED,
-    BACK,
-    CHANGED,
     IDENTITY_COLUMNS,
-    MOVED,
     RESPONDENT_COLUMNS,
     CompleteFor,
-    Diff,
-    Tell,
-    _quiet,
-    compared,
-    differing,
-    present_columns,
+    ProgressCallback,
+    RosterDiff,
+    any_column_differs,
+    columns_in_file,
+    compare_roster,
+    ignore_progress,
 )
 from survey.rosters.file_reader import Table
-from survey.rosters.people import Person
-from survey.rosters.places import create_places
-from survey.rosters.report import RosterReport, write_rejected
-from survey.rosters.scope import Reach
-from survey.rosters.staging import Packed, Staging, in_brief, side_by_side
+from survey.rosters.report import RosterReport, write_rejected_rows
+from survey.rosters.row_checks import ADDED, BACK, CHANGED, MOVED
+from survey.rosters.row_parser import RosterPerson
+from survey.rosters.schools import create_new_schools
+from survey.rosters.scope import RosterScope
+from survey.rosters.staging import ExportedRows, Staging
 
-# Nobody waits for new people, so these are as many as go fast.
+# Nobody waits for new people, so this is simply the fastest size.
 ADD_AT_ONCE = 5000
-# Their own page saves wait for as long as one batch takes: a few hundredths of
-# a second, where a save would wait for a whole one.
+# The page saves of these people wait until their batch is committed, a few
+# hundredths of a second.
 CHANGE_AT_ONCE = 500
-# From so many on, the planner's own statistics are out of date.
+# After so many new people the query planner's statistics are out of date.
 MANY = 10_000
 
-_OF_PERSON = ("external_id", *RESPONDENT_COLUMNS, *IDENTITY_COLUMNS)
-# As in the table of a batch.
-_BATCH_ORDER = [name for name in Person._fields if name in _OF_PERSON]
+# Columns of `roster_batch`, in its order.
+_BATCH_COLUMNS = [
+    name
+    for name in RosterPerson._fields
+    if name in ("external_id", *RESPONDENT_COLUMNS, *IDENTITY_COLUMNS)
+]
 
 
 def import_roster(
@@ -52,35 +53,35 @@ def import_roster(
     table: Table,
     partial: bool = False,
     complete_for: str = CompleteFor.CHANGES,
-    reach: Reach | None = None,
+    scope: RosterScope | None = None,
     rejects: TextIO | None = None,
-    tell: Tell = _quiet,
+    on_progress: ProgressCallback = ignore_progress,
 ) -> RosterReport:
-    """Bring the people of a roster into an administration, asking nobody.
+    """Import a roster into an administration without a confirmation.
 
-    A person is known by district and ID, and keeps respondent, code and
-    answers whatever else changes. With rejected rows nothing is imported, or
-    with `partial` the rest. The rejected rows are written to `rejects`, to be
-    corrected; the report has the first reasons.
+    A person is identified by district and ID, and keeps respondent, access code
+    and answers whatever else changes. If rows are rejected, nothing is imported,
+    or with `partial` the valid rows. Rejected rows are written to `rejects` for
+    correction; the report has the first reasons.
 
-    Raises RosterUnreadable where the file turns out to be damaged on the way,
-    and CodeKeyMissing; then nothing is imported. Broken off later, it has
-    imported a part; the same import again does the rest.
+    Raises RosterUnreadable if the file is damaged, and CodeKeyMissing; then
+    nothing is imported. If it is interrupted later, a part has been imported,
+    and the same import again does the rest.
     """
     access_codes.current_version()
-    with compared(
+    with compare_roster(
         administration=administration,
         table=table,
-        reach=lambda: reach or Reach(),
+        get_scope=lambda: scope or RosterScope(),
         complete_for=complete_for,
-        tell=tell,
-        alone=True,
+        on_progress=on_progress,
+        lock=True,
     ) as diff:
         report = diff.report
         if rejects:
-            write_rejected(rejects, table.columns, table.rows, diff.rejections())
+            write_rejected_rows(rejects, table.columns, table.rows, diff.rejections())
         if partial or not report.rejected:
-            write_changes(diff, tell)
+            write_changes(diff, on_progress)
             report.imported = True
         else:
             report.schools = []
@@ -88,70 +89,51 @@ def import_roster(
     return report
 
 
-def write_changes(diff: Diff, tell: Tell = _quiet) -> None:
-    """Make it so. Where it breaks off, a new comparison finds what is left.
+def write_changes(
+    diff: RosterDiff, on_progress: ProgressCallback = ignore_progress
+) -> None:
+    """Apply a comparison. After an interruption a new comparison finds the rest.
 
-    People are withdrawn last, when those are there who came in their place.
+    People are withdrawn last, once those who replace them are there.
     """
-    create_places(diff.staging, diff.placing)
-    _add(diff, tell)
-    _change(diff, tell)
-    _withdraw(diff, tell)
+    create_new_schools(diff.staging, diff.schools)
+    add_people(diff, on_progress)
+    change_people(diff, on_progress)
+    withdraw_people(diff, on_progress)
     if diff.report.added > MANY and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE survey_respondent, survey_identity")
 
 
-def _packed(diff: Diff, what: str, first: int, last: int) -> Packed:
-    columns = ", ".join(f"new.{name}" for name in _BATCH_ORDER)
-    return diff.staging.packed(
+def _export_batch(diff: RosterDiff, change: str, first: int, last: int) -> ExportedRows:
+    columns = ", ".join(f"new.{name}" for name in _BATCH_COLUMNS)
+    return diff.staging.export_rows(
         f"""
         SELECT m.row, m.respondent_id, p.district_id, p.school_id, {columns}
         FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN roster_place AS p ON p.place = new.place
-        WHERE m.what = %s AND m.row BETWEEN %s AND %s
+        WHERE m.change = %s AND m.row BETWEEN %s AND %s
         """,  # noqa: S608
-        [what, first, last],
+        [change, first, last],
     )
 
 
-# New people -----------------------------------------------------------------
-
-
-def _add(diff: Diff, tell: Tell) -> None:
-    """Insert the new people with their codes."""
+def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
+    """Insert new people with their access codes."""
     version, done = access_codes.current_version(), 0
-    with side_by_side() as run:
-        for batch in diff.staging.in_batches(
-            f"SELECT row FROM roster_match WHERE what = '{ADDED}'"  # noqa: S608
+    with parallel_writes() as run:
+        for batch in diff.staging.fetch_in_batches(
+            f"SELECT row FROM roster_match WHERE change = '{ADDED}'"  # noqa: S608
             " AND row > %s ORDER BY row LIMIT %s",
             size=ADD_AT_ONCE,
         ):
             rows = [row for (row,) in batch]
-            packed = _packed(diff, ADDED, rows[0], rows[-1])
-            insert = partial(_insert, diff.administration, version, rows, packed)
-            run(partial(in_brief, insert))
+            people = _export_batch(diff, ADDED, rows[0], rows[-1])
+            insert = partial(_insert_people, diff.administration, version, rows, people)
+            run(partial(write_batch, insert))
             done += len(rows)
-            tell("Adding people", done)
-
-
-def _insert(
-    administration: Administration,
-    version: int,
-    rows: list[int],
-    packed: Packed,
-    writer: Staging,
-) -> None:
-    writer.unpack(packed)
-    ids = writer.take_ids(len(rows))
-    digests = (
-        access_codes.digest_for(access_codes.code_for(id_, 1, version), version)
-        for id_ in ids
-    )
-    writer.copy("roster_new", zip(rows, ids, [1] * len(ids), digests, strict=True))
-    _insert_respondents(writer, administration, version, len(rows))
-    writer.run(_INSERT_IDENTITIES, [administration.pk])
+            on_progress("Adding people", done)
 
 
 _INSERT_RESPONDENTS = """
@@ -176,94 +158,107 @@ _INSERT_IDENTITIES = """
     FROM roster_new AS new
     JOIN roster_batch AS batch ON batch.row = new.row
     """
-
-
-def _insert_respondents(
-    writer: Staging, administration: Administration, version: int, people: int
-) -> None:
-    """Whoever's code is somebody else's already is given issue 2, or 3."""
-    issue = 1
-    inserted = writer.run(_INSERT_RESPONDENTS, [administration.pk, version, issue])
-    while inserted < people:
-        issue += 1
-        left = writer.all(
-            """
-            SELECT row, respondent_id FROM roster_new WHERE NOT EXISTS (
-                SELECT 1 FROM survey_respondent WHERE id = roster_new.respondent_id)
-            """
-        )
-        for row, id_ in left:
-            digest = access_codes.digest_for(
-                access_codes.code_for(id_, issue, version), version
-            )
-            writer.run(
-                "UPDATE roster_new SET issue = %s, code_digest = %s WHERE row = %s",
-                [issue, digest, row],
-            )
-        inserted += writer.run(_INSERT_RESPONDENTS, [administration.pk, version, issue])
-
-
-# People who are there -------------------------------------------------------
-
-
-def _change(diff: Diff, tell: Tell) -> None:
-    """Update whoever differs in a column that the file has."""
-    of_respondent, of_identity = present_columns(diff.report)
-    of_respondent = ["school_id", *of_respondent]
-    done = 0
-    for what in (CHANGED, MOVED, BACK):
-        for batch in diff.staging.in_batches(
-            f"SELECT row FROM roster_match WHERE what = '{what}'"  # noqa: S608
-            " AND row > %s ORDER BY row LIMIT %s",
-            size=CHANGE_AT_ONCE,
-        ):
-            packed = _packed(diff, what, batch[0][0], batch[-1][0])
-
-            def update(
-                writer: Staging, what: str = what, packed: Packed = packed
-            ) -> None:
-                writer.unpack(packed)
-                _update(writer, "survey_identity", "respondent_id", of_identity)
-                _update(writer, "survey_respondent", "id", of_respondent)
-                if what == BACK:
-                    writer.run(_LET_BACK)
-
-            in_brief(update)
-            done += len(batch)
-            tell("Changing people", done)
-
-
-_LET_BACK = """
-    UPDATE survey_respondent SET withdrawn_at = NULL
-    WHERE id IN (SELECT respondent_id FROM roster_batch)
+_NOT_INSERTED = """
+    SELECT row, respondent_id FROM roster_new WHERE NOT EXISTS (
+        SELECT 1 FROM survey_respondent WHERE id = roster_new.respondent_id)
     """
 
 
-def _update(writer: Staging, table: str, key: str, columns: list[str]) -> None:
+def _insert_people(
+    administration: Administration,
+    version: int,
+    rows: list[int],
+    people: ExportedRows,
+    writer: Staging,
+) -> None:
+    def digest(pk: int, issue: int) -> bytes:
+        code = access_codes.code_for(pk, issue, version)
+        return access_codes.digest_for(code, version)
+
+    writer.import_batch(people)
+    ids = writer.reserve_ids(len(rows))
+    issue = 1
+    writer.copy_rows(
+        "roster_new",
+        (
+            (row, pk, issue, digest(pk, issue))
+            for row, pk in zip(rows, ids, strict=True)
+        ),
+    )
+    inserted = writer.execute(_INSERT_RESPONDENTS, [administration.pk, version, issue])
+    # Where the code already belongs to another person, the next issue's is tried.
+    while inserted < len(rows):
+        issue += 1
+        for row, pk in writer.fetch_all(_NOT_INSERTED):
+            writer.execute(
+                "UPDATE roster_new SET issue = %s, code_digest = %s WHERE row = %s",
+                [issue, digest(pk, issue), row],
+            )
+        inserted += writer.execute(
+            _INSERT_RESPONDENTS, [administration.pk, version, issue]
+        )
+    writer.execute(_INSERT_IDENTITIES, [administration.pk])
+
+
+def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
+    """Update people who differ in a column of the file, moved or came back."""
+    of_respondent, of_identity = columns_in_file(diff.report)
+    of_respondent = ["school_id", *of_respondent]
+    done = 0
+    for change in (CHANGED, MOVED, BACK):
+        for batch in diff.staging.fetch_in_batches(
+            f"SELECT row FROM roster_match WHERE change = '{change}'"  # noqa: S608
+            " AND row > %s ORDER BY row LIMIT %s",
+            size=CHANGE_AT_ONCE,
+        ):
+            people = _export_batch(diff, change, batch[0][0], batch[-1][0])
+
+            def update(
+                writer: Staging, change: str = change, people: ExportedRows = people
+            ) -> None:
+                writer.import_batch(people)
+                update_rows(writer, "survey_identity", "respondent_id", of_identity)
+                update_rows(writer, "survey_respondent", "id", of_respondent)
+                if change == BACK:
+                    writer.execute(
+                        """
+                        UPDATE survey_respondent SET withdrawn_at = NULL
+                        WHERE id IN (SELECT respondent_id FROM roster_batch)
+                        """
+                    )
+
+            write_batch(update)
+            done += len(batch)
+            on_progress("Changing people", done)
+
+
+def update_rows(writer: Staging, table: str, key: str, columns: list[str]) -> None:
+    """Update the people of a batch who differ in one of these columns."""
     if not columns:
         return
     values = ", ".join(f"{column} = new.{column}" for column in columns)
-    writer.run(
+    writer.execute(
         f"""
         UPDATE {table} AS old SET {values}
         FROM roster_batch AS new
-        WHERE old.{key} = new.respondent_id AND ({differing("old", columns, writer)})
+        WHERE old.{key} = new.respondent_id
+          AND ({any_column_differs("old", columns, writer)})
         """  # noqa: S608
     )
 
 
-def _withdraw(diff: Diff, tell: Tell) -> None:
+def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
     now, done = timezone.now(), 0
-    for batch in diff.staging.in_batches(
-        "SELECT row FROM roster_gone WHERE row > %s ORDER BY row LIMIT %s",
+    for batch in diff.staging.fetch_in_batches(
+        "SELECT row FROM roster_missing WHERE row > %s ORDER BY row LIMIT %s",
         size=CHANGE_AT_ONCE,
     ):
         ids = [pk for (pk,) in batch]
-        here = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
+        people = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
 
-        def withdraw(_: Staging, here: QuerySet[Respondent] = here) -> int:
-            return here.update(withdrawn_at=now)
+        def withdraw(_: Staging, people: QuerySet[Respondent] = people) -> int:
+            return people.update(withdrawn_at=now)
 
-        in_brief(withdraw)
+        write_batch(withdraw)
         done += len(ids)
-        tell("Withdrawing people", done)
+        on_progress("Withdrawing people", done)

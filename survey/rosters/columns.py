@@ -1,4 +1,4 @@
-"""Which column of a roster is what, however it was headed."""
+"""Map the header row of a roster to fields, tolerating real-world spellings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-# Field -> headers that mean it, without spaces, signs and case. The earlier
-# one wins where a file has several.
+# Field -> headers that mean it, without spaces, punctuation and case. The
+# earlier one wins if a file has several.
 _HEADERS = {
     "district": (
         "district districtcode districtid districtnumber districtno lea leacode leaid"
@@ -64,8 +64,8 @@ REQUIRED = {
     "external_id": "student or staff ID",
 }
 
-# A column that says who somebody is must not become an attribute, since
-# attributes stand beside answers.
+# A column that identifies people must not become an attribute, since
+# attributes are stored and exported next to answers.
 _IDENTIFIES = re.compile(
     r"name\d*$|email|phone|mobile|telephone|sms$|address|street|zip|postal|ssn|"
     r"socialsecurity|initial$|nickname|username|login|guardian|mother|father|"
@@ -76,7 +76,7 @@ _VENDOR = re.compile(
     r"^ext_|^metadata\.|^(?:sourcedid|status|datelastmodified|enableduser)$", re.I
 )
 
-# Of the column that this project adds to a file of rejected rows.
+# Header of the first column in a file of rejected rows.
 REASON_HEADER = "Rejected because"
 _REASON = "rejectedbecause"
 
@@ -86,7 +86,7 @@ LONGEST_HEADER = 64
 
 @dataclass(frozen=True)
 class Columns:
-    """`fields` and `attributes` give a cell's index by name."""
+    """The columns of a roster: `fields` and `attributes` map names to indexes."""
 
     header: list[str]
     # The number of the header's row.
@@ -95,7 +95,7 @@ class Columns:
     attributes: dict[str, int] = field(default_factory=dict)
     # Header -> field, where the header was read as a misspelling.
     guessed: dict[str, str] = field(default_factory=dict)
-    # Header -> why.
+    # Header -> reason.
     ignored: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -104,114 +104,113 @@ class Columns:
 
     @property
     def is_correction(self) -> bool:
-        """A file of rejected rows, which were corrected: nobody else is in it."""
-        return any(_squeezed(text) == _REASON for text in self.header)
+        """Tell whether this is a corrected file of rejected rows.
+
+        Such a file names only these people, so nobody else is missing from it.
+        """
+        return any(_squeeze(text) == _REASON for text in self.header)
 
     def heading(self, name: str) -> str:
-        """How the file itself calls this field or attribute."""
+        """Return the file's own header for a field or attribute."""
         index = self.fields.get(name, self.attributes.get(name))
         return name if index is None else self.header[index]
 
 
 def columns_of(cells: Sequence[str], row: int = 1) -> Columns:
     """Map a header row; unknown headers become attributes or are ignored."""
-    header = [_tidy(cell) for cell in cells]
+    header = [_clean_header(cell) for cell in cells]
     columns = Columns(header, row)
-    candidates: dict[str, list[tuple[int, int]]] = {}
+    fields = columns.fields
+    # Field -> rank of the header among the field's aliases, and its index.
+    best: dict[str, tuple[int, int]] = {}
     for index, text in enumerate(header):
-        name = _field_of(text, columns.guessed)
-        if name:
-            candidates.setdefault(name, []).append((_preference(name, text), index))
-    for name, found in candidates.items():
-        columns.fields[name] = min(found)[1]
-    _drop_full_name(columns)
-    _use_names_as_codes(columns)
-    taken = set(columns.fields.values())
+        name = _match_field(text, columns.guessed)
+        if name is not None:
+            aliases, squeezed = ALIASES[name], _squeeze(text)
+            known = squeezed in aliases
+            rank = aliases.index(squeezed) if known else len(aliases)
+            best[name] = min(best.get(name, (rank, index)), (rank, index))
+    fields.update((name, index) for name, (_, index) in best.items())
+
+    if "name" in fields and ("given_name" in fields or "family_name" in fields):
+        text = header[fields.pop("name")]
+        columns.ignored[text] = "given and family name are used instead"
+    # A name can be used as a code.
+    for code, name in (("district", "district_name"), ("school", "school_name")):
+        if code not in fields and name in fields:
+            fields[code] = fields[name]
+
+    used = set(fields.values())
     for index, text in enumerate(header):
-        if index not in taken and text:
-            _place_other(columns, index, text)
-    for text in [text for text in columns.guessed if columns.ignored.get(text)]:
-        del columns.guessed[text]
+        if index in used or not text or text in columns.ignored:
+            continue
+        if reason := _reason_to_ignore(columns, text):
+            columns.ignored[text] = reason
+        else:
+            columns.attributes[text] = index
+    for text in columns.ignored:
+        columns.guessed.pop(text, None)
     return columns
 
 
 def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> Columns | None:
-    """The row that names the most columns; None where none names any."""
+    """Return the row that names the most columns, or None if no row names any."""
     best, most = None, 0
     for number, cells in rows:
-        # Spelt rightly, that is: to look for misspellings in rows of people
-        # would cost more than to import them.
-        known = {FIELD_OF_HEADER.get(_squeezed(_tidy(cell))) for cell in cells} - {None}
+        # Exact spellings only: looking for misspellings in rows of people
+        # would cost more than importing them.
+        known = {
+            FIELD_OF_HEADER.get(_squeeze(_clean_header(cell))) for cell in cells
+        } - {None}
         if len(known) > most:
             best, most = (cells, number), len(known)
     return columns_of(*best) if best else None
 
 
-def _tidy(header: str) -> str:
+def _clean_header(header: str) -> str:
     text = unicodedata.normalize("NFKC", header).replace("\ufeff", "")
     return " ".join(text.replace("\x00", "").split())
 
 
-def _squeezed(header: str) -> str:
+def _squeeze(header: str) -> str:
     return "".join(symbol for symbol in header.casefold() if symbol.isalnum())
 
 
-def _field_of(header: str, guessed: dict[str, str]) -> str | None:
-    squeezed = _squeezed(header)
+def _match_field(header: str, guessed: dict[str, str]) -> str | None:
+    """Return the field that a header means; note misspellings in `guessed`."""
+    squeezed = _squeeze(header)
     if not squeezed or len(squeezed) > LONGEST_HEADER:
         return None
     if squeezed in FIELD_OF_HEADER:
         return FIELD_OF_HEADER[squeezed]
-    # Short words are too near to each other, and a number means a second
-    # column of the kind.
+    # Short words resemble each other too much, and a number means a second
+    # column of the same kind.
     if len(squeezed) < 5 or any(symbol.isdigit() for symbol in squeezed):
         return None
-    near = get_close_matches(squeezed, FIELD_OF_HEADER, n=1, cutoff=0.87)
-    if not near:
+    similar = get_close_matches(squeezed, FIELD_OF_HEADER, n=1, cutoff=0.87)
+    if not similar:
         return None
-    guessed[header] = FIELD_OF_HEADER[near[0]]
+    guessed[header] = FIELD_OF_HEADER[similar[0]]
     return guessed[header]
 
 
-def _preference(name: str, header: str) -> int:
-    squeezed = _squeezed(header)
-    known = ALIASES[name]
-    return known.index(squeezed) if squeezed in known else len(known)
-
-
-def _drop_full_name(columns: Columns) -> None:
-    if "name" in columns.fields and {"given_name", "family_name"} & set(columns.fields):
-        index = columns.fields.pop("name")
-        columns.ignored[columns.header[index]] = "given and family name are used"
-
-
-def _use_names_as_codes(columns: Columns) -> None:
-    for code, name in (("district", "district_name"), ("school", "school_name")):
-        if code not in columns.fields and name in columns.fields:
-            columns.fields[code] = columns.fields[name]
-
-
-def _place_other(columns: Columns, index: int, text: str) -> None:
-    squeezed = _squeezed(text)
-    if text in columns.ignored:
-        return
+def _reason_to_ignore(columns: Columns, text: str) -> str:
+    """Return why a column cannot be an attribute, or an empty string."""
+    squeezed = _squeeze(text)
     if squeezed == _REASON:
-        reason = "says why the row was rejected the last time"
-    elif _SECRET.search(squeezed):
-        reason = "passwords are never kept"
-    elif _VENDOR.search(text.replace(" ", "")):
-        reason = "a vendor's own column"
-    elif squeezed in FIELD_OF_HEADER or text in columns.guessed:
-        reason = "another column says the same"
-    elif not squeezed or _IDENTIFIES.search(squeezed):
-        reason = "says who a person is, so cannot be a subgroup"
-    elif text in columns.attributes:
-        reason = "another column has the same header"
-    elif len(text) > LONGEST_HEADER:
-        reason = f"its header is longer than {LONGEST_HEADER} characters"
-    elif len(columns.attributes) >= MOST_ATTRIBUTES:
-        reason = f"there are more than {MOST_ATTRIBUTES} subgroup columns"
-    else:
-        columns.attributes[text] = index
-        return
-    columns.ignored[text] = reason
+        return "the reason of an earlier rejection"
+    if _SECRET.search(squeezed):
+        return "passwords are never kept"
+    if _VENDOR.search(text.replace(" ", "")):
+        return "a vendor's own column"
+    if squeezed in FIELD_OF_HEADER or text in columns.guessed:
+        return "another column holds the same"
+    if not squeezed or _IDENTIFIES.search(squeezed):
+        return "it identifies people, so it can't be a subgroup"
+    if text in columns.attributes:
+        return "another column has the same header"
+    if len(text) > LONGEST_HEADER:
+        return f"its header is longer than {LONGEST_HEADER} characters"
+    if len(columns.attributes) >= MOST_ATTRIBUTES:
+        return f"there are more than {MOST_ATTRIBUTES} subgroup columns"
+    return ""

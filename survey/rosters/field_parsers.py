@@ -1,15 +1,16 @@
-"""What a cell of a roster means; `Unreadable` says why it means nothing.
+"""Parse single cells of a roster, or raise `InvalidCell` with the reason.
 
-Read as tolerantly as is safe: what can only mean one thing is taken for it.
+Parsers accept every spelling that can only mean one thing.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import TypeVar, TypeVarTuple
 
 from django.conf.locale import LANG_INFO
 from django.core.exceptions import ValidationError
@@ -20,12 +21,12 @@ from survey.models import Role
 LONGEST_TEXT = 200
 LONGEST_ID = 128
 LONGEST_CODE = 64
-# The template's example has this ID.
+# The ID in the template's example row.
 EXAMPLE_ID = "EXAMPLE"
 
-# How people write that an optional cell is empty. Not for names: somebody is
-# called Na, and somebody Null.
-_NOTHING = frozenset(
+# How people write that an optional cell is empty. Not used for names: there
+# are people called Na and Null.
+_BLANK = frozenset(
     {"", "n/a", "na", "none", "null", "nil", "-", "--", "#n/a", "unknown"}
 )
 _EXCEL_ERRORS = frozenset(
@@ -39,28 +40,47 @@ _INVISIBLE = dict.fromkeys(
 )
 
 
-class Unreadable(ValueError):
-    """Why a cell cannot be read, to be shown to a person."""
+T = TypeVar("T")
+Options = TypeVarTuple("Options")
 
 
-def text_of(cell: str, longest: int = LONGEST_TEXT) -> str:
-    """One line, single spaces; at most `longest` characters."""
-    if cell.isascii() and cell.isprintable():
-        text = " ".join(cell.split())
-    else:
-        text = _cleaned(cell)
+class InvalidCell(ValueError):
+    """A cell cannot be parsed; says why, to be shown after its column's name."""
+
+
+def _cached(
+    size: int,
+) -> Callable[[Callable[[str, *Options], T]], Callable[[str, *Options], T]]:
+    """Cache a parser whose cells repeat from row to row."""
+
+    def decorate(parse: Callable[[str, *Options], T]) -> Callable[[str, *Options], T]:
+        cached = lru_cache(maxsize=size)(parse)
+
+        @wraps(parse)
+        def parse_cell(cell: str, *options: *Options) -> T:
+            # Very long cells would fill the memory, and hardly ever repeat.
+            if len(cell) > LONGEST_TEXT:
+                return parse(cell, *options)
+            return cached(cell, *options)
+
+        return parse_cell
+
+    return decorate
+
+
+def parse_text(cell: str, longest: int = LONGEST_TEXT) -> str:
+    """Return one line with single spaces and at most `longest` characters."""
+    if not cell.isascii() or not cell.isprintable():
+        cell = unicodedata.normalize("NFC", cell).translate(_INVISIBLE)
+    text = " ".join(cell.split())
+    if not text.isprintable() and any(
+        unicodedata.category(symbol) in ("Cc", "Cs") for symbol in text
+    ):
+        raise InvalidCell("contains a control character")
     if len(text) > longest:
-        raise Unreadable(f"is longer than {longest} characters")
+        raise InvalidCell(f"is longer than {longest} characters")
     if text in _EXCEL_ERRORS:
-        raise Unreadable("is an error of Excel, not a value")
-    return text
-
-
-def _cleaned(cell: str) -> str:
-    text = unicodedata.normalize("NFC", cell).translate(_INVISIBLE)
-    text = " ".join(text.split())
-    if any(unicodedata.category(symbol) in ("Cc", "Cs") for symbol in text):
-        raise Unreadable("holds a control character")
+        raise InvalidCell("is an Excel error, not a value")
     return text
 
 
@@ -70,39 +90,34 @@ _SHORTENED = re.compile(r"\d(?:[.,]\d+)?E\+?\d+", re.IGNORECASE)
 _GUARDED = re.compile(r"=\"([^\"]*)\"|'(\w.*)")
 
 
-def _identifier(cell: str, longest: int) -> str:
-    text = text_of(unicodedata.normalize("NFKC", cell), longest)
+def _parse_code(cell: str, longest: int) -> str:
+    text = parse_text(unicodedata.normalize("NFKC", cell), longest)
     guarded = _GUARDED.fullmatch(text)
     if guarded:
         text = (guarded[1] or guarded[2] or "").strip()
     whole = _WHOLE_AS_DECIMAL.fullmatch(text)
-    return whole[1] if whole else text
-
-
-def external_id_of(cell: str) -> str:
-    text = _identifier(cell, LONGEST_ID)
+    text = whole[1] if whole else text
     if not text:
-        raise Unreadable("is missing")
-    if text == EXAMPLE_ID:
-        raise Unreadable("is the template's example: delete this row")
-    if _SHORTENED.fullmatch(text):
-        raise Unreadable("was shortened by Excel; format the column as text")
+        raise InvalidCell("is missing")
     return text
 
 
-def code_of_place(cell: str) -> str:
-    """A district's or school's code: its given code or name, in small letters."""
-    # Cut before it becomes a key of the cache; too long it stays.
-    return _code_of_place(cell.strip()[: LONGEST_TEXT + 1])
+def parse_external_id(cell: str) -> str:
+    text = _parse_code(cell, LONGEST_ID)
+    if text == EXAMPLE_ID:
+        raise InvalidCell("is the template's example: delete this row")
+    if _SHORTENED.fullmatch(text):
+        raise InvalidCell("was shortened by Excel; format the column as text")
+    return text
 
 
-@lru_cache(maxsize=4096)
-def _code_of_place(cell: str) -> str:
-    text = _identifier(cell, LONGEST_CODE).casefold()
-    if not text:
-        raise Unreadable("is missing")
+@_cached(4096)
+def parse_place_code(cell: str) -> str:
+    """Return the code or name of a district or school in lower case."""
+    text = _parse_code(cell, LONGEST_CODE).casefold()
+    # Lower case can be longer.
     if len(text) > LONGEST_CODE:
-        raise Unreadable(f"is longer than {LONGEST_CODE} characters")
+        raise InvalidCell(f"is longer than {LONGEST_CODE} characters")
     return text
 
 
@@ -116,14 +131,14 @@ _ROLES = {
 _ROLE_OF = {word: role for role, words in _ROLES.items() for word in words.split()}
 
 
-def role_of(cell: str, expected: str) -> str:
-    """`expected`, which a blank cell means too."""
-    text = text_of(cell)
+def parse_role(cell: str, expected: str) -> str:
+    """Return `expected`, also for a blank cell; any other role is invalid."""
+    text = parse_text(cell)
     found = _ROLE_OF.get(text.casefold()) if text else expected
     if found is None:
-        raise Unreadable("is none of student, teacher, parent")
+        raise InvalidCell("must be student, teacher or parent")
     if found != expected:
-        raise Unreadable(f"is not asked here: this administration is for {expected}s")
+        raise InvalidCell(f"is different: this administration is for {expected}s")
     return expected
 
 
@@ -145,50 +160,46 @@ _GRADE_OF = {word: grade for grade, words in _GRADES.items() for word in words.s
 _GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
 
 
-def grade_of(cell: str) -> str:
-    """CEDS's code: IT PR PK TK KG 01…13 PS UG Other."""
-    return _grade_of(cell[: LONGEST_TEXT + 1])
-
-
-@lru_cache(maxsize=4096)
-def _grade_of(cell: str) -> str:
-    text = text_of(cell).casefold()
-    if text in _NOTHING:
+@_cached(4096)
+def parse_grade(cell: str) -> str:
+    """Return a CEDS code: IT PR PK TK KG 01…13 PS UG Other."""
+    text = parse_text(cell).casefold()
+    if text in _BLANK:
         return ""
     grade = _GRADE_OF.get(_GRADE_NOISE.sub("", text))
     if grade is None:
-        raise Unreadable("is no grade (PK, KG, 1 to 12, …)")
+        raise InvalidCell("is not a grade (PK, KG, 1 to 12, …)")
     return grade
 
 
-def classroom_of(cell: str) -> str:
-    text = text_of(cell, LONGEST_CODE)
-    return "" if text.casefold() in _NOTHING else text
+def parse_classroom(cell: str) -> str:
+    text = parse_text(cell, LONGEST_CODE)
+    return "" if text.casefold() in _BLANK else text
 
 
-# Of nearly all, and three times as fast as Django's validator, which judges
-# the others.
+# Matches nearly all addresses, three times as fast as Django's validator,
+# which decides about the others.
 _PLAIN_EMAIL = re.compile(
     r"\w+(?:[.+-]\w+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}",
     re.ASCII | re.IGNORECASE,
 )
 
 
-def email_of(cell: str) -> str:
-    text = text_of(cell, 254)
-    if text.casefold() in _NOTHING:
+def parse_email(cell: str) -> str:
+    text = parse_text(cell, 254)
+    if text.casefold() in _BLANK:
         return ""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
         validate_email(text)
     except ValidationError as error:
-        raise Unreadable("is not an e-mail address") from error
+        raise InvalidCell("is not an e-mail address") from error
     return text
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """Given and family name of "Ortiz, Ana Maria" or "Ana Maria Ortiz"."""
+    """Return given and family name of "Ortiz, Ana Maria" or "Ana Maria Ortiz"."""
     family, comma, given = text.partition(",")
     if comma:
         return given.strip(), family.strip()
@@ -201,7 +212,7 @@ _YEAR_LAST = re.compile(r"(\d{1,2})([-/. ])(\d{1,2})\2(\d{4}|\d{2})")
 _NAMED = r"([a-z]{3,9})", r"(\d{1,2})(?:st|nd|rd|th)?", r"(\d{2,4})"
 _MONTH_DAY = re.compile(r"{}[-/. ]+{}[-/., ]+{}".format(*_NAMED))
 _DAY_MONTH = re.compile(r"{1}[-/. ]+{0}[-/., ]+{2}".format(*_NAMED))
-_EIGHT = re.compile(r"\d{8}")
+_EIGHT_DIGITS = re.compile(r"\d{8}")
 _TIME = re.compile(r"[t ]+\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m|z)?$")
 _EXCEL_DAYS = re.compile(r"\d{5}(?:\.\d+)?")
 _MONTHS = {
@@ -227,57 +238,53 @@ _MONTHS = {
 }
 
 
-def birth_dates_of(cell: str, today: date) -> tuple[str, str]:
-    """The date in ISO, twice: as read month first, and as read day first.
+@_cached(65536)
+def parse_birth_date(cell: str, today: date) -> tuple[str, str]:
+    """Return the ISO date as read month first, and as read day first.
 
-    They differ for 3/4/2015; one is blank for 13/4/2015. Both are blank for a
-    blank cell.
+    They differ for 3/4/2015; the first is blank for 13/4/2015. Both are blank
+    for a blank cell.
     """
-    return _birth_dates_of(text_of(cell).casefold(), today)
-
-
-@lru_cache(maxsize=65536)
-def _birth_dates_of(text: str, today: date) -> tuple[str, str]:
-    if text in _NOTHING:
+    text = parse_text(cell).casefold()
+    if text in _BLANK:
         return "", ""
-    readings = _readings(_TIME.sub("", text), today)
-    if not any(readings):
-        raise Unreadable("is not a date")
-    month_first, day_first = (_plausible(day, today) for day in readings)
+    candidates = _possible_dates(_TIME.sub("", text), today)
+    if not any(candidates):
+        raise InvalidCell("is not a date")
+    month_first, day_first = (
+        day.isoformat() if day and 2 <= (today - day).days / 365.25 <= 110 else ""
+        for day in candidates
+    )
     if not month_first and not day_first:
-        raise Unreadable("cannot be the birth date of somebody aged 2 to 110")
+        raise InvalidCell("is not a plausible birth date (age 2 to 110)")
     return month_first, day_first
 
 
-def _readings(text: str, today: date) -> tuple[date | None, date | None]:
+def _possible_dates(text: str, today: date) -> tuple[date | None, date | None]:
+    """Return the date as read month first, and as read day first."""
     if found := _YEAR_FIRST.fullmatch(text):
         day = _date(found[1], found[2], found[3], today)
     elif found := _YEAR_LAST.fullmatch(text):
         first, sign, second, year = found.groups()
         day_first = _date(year, second, first, today)
         # Where people write dots, the day comes first.
-        return (day_first if sign == "." else _date(year, first, second, today)), (
-            day_first
-        )
+        if sign == ".":
+            return day_first, day_first
+        return _date(year, first, second, today), day_first
     elif found := _DAY_MONTH.fullmatch(text):
         day = _date(found[3], _MONTHS.get(found[2], "0"), found[1], today)
     elif found := _MONTH_DAY.fullmatch(text):
         day = _date(found[3], _MONTHS.get(found[1], "0"), found[2], today)
     elif _EXCEL_DAYS.fullmatch(text):
         day = date(1899, 12, 30) + timedelta(days=int(text[:5]))
-    elif found := _EIGHT.fullmatch(text):
-        return _eight_digits(found[0], today)
+    elif _EIGHT_DIGITS.fullmatch(text) and text.startswith(("19", "20")):
+        day = _date(text[:4], text[4:6], text[6:], today)
+    elif _EIGHT_DIGITS.fullmatch(text):
+        first, second, year = text[:2], text[2:4], text[4:]
+        return _date(year, first, second, today), _date(year, second, first, today)
     else:
         day = None
     return day, day
-
-
-def _eight_digits(text: str, today: date) -> tuple[date | None, date | None]:
-    if text.startswith(("19", "20")):
-        day = _date(text[:4], text[4:6], text[6:], today)
-        return day, day
-    first, second, year = text[:2], text[2:4], text[4:]
-    return _date(year, first, second, today), _date(year, second, first, today)
 
 
 def _date(year: str, month: str, day: str, today: date) -> date | None:
@@ -290,14 +297,7 @@ def _date(year: str, month: str, day: str, today: date) -> date | None:
         return None
 
 
-def _plausible(day: date | None, today: date) -> str:
-    if day is None:
-        return ""
-    years = (today - day).days / 365.25
-    return day.isoformat() if 2 <= years <= 110 else ""
-
-
-# What student systems export besides ISO 639-1.
+# Student systems export these besides the two letters of ISO 639-1.
 _THREE_LETTERS = {
     "eng": "en", "spa": "es", "ara": "ar", "fra": "fr", "fre": "fr", "por": "pt",
     "pol": "pl", "vie": "vi", "zho": "zh", "chi": "zh", "kor": "ko", "rus": "ru",
@@ -307,7 +307,7 @@ _THREE_LETTERS = {
 
 
 def language_names(languages: Mapping[str, str]) -> dict[str, str]:
-    """Every way to write one of the survey's languages -> its code."""
+    """Map every way to write one of the survey's languages to its code."""
     names: dict[str, str] = {}
     for code, name in languages.items():
         known = LANG_INFO.get(code.casefold(), {})
@@ -320,9 +320,9 @@ def language_names(languages: Mapping[str, str]) -> dict[str, str]:
     return names
 
 
-def language_of(cell: str, names: Mapping[str, str]) -> str | None:
-    """The survey's code; blank for a blank cell, None for another language."""
-    text = text_of(cell).casefold()
-    if text in _NOTHING:
+def parse_language(cell: str, names: Mapping[str, str]) -> str | None:
+    """Return the survey's code, blank for a blank cell, None if it is unknown."""
+    text = parse_text(cell).casefold()
+    if text in _BLANK:
         return ""
     return names.get(text) or names.get(re.split(r"[-_(;,/ ]", text)[0])

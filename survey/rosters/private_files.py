@@ -1,4 +1,4 @@
-"""Files that hold names or codes: nobody but their owner may read them."""
+"""Write files that hold names or codes, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TextIO
 
 @contextmanager
 def private_file(path: Path, *, replace: bool = False) -> Iterator[TextIO]:
-    """A new text file of mode 0600, there under its name when it is whole.
+    """Write a text file of mode 0600, which gets its name when it is complete.
 
-    Raises FileExistsError for a file that is there and may not be replaced.
-    UTF-8 with a mark, by which Excel knows it.
+    Raises FileExistsError if the file exists and must not be replaced. The
+    encoding is UTF-8 with a byte order mark, for Excel.
     """
     if not replace and os.path.lexists(path):
-        raise FileExistsError(17, "the file exists already", str(path))
+        raise FileExistsError(17, "the file already exists", str(path))
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -26,7 +26,7 @@ def private_file(path: Path, *, replace: bool = False) -> Iterator[TextIO]:
         if replace:
             draft.replace(path)
         else:
-            # Unlike a rename, a link never takes another file's place.
+            # Unlike a rename, a link never replaces another file.
             os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)

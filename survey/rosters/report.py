@@ -1,4 +1,4 @@
-"""What a roster would change, or did, and which rows it refused."""
+"""Collect the figures and rejected rows of a roster."""
 
 from __future__ import annotations
 
@@ -6,86 +6,87 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, TextIO
+from typing import TextIO
 
 from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, Columns
-from survey.rosters.people import Rejection
+from survey.rosters.row_parser import CellRejection
 from survey.spreadsheets.xlsx_rows import SheetRow
 
-# Kept for the screen; all of them go to the file.
+# Kept for the screen; the file has all of them.
 MOST_REJECTIONS_KEPT = 1000
 BATCH = 5000
 
 
-class Rejections:
-    """Keeps the first ones, and hands all on in batches: they may be millions."""
+class RejectionLog:
+    """Keep the first rejections and pass all on in batches.
 
-    def __init__(self, keep: Callable[[list[Rejection]], None]) -> None:
+    A file of a whole state can have millions.
+    """
+
+    def __init__(self, store: Callable[[list[CellRejection]], None]) -> None:
         self.rows = 0
-        self.first: list[Rejection] = []
-        self._keep = keep
-        self._waiting: list[Rejection] = []
+        self.first: list[CellRejection] = []
+        self._store = store
+        self._pending: list[CellRejection] = []
 
-    def add(self, of_one_row: Sequence[Rejection]) -> None:
+    def add_row(self, rejections: Sequence[CellRejection]) -> None:
         self.rows += 1
         room = MOST_REJECTIONS_KEPT - len(self.first)
-        self.first.extend(of_one_row[: max(room, 0)])
-        self._waiting.extend(of_one_row)
-        if len(self._waiting) >= BATCH:
+        self.first.extend(rejections[: max(room, 0)])
+        self._pending.extend(rejections)
+        if len(self._pending) >= BATCH:
             self.flush()
 
     def flush(self) -> None:
-        if self._waiting:
-            self._keep(self._waiting)
-            self._waiting = []
+        if self._pending:
+            self._store(self._pending)
+            self._pending = []
 
 
-def write_rejected(
+def write_rejected_rows(
     file: TextIO,
     columns: Columns,
     rows: Iterator[SheetRow],
-    rejections: Iterator[Rejection],
+    rejections: Iterator[CellRejection],
 ) -> int:
-    """The refused rows as they were, with the reason first; how many.
+    """Write the rejected rows as CSV with the reason in front; return how many.
 
-    To be corrected and uploaded as it is. `rejections` come in the order of
-    their rows.
+    The file can be corrected and uploaded as it is. `rejections` must be in the
+    order of their rows.
     """
     writer = csv.writer(file)
-    header = [(index, text) for index, text in enumerate(columns.header)]
-    kept = [index for index, text in header if not _is_reason(text)]
+    width = len(columns.header)
+    # A corrected file that is rejected again has a column of old reasons.
+    kept = [
+        index
+        for index, text in enumerate(columns.header)
+        if text.casefold() != REASON_HEADER.casefold()
+    ]
     writer.writerow([REASON_HEADER, *(escape_formula(columns.header[i]) for i in kept)])
     written = 0
-    for number, of_row in groupby(rejections, key=lambda one: one.row):
+    for number, row_rejections in groupby(rejections, key=lambda cell: cell.row):
         cells = next((cells for row, cells in rows if row == number), None)
         if cells is None:
             break
-        width = len(columns.header)
-        reason = f"Row {number}: " + "; ".join(_said(one) for one in of_row)
+        reasons = (f"{cell.column} {cell.reason}".strip() for cell in row_rejections)
+        reason = f"Row {number}: {'; '.join(reasons)}"
         shown = [*(cells[index] for index in kept), *cells[width:]]
         writer.writerow([escape_formula(reason), *map(escape_formula, shown)])
         written += 1
     return written
 
 
-def _is_reason(header: str) -> bool:
-    return header.casefold() == REASON_HEADER.casefold()
-
-
-def _said(one: Rejection) -> str:
-    return f"{one.column} {one.reason}".strip()
-
-
 @dataclass
 class SchoolCounts:
-    """`school_id` is negative where the school is still to be created."""
+    """Count what a roster changes in one school."""
 
+    # Negative for a school that does not exist yet.
     school_id: int
     name: str
     district_id: int
     district_name: str
-    # Who could log in before.
+    # People who could log in before.
     people: int = 0
     added: int = 0
     changed: int = 0
@@ -98,53 +99,54 @@ class SchoolCounts:
 
 @dataclass
 class RosterReport:
-    """`imported` is False where rows were rejected and nothing was imported."""
+    """Describe what a roster would change, or has changed."""
 
     columns: Columns
+    # Of the file's format, such as "UTF-8, separated by commas".
     description: str
     rows: int = 0
+    # False where rows were rejected and therefore nothing was imported.
     imported: bool = False
     rejected: int = 0
     # The first ones only.
-    rejections: list[Rejection] = field(default_factory=list)
-    # Note -> how many cells.
+    rejections: list[CellRejection] = field(default_factory=list)
+    # Note -> number of cells.
     notes: dict[str, int] = field(default_factory=dict)
     districts_created: list[str] = field(default_factory=list)
     schools_created: list[str] = field(default_factory=list)
     schools: list[SchoolCounts] = field(default_factory=list)
-    # Rejected rows that do not say whose they are: nobody is withdrawn then.
-    nameless: int = 0
-
-    def _sum(self, name: str) -> int:
-        return sum(getattr(one, name) for one in self.schools)
+    # Rejected rows whose person is unknown. With any of them nobody is
+    # withdrawn: each could be a person who seems to be missing.
+    rows_without_id: int = 0
 
     @property
     def added(self) -> int:
-        return self._sum("added")
+        return sum(school.added for school in self.schools)
 
     @property
     def changed(self) -> int:
-        """In whatever way: moved and come back, too."""
-        return self._sum("changed") + self.moved + self.back
+        """Count people with any change, including those who moved or came back."""
+        changed = sum(school.changed for school in self.schools)
+        return changed + self.moved + self.back
 
     @property
     def moved(self) -> int:
-        return self._sum("moved")
+        return sum(school.moved for school in self.schools)
 
     @property
     def back(self) -> int:
-        return self._sum("back")
+        return sum(school.back for school in self.schools)
 
     @property
     def unchanged(self) -> int:
-        return self._sum("unchanged")
+        return sum(school.unchanged for school in self.schools)
 
     @property
     def withdrawn(self) -> int:
-        return self._sum("withdrawn")
+        return sum(school.withdrawn for school in self.schools)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: also what each column was taken for."""
+    def as_dict(self) -> dict[str, object]:
+        """Return the report as JSON, with what each column was read as."""
         columns = self.columns
         return {
             "file": self.description,
@@ -157,8 +159,8 @@ class RosterReport:
             "unchanged": self.unchanged,
             "withdrawn": self.withdrawn,
             "rejected": self.rejected,
-            "nameless": self.nameless,
-            "rejections": [one._asdict() for one in self.rejections],
+            "nameless": self.rows_without_id,
+            "rejections": [cell._asdict() for cell in self.rejections],
             "notes": self.notes,
             "districts_created": self.districts_created,
             "schools_created": self.schools_created,

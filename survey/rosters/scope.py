@@ -1,4 +1,8 @@
-"""Where a roster may put people: the uploader's places, and the window's."""
+"""Decide which schools a roster may name.
+
+A school must lie in the place that the file was uploaded for, and among the
+schools that its administration is offered in.
+"""
 
 from __future__ import annotations
 
@@ -8,55 +12,65 @@ from dataclasses import dataclass, field
 from accounts.permissions import Capability, Permissions, Places
 from survey.models import Administration, RosterUpload
 
-# The same words whether there is such a school or not: what lies elsewhere is
-# nobody's business.
-NOT_YOURS = "is not a school that you upload rosters for"
-NOT_OFFERED = "is not a school in which this administration is offered"
-ELSEWHERE = (
-    "is on the roster of another school. The district can move this person, or"
-    " that school's next roster lets go of them"
+# The same words whether such a school exists or not, so that a file cannot be
+# used to find out which schools other districts have.
+NOT_YOURS = "is not a school that you can upload rosters for"
+NOT_OFFERED = "is not one of this administration's schools"
+OTHER_SCHOOL = (
+    "is on another school's roster. Ask your district to move this person, or the"
+    " other school to remove them from its roster"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """To whom an administration is offered."""
+class OfferedSchools:
+    """The districts and schools in which an administration is offered."""
 
     owner: int | None = None
     districts: AbstractSet[int] = frozenset()
     schools: AbstractSet[int] = frozenset()
 
-    def has(self, district: int | None, school: int | None) -> bool:
+    def includes(self, district: int | None, school: int | None) -> bool:
         if self.districts or self.schools:
             return district in self.districts or school in self.schools
         return self.owner is None or district == self.owner
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """An engineer's command reaches everything: `Reach()`."""
+class RosterScope:
+    """Where a roster may put people; without arguments everywhere."""
 
     places: Places = field(default_factory=lambda: Places(state=True))
-    offer: Offer = field(default_factory=Offer)
+    offered: OfferedSchools = field(default_factory=OfferedSchools)
 
-    def refusal(self, district: int | None, school: int | None) -> str:
-        """Why nobody can be put there; None is what does not exist yet.
+    @property
+    def is_single_schools(self) -> bool:
+        return not self.places.state and not self.places.districts
 
-        Who has the state may create both, who has a district its schools.
+    def rejection_reason(self, district: int | None, school: int | None) -> str:
+        """Return why nobody can be invited there, or an empty string.
+
+        None stands for a district or school that does not exist yet. A state
+        may create both, a district its own schools.
         """
         places = self.places
         if not (
             places.state or district in places.districts or school in places.schools
         ):
             return NOT_YOURS
-        return "" if self.offer.has(district, school) else NOT_OFFERED
+        return "" if self.offered.includes(district, school) else NOT_OFFERED
 
-    def has(self, district: int, school: int) -> bool:
-        return not self.refusal(district, school)
+    def includes(self, district: int, school: int) -> bool:
+        return not self.rejection_reason(district, school)
 
 
-def reach_of(upload: RosterUpload, permissions: Permissions) -> Reach | None:
-    """The upload's place, if it is still one of the person's; or None."""
+def scope_of_upload(
+    upload: RosterUpload, permissions: Permissions
+) -> RosterScope | None:
+    """Return the scope of an upload, or None without permission for its place.
+
+    2 statements.
+    """
     places = permissions.places(Capability.MANAGE_ROSTERS)
     if upload.school is not None:
         allowed = places.has_school(upload.school)
@@ -66,12 +80,13 @@ def reach_of(upload: RosterUpload, permissions: Permissions) -> Reach | None:
         own = Places(districts=frozenset((upload.district_id,)))
     else:
         allowed, own = places.state, Places(state=True)
-    return Reach(own, offer_of(upload.administration)) if allowed else None
+    if not allowed:
+        return None
+    return RosterScope(own, offered_schools(upload.administration))
 
 
-def offer_of(administration: Administration) -> Offer:
-    """2 statements."""
-    return Offer(
+def offered_schools(administration: Administration) -> OfferedSchools:
+    return OfferedSchools(
         administration.district_id,
         frozenset(administration.districts.values_list("pk", flat=True)),
         frozenset(administration.schools.values_list("pk", flat=True)),

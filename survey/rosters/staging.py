@@ -1,148 +1,59 @@
-"""A roster's rows in temporary tables, where they meet the people already there.
+"""Load a roster into temporary tables, to compare it with people in SQL.
 
-PostgreSQL and SQLite differ in how rows get in, where ids come from, and how
-long a transaction may last; the rest is the same SQL, in `rosters.diff`.
+PostgreSQL and SQLite differ in how rows are loaded, where primary keys come
+from, and how long a transaction may last. The queries on these tables, in
+`rosters.row_checks` and `rosters.diff`, are the same for both.
 
-What a roster changes is written in batches, each a transaction of its own, so
-that nobody's page save waits. The temporary tables outlive those: behind a
-transaction pool, which gives each transaction another connection, they live
-in one long transaction on a connection beside Django's own. It reads only.
+Changes are written in batches, each in a transaction of its own (see
+`rosters.batch_writes`), so the temporary tables must outlive transactions.
+pgbouncer gives each transaction another connection, so on PostgreSQL they live
+in one long transaction on a separate connection. That one reads only.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.utils import CursorWrapper
-from django.db.transaction import atomic
 
 from survey.database import advisory_locks
 
-TABLES = (
-    "roster_row",
-    "roster_place",
-    "roster_district",
-    "roster_duplicate",
-    "roster_rejection",
-    "roster_spared",
-    "roster_match",
-    "roster_zero",
-    "roster_gone",
-    "roster_batch",
-    "roster_new",
-)
-T = TypeVar("T")
-Packed = Any
-
-
-class Staging(ABC):
-    """One import's temporary tables; what both databases share."""
-
-    # The comparison that also tells NULL from a value.
-    differs: ClassVar[str]
-    types: ClassVar[dict[str, str]]
-
-    def __init__(self, cursor: CursorWrapper) -> None:
-        self.cursor = cursor
-
-    def run(self, sql: str, params: Sequence[Any] = ()) -> int:
-        """Run one statement; the number of rows it changed."""
-        self.cursor.execute(sql, params)
-        return self.cursor.rowcount
-
-    def all(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        self.cursor.execute(sql, params)
-        return self.cursor.fetchall()
-
-    def in_batches(
-        self, sql: str, params: Sequence[Any] = (), size: int = 5000
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        """Rows of a query that ends in `row > %s ORDER BY row LIMIT %s`.
-
-        Each batch is a query of its own, so that other statements can run
-        between them and that neither side holds the whole result.
-        """
-        after = -1
-        while batch := self.all(sql, (*params, after, size)):
-            yield batch
-            after = batch[-1][0]
-
-    def drop_rows(self, condition: str) -> None:
-        """Take rejected rows out; their people stay as they are."""
-        self.run(
-            f"""
-            INSERT INTO roster_spared
-            SELECT district, external_id FROM roster_row WHERE {condition}
-            """  # noqa: S608
-        )
-        self.run(f"DELETE FROM roster_row WHERE {condition}")  # noqa: S608
-
-    def create_tables(self) -> None:
-        self.drop_tables()
-        for name, columns in _TABLES.items():
-            self.create(name, columns)
-
-    def create(self, name: str, columns: str) -> None:
-        columns = columns.format(**self.types)
-        self.run(f"CREATE TEMPORARY TABLE {name} ({columns})")
-
-    def drop_tables(self) -> None:
-        for table in TABLES:
-            self.run(f"DROP TABLE IF EXISTS {table}")
-
-    @abstractmethod
-    def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Put rows into one of the tables, in the order of its columns."""
-
-    @abstractmethod
-    def packed(self, sql: str, params: Sequence[Any]) -> Packed:
-        """The rows of a query, for the `roster_batch` of who writes."""
-
-    @abstractmethod
-    def unpack(self, packed: Packed) -> None:
-        """Put them there."""
-
-    @abstractmethod
-    def analyze(self, table: str) -> None:
-        """Tell the planner how large a temporary table became."""
-
-    @abstractmethod
-    def take_ids(self, count: int) -> list[int]:
-        """Ids for new respondents; inside the transaction that inserts them."""
-
-    @abstractmethod
-    def lock(self, administration_id: int) -> None:
-        """Let one import into an administration wait for the other."""
-
+# What a database returns can be anything.
+DatabaseRow = tuple[Any, ...]
+SqlValue = str | int | bytes | None
+Parameters = Sequence[SqlValue]
+# PostgreSQL's own format of the rows of a query, or the query itself.
+ExportedRows = bytes | tuple[str, Parameters]
 
 _PERSON = """
     external_id text, grade text, classroom text, language text, given_name text,
     family_name text, email text, birth_date {date}
     """
-_TABLES = {
+# Filled from the file.
+FILE_TABLES = {
+    # Valid rows. `place` is a district and school as the file writes them.
     "roster_row": f"""
         row integer PRIMARY KEY, place integer, district text, {_PERSON},
         birth_date_day_first {{date}}, attributes {{json}}
         """,
+    # The school that each place was matched with.
     "roster_place": """
         place integer PRIMARY KEY, district_id bigint, school_id bigint
         """,
     "roster_district": "district text PRIMARY KEY, district_id bigint",
-    "roster_spared": "district text, external_id text",
+    # People whose row was rejected; they are never withdrawn.
+    "roster_exempt": "district text, external_id text",
     "roster_rejection": """
-        sequence {sequence}, row integer, named text, reason text, cell text
+        sequence {sequence}, row integer, column_name text, reason text, cell text
         """,
 }
-# Of a batch, on the side that writes.
+# One batch of people, on the connection that writes.
 BATCH_TABLES = {
     "roster_batch": f"""
         row integer PRIMARY KEY, respondent_id bigint, district_id bigint,
@@ -153,6 +64,94 @@ BATCH_TABLES = {
         code_digest {bytes}
         """,
 }
+# Made by the comparison's queries.
+QUERY_TABLES = (
+    "roster_duplicate",
+    "roster_match",
+    "roster_lost_zero",
+    "roster_missing",
+)
+TABLES = (*FILE_TABLES, *BATCH_TABLES, *QUERY_TABLES)
+
+
+class Staging(ABC):
+    """The temporary tables of one import."""
+
+    # The comparison that also tells NULL from a value.
+    differs: ClassVar[str]
+    types: ClassVar[dict[str, str]]
+
+    def __init__(self, cursor: CursorWrapper) -> None:
+        self.cursor = cursor
+
+    def execute(self, sql: str, params: Parameters = ()) -> int:
+        """Run one statement; return the number of rows it changed."""
+        self.cursor.execute(sql, params)
+        return self.cursor.rowcount
+
+    def fetch_all(self, sql: str, params: Parameters = ()) -> list[DatabaseRow]:
+        self.cursor.execute(sql, params)
+        return self.cursor.fetchall()
+
+    def fetch_in_batches(
+        self, sql: str, params: Parameters = (), size: int = 5000
+    ) -> Iterator[list[DatabaseRow]]:
+        """Yield the rows of a query that ends in `row > %s ORDER BY row LIMIT %s`.
+
+        Each batch is a query of its own, so that other statements can run
+        in between and no side holds the whole result in memory.
+        """
+        after = -1
+        while batch := self.fetch_all(sql, (*params, after, size)):
+            yield batch
+            after = batch[-1][0]
+
+    def remove_rejected_rows(self, condition: str) -> None:
+        """Delete rows of the file; their people are not withdrawn."""
+        self.execute(
+            f"""
+            INSERT INTO roster_exempt
+            SELECT district, external_id FROM roster_row WHERE {condition}
+            """  # noqa: S608
+        )
+        self.execute(f"DELETE FROM roster_row WHERE {condition}")  # noqa: S608
+
+    def create_tables(self) -> None:
+        self.drop_tables()
+        for name, columns in FILE_TABLES.items():
+            self.create_table(name, columns)
+
+    def create_table(self, name: str, columns: str) -> None:
+        columns = columns.format(**self.types)
+        self.execute(f"CREATE TEMPORARY TABLE {name} ({columns})")
+
+    def drop_tables(self) -> None:
+        for table in TABLES:
+            self.execute(f"DROP TABLE IF EXISTS {table}")
+
+    @abstractmethod
+    def copy_rows(self, table: str, rows: Iterable[Sequence[SqlValue]]) -> None:
+        """Insert rows into one of the tables, in the order of its columns."""
+
+    @abstractmethod
+    def export_rows(self, sql: str, params: Parameters) -> ExportedRows:
+        """Take the rows of a query to the connection that writes."""
+
+    @abstractmethod
+    def import_batch(self, exported: ExportedRows) -> None:
+        """Put exported rows into `roster_batch`."""
+
+    @abstractmethod
+    def analyze(self, table: str) -> None:
+        """Tell the query planner how large a temporary table became."""
+
+    @abstractmethod
+    def reserve_ids(self, count: int) -> list[int]:
+        """Reserve primary keys of new respondents for the current transaction."""
+
+    @abstractmethod
+    def lock(self, administration_id: int) -> None:
+        """Wait until no other import changes the same administration."""
 
 
 class PostgreSQLStaging(Staging):
@@ -164,9 +163,19 @@ class PostgreSQLStaging(Staging):
         "sequence": "bigserial",
     }
 
-    def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        # csv's writer is the fastest encoder that Python has; an empty cell
-        # is NULL only where the column may be.
+    def disable_timeouts(self) -> None:
+        # The role's timeouts suit a page turn. A roster of two million people
+        # takes minutes, and may wait for another one.
+        for name in (
+            "statement_timeout",
+            "lock_timeout",
+            "idle_in_transaction_session_timeout",
+        ):
+            self.execute(f"SET LOCAL {name} = 0")
+
+    def copy_rows(self, table: str, rows: Iterable[Sequence[SqlValue]]) -> None:
+        # csv.writer is the fastest encoder that Python has; an empty cell is
+        # NULL only in columns that allow it.
         file = io.StringIO()
         csv.writer(file).writerows(
             [f"\\x{cell.hex()}" if isinstance(cell, bytes) else cell for cell in row]
@@ -177,35 +186,35 @@ class PostgreSQLStaging(Staging):
         file.seek(0)
         self.cursor.copy_expert(_COPY[table], file)
 
-    def packed(self, sql: str, params: Sequence[Any]) -> Packed:
-        # As bytes, which Python never looks at: 2 us for a row instead of 20.
+    def export_rows(self, sql: str, params: Parameters) -> ExportedRows:
+        # As bytes that Python never parses: 2 us per row instead of 20.
         rows = io.BytesIO()
         query = self.cursor.mogrify(sql, params).decode()
         self.cursor.copy_expert(f"COPY ({query}) TO STDOUT", rows)
         return rows.getvalue()
 
-    def unpack(self, packed: Packed) -> None:
-        assert isinstance(packed, bytes)  # noqa: S101
-        self.cursor.copy_expert("COPY roster_batch FROM STDIN", io.BytesIO(packed))
+    def import_batch(self, exported: ExportedRows) -> None:
+        assert isinstance(exported, bytes)  # noqa: S101
+        self.cursor.copy_expert("COPY roster_batch FROM STDIN", io.BytesIO(exported))
 
     def analyze(self, table: str) -> None:
-        # Nothing else does: autovacuum cannot see temporary tables, and the
+        # Autovacuum cannot see temporary tables, and without statistics the
         # planner would join 100,000 rows in nested loops.
-        self.run(f"ANALYZE {table}")
+        self.execute(f"ANALYZE {table}")
 
-    def take_ids(self, count: int) -> list[int]:
-        taken = self.all(
+    def reserve_ids(self, count: int) -> list[int]:
+        reserved = self.fetch_all(
             "SELECT nextval(pg_get_serial_sequence('survey_respondent', 'id'))"
             " FROM generate_series(1, %s)",
             [count],
         )
-        return [one for (one,) in taken]
+        return [pk for (pk,) in reserved]
 
     def lock(self, administration_id: int) -> None:
-        # Not the administration's row: an administrator who moves its closing
-        # must not wait for an import. It ends with the transaction, also when
-        # the worker is killed.
-        self.run(
+        # Not the administration's row: changing its closing time must not wait
+        # for an import. The lock ends with the transaction, also when the
+        # worker is killed.
+        self.execute(
             "SELECT pg_advisory_xact_lock(%s, %s)",
             [advisory_locks.ROSTER, administration_id],
         )
@@ -219,10 +228,10 @@ _COPY = {
         """,
     "roster_place": "COPY roster_place FROM STDIN (FORMAT csv)",
     "roster_district": "COPY roster_district FROM STDIN (FORMAT csv)",
-    "roster_spared": "COPY roster_spared FROM STDIN (FORMAT csv)",
+    "roster_exempt": "COPY roster_exempt FROM STDIN (FORMAT csv)",
     "roster_rejection": """
-        COPY roster_rejection (row, named, reason, cell) FROM STDIN (FORMAT csv,
-            FORCE_NOT_NULL (named, reason, cell))
+        COPY roster_rejection (row, column_name, reason, cell)
+        FROM STDIN (FORMAT csv, FORCE_NOT_NULL (column_name, reason, cell))
         """,
     "roster_new": "COPY roster_new FROM STDIN (FORMAT csv)",
 }
@@ -237,34 +246,38 @@ class SQLiteStaging(Staging):
         "sequence": "integer PRIMARY KEY",
     }
 
-    def copy(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+    def copy_rows(self, table: str, rows: Iterable[Sequence[SqlValue]]) -> None:
         if table == "roster_row":
+            # Blank dates are NULL.
             rows = (
                 [*row[:10], row[10] or None, row[11] or None, row[12]] for row in rows
             )
         self.cursor.executemany(_INSERT[table], list(rows))
 
-    def packed(self, sql: str, params: Sequence[Any]) -> Packed:
-        # The same connection writes: it finds them itself.
+    def export_rows(self, sql: str, params: Parameters) -> ExportedRows:
+        # The same connection writes, so it can run the query itself.
         return sql, params
 
-    def unpack(self, packed: Packed) -> None:
-        sql, params = packed
-        self.run(f"INSERT INTO roster_batch {sql}", params)  # noqa: S608
+    def import_batch(self, exported: ExportedRows) -> None:
+        assert isinstance(exported, tuple)  # noqa: S101
+        sql, params = exported
+        self.execute(f"INSERT INTO roster_batch {sql}", params)  # noqa: S608
 
     def analyze(self, table: str) -> None:
-        """Its planner goes by the indexes."""
+        # SQLite's planner uses the indexes without statistics.
+        pass
 
-    def take_ids(self, count: int) -> list[int]:
-        # The transaction is immediate, so nobody else takes the same.
-        [(last,)] = self.all(
+    def reserve_ids(self, count: int) -> list[int]:
+        # The transaction is immediate, so no other one reserves the same.
+        [(last,)] = self.fetch_all(
             "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = %s",
             ["survey_respondent"],
         )
         return list(range(last + 1, last + 1 + count))
 
     def lock(self, administration_id: int) -> None:
-        """There is one worker, who does one roster after the other."""
+        # The embedded installation has one worker, so rosters never overlap.
+        pass
 
 
 _INSERT = {
@@ -274,9 +287,9 @@ _INSERT = {
     ),
     "roster_place": "INSERT INTO roster_place VALUES (%s, %s, %s)",
     "roster_district": "INSERT INTO roster_district VALUES (%s, %s)",
-    "roster_spared": "INSERT INTO roster_spared VALUES (%s, %s)",
+    "roster_exempt": "INSERT INTO roster_exempt VALUES (%s, %s)",
     "roster_rejection": (
-        "INSERT INTO roster_rejection (row, named, reason, cell)"
+        "INSERT INTO roster_rejection (row, column_name, reason, cell)"
         " VALUES (%s, %s, %s, %s)"
     ),
     "roster_new": "INSERT INTO roster_new VALUES (%s, %s, %s, %s)",
@@ -285,154 +298,56 @@ _INSERT = {
 
 @contextmanager
 def open_staging() -> Iterator[Staging]:
-    """The temporary tables of one import; they and its lock end with it.
-
-    On SQLite a transaction would keep every page save waiting while the file
-    is read; there is none but for each batch that is written.
-    """
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor, _tables(SQLiteStaging(cursor)) as staging:
-            yield staging
-    elif connection.in_atomic_block:
-        # What its caller has not committed yet, another connection cannot see.
-        with connection.cursor() as cursor, _tables(_without_haste(cursor)) as staging:
-            yield staging
-    else:
-        with _beside() as cursor:
-            staging = _without_haste(cursor)
-            staging.create_tables()
-            yield staging
-
-
-def _without_haste(cursor: CursorWrapper) -> Staging:
-    # The role's timeouts are those of a page turn. A roster of two million
-    # takes minutes, and waits for another in front of it.
-    staging = PostgreSQLStaging(cursor)
-    for name in (
-        "statement_timeout",
-        "lock_timeout",
-        "idle_in_transaction_session_timeout",
-    ):
-        staging.run(f"SET LOCAL {name} = 0")
-    return staging
-
-
-@contextmanager
-def _tables(staging: Staging) -> Iterator[Staging]:
-    staging.create_tables()
-    try:
-        yield staging
-    except BaseException:
-        # A failed transaction takes them along, and could not drop them.
-        if connection.vendor == "sqlite":
-            staging.drop_tables()
-        raise
-    staging.drop_tables()
-
-
-@contextmanager
-def _beside() -> Iterator[CursorWrapper]:
-    own = connections.create_connection(DEFAULT_DB_ALIAS)
-    try:
-        with own.cursor() as cursor:
-            cursor.execute("BEGIN")
-            yield cursor
-            cursor.execute("ROLLBACK")
-    finally:
-        own.close()
-
-
-@contextmanager
-def filling(staging: Staging) -> Iterator[None]:
-    """Around the filling of `roster_row`.
-
-    In SQLite a savepoint makes one deferred transaction of the many inserts:
-    they touch the temporary database only, and lock nobody out.
-    """
-    if connection.vendor == "sqlite":
-        staging.run("SAVEPOINT roster_rows")
-    try:
-        yield
-    except BaseException:
-        if connection.vendor == "sqlite":
-            staging.run("ROLLBACK TO roster_rows")
-            staging.run("RELEASE roster_rows")
-        raise
-    if connection.vendor == "sqlite":
-        staging.run("RELEASE roster_rows")
-    staging.analyze("roster_row")
-
-
-# Writing --------------------------------------------------------------------
-
-# A page save waits for one batch at most, and its own lock_timeout is a second.
-# A batch that meets a lock itself lets go of what it has and tries again.
-BATCH_LOCK_TIMEOUT = "300ms"
-MOST_TRIES = 40
-_LATER = frozenset(("55P03", "40P01", "57014", "40001"))
-
-
-def in_brief(write: Callable[[Staging], T]) -> T:
-    """Run `write` in a short transaction of its own, again where it must wait."""
-    for tries in range(1, MOST_TRIES + 1):
+    """Create the temporary tables of one import; they and its lock end with it."""
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        separate = connections.create_connection(DEFAULT_DB_ALIAS)
         try:
-            with atomic(), connection.cursor() as cursor:
-                return write(_writer(cursor))
-        except OperationalError as error:
-            if tries == MOST_TRIES or not _is_passing(error):
-                raise
-            time.sleep(min(0.05 * tries, 1))
-    raise AssertionError("unreachable")
-
-
-# Two cores: while one adds a batch, another is made ready for the next.
-WRITERS = 2
+            with separate.cursor() as cursor:
+                cursor.execute("BEGIN")
+                staging = PostgreSQLStaging(cursor)
+                staging.disable_timeouts()
+                staging.create_tables()
+                yield staging
+                cursor.execute("ROLLBACK")
+        finally:
+            separate.close()
+    elif connection.vendor == "postgresql":
+        # Another connection could not see what the caller has not committed.
+        with connection.cursor() as cursor:
+            staging = PostgreSQLStaging(cursor)
+            staging.disable_timeouts()
+            staging.create_tables()
+            # A failed transaction removes the tables, and could not drop them.
+            yield staging
+            staging.drop_tables()
+    else:
+        # No transaction: it would keep every page save waiting while the file
+        # is read. Each batch that is written has one of its own.
+        with connection.cursor() as cursor:
+            sqlite = SQLiteStaging(cursor)
+            sqlite.create_tables()
+            try:
+                yield sqlite
+            finally:
+                sqlite.drop_tables()
 
 
 @contextmanager
-def side_by_side() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Gives a function that runs writes by several connections at once.
+def loading_rows(staging: Staging) -> Iterator[None]:
+    """Wrap the loading of `roster_row`.
 
-    It waits while too much waits already, and raises what one of them raised.
-    Where everything is one connection's, they run at once, one by one.
+    On SQLite a savepoint makes one deferred transaction of the many inserts;
+    it touches the temporary database only, and blocks no other writer.
     """
-    if connection.vendor == "sqlite" or connection.in_atomic_block:
-        yield lambda write: write()
-        return
-    waiting: deque[Future[None]] = deque()
-
-    def run(write: Callable[[], None]) -> None:
-        while len(waiting) > WRITERS:
-            waiting.popleft().result()
-        waiting.append(pool.submit(_on_own_connection, write))
-
-    with ThreadPoolExecutor(WRITERS, thread_name_prefix="roster") as pool:
-        yield run
-        while waiting:
-            waiting.popleft().result()
-
-
-def _on_own_connection(write: Callable[[], None]) -> None:
-    try:
-        write()
-    finally:
-        # Each thread has one, which nobody else would close.
-        connection.close()
-
-
-def _writer(cursor: CursorWrapper) -> Staging:
-    if connection.vendor == "sqlite":
-        writer: Staging = SQLiteStaging(cursor)
+    if connection.vendor != "sqlite":
+        yield
     else:
-        writer = PostgreSQLStaging(cursor)
-        writer.run(f"SET LOCAL lock_timeout = '{BATCH_LOCK_TIMEOUT}'")
-    for table, columns in BATCH_TABLES.items():
-        writer.run(f"DROP TABLE IF EXISTS {table}")
-        writer.create(table, columns)
-    return writer
-
-
-def _is_passing(error: OperationalError) -> bool:
-    if connection.vendor == "sqlite":
-        return "locked" in str(error)
-    return getattr(error.__cause__, "pgcode", None) in _LATER
+        staging.execute("SAVEPOINT roster_rows")
+        try:
+            yield
+        except BaseException:
+            staging.execute("ROLLBACK TO roster_rows")
+            staging.execute("RELEASE roster_rows")
+            raise
+        staging.execute("RELEASE roster_rows")
+    staging.analyze("roster_row")

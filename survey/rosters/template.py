@@ -1,14 +1,12 @@
-"""An empty roster with the right headers, as CSV and as XLSX."""
+"""Build the roster template: headers and one example row, as CSV and XLSX."""
 
 from __future__ import annotations
 
-import csv
 import io
 
 from openpyxl import Workbook
 from openpyxl.styles import Font
 
-from accounts.csv_injection import escape_formula
 from accounts.models import School
 from survey.models import Administration, Role
 from survey.rosters.field_parsers import EXAMPLE_ID
@@ -17,10 +15,10 @@ _ID = {Role.STUDENT: "Student ID", Role.TEACHER: "Staff ID", Role.PARENT: "Paren
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-def rows_of_template(
+def template_rows(
     administration: Administration, school: School | None
 ) -> list[list[str]]:
-    """The header, and an example that is refused if it is left in."""
+    """Return the header and an example row, which is rejected if it is left in."""
     role = Role(administration.role)
     columns = {
         "District": school.district.code if school else "riverside",
@@ -35,13 +33,6 @@ def rows_of_template(
     return [list(columns), list(columns.values())]
 
 
-def csv_template(rows: list[list[str]]) -> bytes:
-    file = io.StringIO(newline="")
-    csv.writer(file).writerows(map(escape_formula, row) for row in rows)
-    # The mark tells Excel that it is UTF-8.
-    return file.getvalue().encode("utf-8-sig")
-
-
 def xlsx_template(rows: list[list[str]]) -> bytes:
     book = Workbook()
     sheet = book.active
@@ -53,8 +44,8 @@ def xlsx_template(rows: list[list[str]]) -> bytes:
         cell.font = Font(bold=True)
         column = sheet.column_dimensions[cell.column_letter]
         column.width = 16
-        # As text, so that Excel keeps the zeros of an ID: of the whole column,
-        # for a cell each would be half a second of work.
+        # As text, so that Excel keeps leading zeros of an ID. The whole column
+        # at once: formatting single cells would take half a second.
         column.number_format = "@"
     for cell in sheet[2]:
         cell.number_format = "@"

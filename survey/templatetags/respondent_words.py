@@ -1,4 +1,4 @@
-"""Messages with their places filled, in the respondents' templates."""
+"""Tags that fill messages with values, for the respondents' templates."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
-PLACE = re.compile(r"(\{\w+\})")
+PLACEHOLDER = re.compile(r"(\{\w+\})")
 
 
 @register.simple_tag
 def fill(text: str, **values: object) -> SafeString:
-    """`text` with its `{name}` places filled; everything is escaped."""
-    found = {"{" + name + "}": value for name, value in values.items()}
-    pieces = (found.get(piece, piece) for piece in PLACE.split(text))
+    """Replace each `{name}` in the text with its value; escape everything."""
+    pieces = (
+        values.get(piece[1:-1], piece) if PLACEHOLDER.fullmatch(piece) else piece
+        for piece in PLACEHOLDER.split(text)
+    )
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
 @register.filter
 def time_element(moment: datetime) -> SafeString:
-    """The time in the server's zone; JavaScript turns it into the reader's."""
+    """Return a <time> in the server's zone; JavaScript converts it to the reader's."""
     local = timezone.localtime(moment)
     return format_html(
         '<time datetime="{}">{}</time>',

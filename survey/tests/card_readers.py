@@ -1,4 +1,4 @@
-"""Reads login cards back as a person and a phone's camera do."""
+"""Read text and QR codes of login cards from the PDF."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import pypdfium2
 import zxingcpp
 
-# Four times as fine as a screen: a printer's is finer still.
+# Finer than a screen, and coarser than any printer.
 DOTS = 200
 
 
 @dataclass
 class ReadPage:
     text: str
-    # What its QR codes say, in the order of reading.
+    # The contents of the QR codes, from top left to bottom right.
     links: list[str]
 
 

@@ -1,4 +1,4 @@
-"""Respondents with names, for tests of the console."""
+"""Respondents with identities, for tests of the console."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def invite(
     email: str = "",
     **fields: Any,
 ) -> Respondent:
-    """`name` is "given family"."""
-    # `enrol` makes a passing digest of what it is given.
+    """Create a respondent with an identity. `name` is "given family"."""
+    # `enrol` derives a unique digest from the attributes.
     respondent = enrol(
         administration, school, attributes={"n": external_id + school.code}, **fields
     )

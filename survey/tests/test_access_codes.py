@@ -1,3 +1,5 @@
+"""Access codes, their digests and keys, and the command that writes them."""
+
 from __future__ import annotations
 
 import csv
@@ -29,7 +31,7 @@ ids = st.integers(1, 2**63 - 1)
 issues = st.integers(1, 32767)
 
 
-def test_a_code_is_printed_typed_and_recognised(maya, browser):
+def test_a_printed_code_is_recognised_when_typed(maya, browser):
     card = format_code(code_of(maya))
     assert len(card) == 14 and card[4] == card[9] == "-"
 
@@ -40,7 +42,7 @@ def test_a_code_is_printed_typed_and_recognised(maya, browser):
 
 
 @given(ids, issues, st.data())
-def test_noise_that_people_and_keyboards_add_is_forgiven(id_, issue, data):
+def test_separators_case_and_wide_letters_are_ignored(id_, issue, data):
     code = code_for(id_, issue)
     noise = st.text(
         "  \t\u00a0\u2009-\u2010\u2013\u2014\u2212\u30fc\u200b\u00ad", max_size=2
@@ -57,7 +59,7 @@ def test_noise_that_people_and_keyboards_add_is_forgiven(id_, issue, data):
 
 
 @given(st.text(max_size=100))
-def test_whatever_is_typed_gives_a_code_or_none(typed):
+def test_any_text_normalises_to_a_code_or_none(typed):
     code = normalise(typed)
     assert code is None or (len(code) == 12 and set(code) <= set(ALPHABET))
 
@@ -67,7 +69,7 @@ def test_whatever_is_typed_gives_a_code_or_none(typed):
     ["", "ABCD-EFGH-KLM", "ABCD-EFGH-KLMNP", "ABCD-EFGH-KLM0", "ABCD-EFGH-KLMO"]
     + ["ABCD-EFGH-KLMJ", "ABCD-EFGH-KLM\ud800", "А" * 12, "A" * 10_000],
 )
-def test_what_could_be_two_codes_or_none_is_not_guessed(typed):
+def test_ambiguous_texts_are_refused(typed):
     assert normalise(typed) is None
 
 
@@ -94,7 +96,7 @@ def test_every_symbol_is_equally_likely():
     assert chi_square(count) < 70
 
 
-def test_a_remainder_of_256_would_favour_eight_symbols(monkeypatch):
+def test_a_plain_remainder_would_favour_eight_symbols(monkeypatch):
     monkeypatch.setattr(access_codes, "_UNUSABLE_BYTES", b"")
     count = dict.fromkeys(ALPHABET, 0)
     for person in range(20_000):
@@ -109,7 +111,7 @@ def chi_square(count):
     return sum((n - expected) ** 2 / expected for n in count.values())
 
 
-def test_a_block_without_enough_usable_bytes_is_followed_by_another(monkeypatch):
+def test_a_second_block_is_used_when_the_first_is_too_short(monkeypatch):
     real = access_codes.hmac.digest
 
     def unlucky(key, message, name):
@@ -120,14 +122,14 @@ def test_a_block_without_enough_usable_bytes_is_followed_by_another(monkeypatch)
     assert len(code) == 12 and set(code) <= set(ALPHABET)
 
 
-def test_the_digest_says_nothing_without_its_key(settings, maya):
+def test_digests_depend_on_the_key(settings, maya):
     code = code_of(maya)
     stored = bytes(maya.code_digest)
     settings.ACCESS_CODE_KEYS = {2: "another installation's key"}
     assert stored not in digests(code)
 
 
-def test_codes_of_an_older_key_are_still_recognised(settings, maya):
+def test_codes_under_older_keys_are_recognised(settings, maya):
     code = code_of(maya)
     settings.ACCESS_CODE_KEYS = {
         **settings.ACCESS_CODE_KEYS,
@@ -139,7 +141,7 @@ def test_codes_of_an_older_key_are_still_recognised(settings, maya):
     assert access_codes.current_version() == 3
 
 
-def test_without_a_key_nothing_is_made_up(settings):
+def test_missing_keys_raise_an_error(settings):
     settings.ACCESS_CODE_KEYS = {}
     for attempt in (lambda: code_for(1, 1), lambda: digests("A" * 12)):
         with pytest.raises(CodeKeyMissing):
@@ -157,12 +159,12 @@ def test_without_a_key_nothing_is_made_up(settings):
         ({1: "long enough to be a key"}, []),
     ],
 )
-def test_deploying_without_good_keys_is_refused(settings, keys, found):
+def test_the_deploy_check_refuses_bad_keys(settings, keys, found):
     settings.ACCESS_CODE_KEYS = keys
     assert [message.id for message in check_access_code_keys()] == found
 
 
-def test_a_reissued_code_ends_the_old_one(maya, django_assert_num_queries):
+def test_a_reissued_code_replaces_the_old_one(maya, django_assert_num_queries):
     old = code_of(maya)
     with django_assert_num_queries(1):
         new = reissue(respondent=maya)
@@ -173,10 +175,10 @@ def test_a_reissued_code_ends_the_old_one(maya, django_assert_num_queries):
     assert bytes(maya.code_digest) not in digests(old)
 
 
-def test_two_who_reissue_at_once_leave_one_valid_code(maya):
-    seen_by_the_other = type(maya).objects.get(pk=maya.pk)
+def test_simultaneous_reissues_leave_one_valid_code(maya):
+    stale = type(maya).objects.get(pk=maya.pk)
     reissue(respondent=maya)
-    code = reissue(respondent=seen_by_the_other)
+    code = reissue(respondent=stale)
 
     maya.refresh_from_db()
     assert maya.issue == 3
@@ -187,7 +189,7 @@ def test_two_who_reissue_at_once_leave_one_valid_code(maya):
 
 
 @pytest.fixture
-def named(administration, maya, noor, lincoln, roosevelt):
+def with_names(administration, maya, noor, lincoln, roosevelt):
     for respondent, school, name in (
         (maya, lincoln, "Maya"),
         (noor, roosevelt, "Noor"),
@@ -203,12 +205,12 @@ def named(administration, maya, noor, lincoln, roosevelt):
     return administration
 
 
-def lines_of(path):
+def csv_rows(path):
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def written(tmp_path, *args):
+def run(tmp_path, *args):
     path = tmp_path / "codes.csv"
     call_command(
         "access_codes",
@@ -218,11 +220,11 @@ def written(tmp_path, *args):
         str(path),
         *args,
     )
-    return lines_of(path)
+    return csv_rows(path)
 
 
-def test_codes_are_written_for_login_cards(named, maya, tmp_path):
-    lines = written(tmp_path, "--base-url", "https://survey.example.org/")
+def test_the_command_writes_codes_names_and_links(with_names, maya, tmp_path):
+    lines = run(tmp_path, "--base-url", "https://survey.example.org/")
 
     assert [line["given name"] for line in lines] == ["Noor", "Maya"]
     card = lines[1]
@@ -233,9 +235,9 @@ def test_codes_are_written_for_login_cards(named, maya, tmp_path):
     assert stat.S_IMODE((tmp_path / "codes.csv").stat().st_mode) == 0o600
 
 
-def test_it_is_written_down_whose_codes_were_read(named, lincoln, tmp_path):
-    written(tmp_path)
-    written(tmp_path, "--school", "lincoln", "--force")
+def test_the_command_is_audited(with_names, lincoln, tmp_path):
+    run(tmp_path)
+    run(tmp_path, "--school", "lincoln", "--force")
     whole, one = AuditEntry.objects.filter(action="download cards").order_by("pk")
     assert (whole.by, whole.after, whole.district_id) == (
         "access_codes",
@@ -248,15 +250,15 @@ def test_it_is_written_down_whose_codes_were_read(named, lincoln, tmp_path):
     )
 
 
-def test_cards_with_codes_that_were_replaced_say_so(named, maya, lincoln, tmp_path):
+def test_replaced_codes_mark_card_sets_outdated(with_names, maya, lincoln, tmp_path):
     mine, other = (
         CardSet.objects.create(
-            administration=named, school=school, file=f"cards/{school.pk}", by=by
+            administration=with_names, school=school, file=f"cards/{school.pk}", by=by
         )
         for by in [User.objects.create_user("chen@example.org")]
         for school in (lincoln, School.objects.get(name="Roosevelt"))
     )
-    written(tmp_path, "--reissue", "00123", "--district", "riverside")
+    run(tmp_path, "--reissue", "00123", "--district", "riverside")
     mine.refresh_from_db()
     other.refresh_from_db()
     assert mine.outdated_at is not None
@@ -265,39 +267,39 @@ def test_cards_with_codes_that_were_replaced_say_so(named, maya, lincoln, tmp_pa
     assert (entry.by, entry.school_id) == ("access_codes", lincoln.pk)
 
 
-def test_a_respondent_without_identity_has_a_code_still(maya, tmp_path):
-    [line] = written(tmp_path)
+def test_people_without_identity_have_codes(maya, tmp_path):
+    [line] = run(tmp_path)
     assert line["ID"] == line["given name"] == ""
     assert line["code"] == format_code(code_of(maya))
 
 
-def test_one_school_gets_its_own_codes_only(named, tmp_path):
-    everybody = written(tmp_path)
+def test_codes_of_a_single_school(with_names, tmp_path):
+    everybody = run(tmp_path)
     assert len(everybody) == 2
-    lines = written(tmp_path, "--school", "LINCOLN", "--force")
+    lines = run(tmp_path, "--school", "LINCOLN", "--force")
     assert [line["school"] for line in lines] == ["Lincoln"]
 
 
-def test_a_school_of_the_same_name_elsewhere_is_asked_about(named, roosevelt, tmp_path):
+def test_ambiguous_school_names_are_refused(with_names, roosevelt, tmp_path):
     roosevelt.name = "Lincoln"
     roosevelt.save(update_fields=["name"])
     with pytest.raises(CommandError, match="More than one school"):
-        written(tmp_path, "--school", "Lincoln")
-    lines = written(tmp_path, "--school", "Lincoln", "--district", "riverside")
+        run(tmp_path, "--school", "Lincoln")
+    lines = run(tmp_path, "--school", "Lincoln", "--district", "riverside")
     assert [line["given name"] for line in lines] == ["Maya"]
 
 
-def test_a_withdrawn_person_gets_no_card(named, maya, tmp_path):
+def test_withdrawn_people_are_left_out(with_names, maya, tmp_path):
     type(maya).objects.filter(pk=maya.pk).update(withdrawn_at="2027-01-01T00:00Z")
-    assert [line["given name"] for line in written(tmp_path)] == ["Noor"]
+    assert [line["given name"] for line in run(tmp_path)] == ["Noor"]
 
 
-def test_one_person_is_given_a_new_code(named, maya, noor, tmp_path):
+def test_reissuing_one_code(with_names, maya, noor, tmp_path):
     with pytest.raises(CommandError, match="More than one person"):
-        written(tmp_path, "--reissue", "00123")
+        run(tmp_path, "--reissue", "00123")
     before = bytes(noor.code_digest)
 
-    [line] = written(tmp_path, "--reissue", "00123", "--district", "riverside")
+    [line] = run(tmp_path, "--reissue", "00123", "--district", "riverside")
 
     maya.refresh_from_db()
     noor.refresh_from_db()
@@ -306,8 +308,8 @@ def test_one_person_is_given_a_new_code(named, maya, noor, tmp_path):
     assert (noor.issue, bytes(noor.code_digest)) == (1, before)
 
 
-def test_everybody_is_given_a_new_code(named, maya, noor, tmp_path):
-    lines = written(tmp_path, "--reissue-all")
+def test_reissuing_all_codes(with_names, maya, noor, tmp_path):
+    lines = run(tmp_path, "--reissue-all")
 
     for respondent, line in ((noor, lines[0]), (maya, lines[1])):
         respondent.refresh_from_db()
@@ -315,10 +317,10 @@ def test_everybody_is_given_a_new_code(named, maya, noor, tmp_path):
         assert bytes(respondent.code_digest) in digests(normalise(line["code"]))
 
 
-def test_a_file_is_never_overwritten_unasked(named, maya, tmp_path):
+def test_files_are_overwritten_only_with_force(with_names, maya, tmp_path):
     (tmp_path / "codes.csv").write_text("something of mine")
     with pytest.raises(CommandError, match="--force"):
-        written(tmp_path, "--reissue-all")
+        run(tmp_path, "--reissue-all")
 
     assert (tmp_path / "codes.csv").read_text() == "something of mine"
     maya.refresh_from_db()
@@ -335,20 +337,22 @@ def test_a_file_is_never_overwritten_unasked(named, maya, tmp_path):
         (["--base-url", "https://example.org/?code="], "neither"),
     ],
 )
-def test_a_mistake_is_one_clear_line(named, tmp_path, arguments, message):
+def test_invalid_arguments_are_reported_in_one_line(
+    with_names, tmp_path, arguments, message
+):
     with pytest.raises(CommandError, match=message):
-        written(tmp_path, *arguments)
+        run(tmp_path, *arguments)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_number_of_statements_does_not_grow_with_the_school(
-    named, administration, lincoln, tmp_path, django_assert_num_queries
+def test_the_number_of_statements_does_not_depend_on_the_people(
+    with_names, administration, lincoln, tmp_path, django_assert_num_queries
 ):
-    # The administration, its schools, and one for each of the two schools; and
-    # six to write down that it was done.
-    with django_assert_num_queries(10):
-        written(tmp_path)
+    # The administration, its schools, one for each of the two schools, and five
+    # for the audit.
+    with django_assert_num_queries(9):
+        run(tmp_path)
     for number in range(3):
         enrol(administration, lincoln, attributes={"n": number})
-    with django_assert_num_queries(10):
-        assert len(written(tmp_path, "--force")) == 5
+    with django_assert_num_queries(9):
+        assert len(run(tmp_path, "--force")) == 5

@@ -1,4 +1,4 @@
-"""Private files: under names that nobody guesses, sent to whom may have them."""
+"""Private files: names, permissions and downloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mode(path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_file_is_written_by_a_worker_and_sent_by_a_page(files, settings):
+def test_files_are_downloaded_as_attachments(files, settings):
     name = new_name("exports", ".csv")
     path_of(name).write_text("student,answer\n1,3\n")
 
@@ -39,7 +39,7 @@ def test_a_file_is_written_by_a_worker_and_sent_by_a_page(files, settings):
     response.file_to_stream.close()
 
 
-def test_where_nginx_is_it_is_told_which_file_to_send(files, settings):
+def test_nginx_sends_the_file_where_it_is_configured(files, settings):
     settings.FILES_ADDRESS = "/private-files/"
     name = new_name("exports", ".xlsx")
 
@@ -52,25 +52,25 @@ def test_where_nginx_is_it_is_told_which_file_to_send(files, settings):
     assert response.content == b""
 
 
-def test_names_are_not_guessed():
+def test_names_cannot_be_guessed():
     names = {new_name("rosters", ".csv") for _ in range(100)}
     assert len(names) == 100
     for name in names:
         folder, _, rest = name.partition("/")
         assert (folder, rest[-4:]) == ("rosters", ".csv")
         assert len(rest) >= 32 + 4
-        # nginx and the header take it as it is.
+        # Safe in a header and in an address of nginx.
         assert rest.replace("-", "").replace("_", "").removesuffix(".csv").isalnum()
 
 
-def test_files_and_folders_are_their_owners_only(files):
+def test_files_and_folders_are_readable_only_by_their_owner(files):
     kept = private_files().save("rosters/a.csv", ContentFile(b"names"))
     assert mode(files / kept) == 0o600
     assert mode(files / "rosters") == 0o700
     assert mode(path_of("exports/b.csv").parent) == 0o700
 
 
-def test_a_large_upload_is_kept_by_renaming_it(files, settings):
+def test_large_uploads_are_moved_not_copied(files, settings):
     (files / "incoming").mkdir(parents=True)
     settings.FILE_UPLOAD_TEMP_DIR = str(files / "incoming")
     upload = TemporaryUploadedFile("roster.csv", "text/csv", 5, None)
@@ -87,7 +87,7 @@ def test_a_large_upload_is_kept_by_renaming_it(files, settings):
 
 
 @pytest.mark.parametrize("name", ["../secrets.json", "/etc/passwd", "a/../../b"])
-def test_a_name_that_leads_elsewhere_is_refused(files, name):
+def test_names_outside_the_folder_are_refused(files, name):
     from django.core.exceptions import SuspiciousFileOperation
 
     with pytest.raises(SuspiciousFileOperation):

@@ -17,10 +17,10 @@ from django.db import connection
 
 from provisioning import processes
 from provisioning.benchmarks import growth, statement
-from provisioning.benchmarks.compare_revisions import _ratios
-from provisioning.benchmarks.group_commit import Measured, best_delay
+from provisioning.benchmarks.compare_revisions import ratios_of_medians
+from provisioning.benchmarks.group_commit import DelayResult, best_delay
+from provisioning.benchmarks.meter import SOCKETS
 from provisioning.benchmarks.phases import Size, with_enough_people
-from provisioning.benchmarks.watch import SOCKETS
 from provisioning.commands import ROOT, Refusal
 from provisioning.tests.conftest import run
 from survey.models import Response
@@ -74,11 +74,11 @@ def people(db):
         "", json.loads(opened.administration.published.definition)
     )
     ids = opened.administration.respondents.values_list("pk", flat=True)
-    return statement.People(
+    return statement.SavedPages(
         administration=opened.administration.pk,
-        first=min(ids),
-        last=max(ids),
-        pages=[next(iter(page.values()))["id"] for page in published.answerable],
+        first_respondent=min(ids),
+        last_respondent=max(ids),
+        first_items=[next(iter(page.values()))["id"] for page in published.answerable],
         items=5,
     )
 
@@ -91,9 +91,9 @@ def test_pgbench_saves_as_the_product_does(people):
     assert "FOR SHARE OF r" in text
     if connection.vendor != "postgresql":
         return
-    drawn = {"person": people.first, "page": 1, "answer": 4, "revision": 7}
+    drawn = {"person": people.first_respondent, "page": 1, "answer": 4, "revision": 7}
     step = int(re.search(r":page \* (\d+)", script)[1])
-    drawn["item"] = people.pages[0] + step
+    drawn["item"] = people.first_items[0] + step
     for name, value in drawn.items():
         text = text.replace(f":{name}", str(value))
     with connection.cursor() as cursor:
@@ -101,16 +101,16 @@ def test_pgbench_saves_as_the_product_does(people):
         assert cursor.rowcount == 5
     stored = Response.objects.order_by("item_id")
     assert [row.item_id for row in stored] == list(
-        range(people.pages[1], people.pages[1] + 5)
+        range(people.first_items[1], people.first_items[1] + 5)
     )
     assert [row.value for row in stored] == ["5", "1", "2", "3", "4"]
 
 
 @pytest.mark.once
 def test_ids_without_order_are_refused():
-    scattered = statement.People(1, 1, 2, pages=(1, 7, 20), items=5)
+    scattered = statement.SavedPages(1, 1, 2, first_items=(1, 7, 20), items=5)
     with pytest.raises(Refusal, match="no regular ids"):
-        statement._step(scattered)
+        statement.distance(scattered)
 
 
 # Processor time -----------------------------------------------------------
@@ -156,9 +156,9 @@ def test_a_supervisor_is_not_its_servers(folder):
 # What is concluded --------------------------------------------------------
 
 
-def cells(*speeds: tuple[int, int, float]) -> list[Measured]:
+def cells(*speeds: tuple[int, int, float]) -> list[DelayResult]:
     return [
-        Measured(clients, delay, speed, 1.0, 1.0) for clients, delay, speed in speeds
+        DelayResult(clients, delay, speed, 1.0, 1.0) for clients, delay, speed in speeds
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_delay_has_to_win_clearly():
 def test_ratios_are_of_medians():
     here = [{"saves_per_s": speed, "failed": 0} for speed in (100.0, 300.0, 110.0)]
     there = [{"saves_per_s": speed, "failed": 0} for speed in (100.0, 100.0, 10.0)]
-    assert _ratios(here, there) == {"saves_per_s": 1.1}
+    assert ratios_of_medians(here, there) == {"saves_per_s": 1.1}
 
 
 @pytest.mark.once

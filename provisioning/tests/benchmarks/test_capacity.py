@@ -11,20 +11,20 @@ import pytest
 
 from provisioning.benchmarks import capacity_model
 from provisioning.benchmarks.capacity_model import (
-    Cost,
-    Day,
     Machines,
+    RequestCost,
+    SurveyDay,
+    capacity_sheet,
     inventory_of,
-    sheet_for,
 )
 from provisioning.commands import ROOT
 from provisioning.tests.conftest import run
 
 pytestmark = pytest.mark.once
 
-ILLINOIS = Day(takers_per_hour=50_000, pages=45, think_seconds=20)
+ILLINOIS = SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20)
 # Round numbers, in µs.
-COST = Cost(
+COST = RequestCost(
     gunicorn=400,
     nginx=80,
     pgbouncer=20,
@@ -112,7 +112,7 @@ def test_load_servers():
 
 
 def test_what_runs_out_first():
-    found = sheet_for(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
+    found = capacity_sheet(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
     # 0.625 cores of the web, and a server of two gives one.
     assert found.value("web servers") == 1
     assert found.multiples["web processors"] == pytest.approx(2 / 0.625)
@@ -126,7 +126,7 @@ def test_what_runs_out_first():
 
 def test_the_load_may_be_anything():
     for takers in (1, 10_000_000):
-        found = sheet_for(Day(takers, 1, 0.5), Machines(), COST)
+        found = capacity_sheet(SurveyDay(takers, 1, 0.5), Machines(), COST)
         assert all(multiple > 1 for multiple in found.multiples.values()) or takers > 1
 
 
@@ -135,7 +135,7 @@ def test_the_inventory_names_variables_that_there_are():
         path.read_text()
         for path in (ROOT / "provisioning" / "ansible").rglob("defaults/main.yml")
     )
-    variables = inventory_of(sheet_for(ILLINOIS, Machines(), COST))
+    variables = inventory_of(capacity_sheet(ILLINOIS, Machines(), COST))
     for name in variables:
         assert re.search(rf"^{name}:", known, re.MULTILINE), name
     for name in variables["pool_sizes"]:

@@ -55,10 +55,10 @@ def test_no_route_is_asked_more_than_three_times(staff):  # noqa: F811
     assert max(map(routes.count, routes)) == 3
 
 
-@pytest.mark.urls("provisioning.tests.test_pages")
-def test_a_page_that_is_broken_is_bad_however_quick():
+@pytest.mark.urls("provisioning.tests.benchmarks.test_pages")
+def test_a_page_that_is_broken_is_bad_however_quick(capsys):
     client = Client(raise_request_exception=False)
-    found = list(page_walk.timed(client, "nobody", 1))
+    found = list(page_walk.timed_pages(client, "nobody", 1))
 
     assert [(page["route"], page["status"]) for page in found] == [
         ("console_home", 200),
@@ -66,13 +66,15 @@ def test_a_page_that_is_broken_is_bad_however_quick():
     ]
     home, broken = found
     assert pages.is_bad(broken, bound=10_000) and not pages.is_bad(home, bound=10_000)
-    assert "500 at /console/broken/" in pages.table(found, bound=10_000)
+    pages.print_pages(found, bound=10_000)
+    assert "500 at /console/broken/" in capsys.readouterr().out
 
 
-def test_what_is_slower_than_the_bound_is_bad():
+def test_what_is_slower_than_the_bound_is_bad(capsys):
     page = {"route": "slow", "role": "analyst", "path": "/", "status": 200}
     page |= {"median": 100.1, "statements": 4, "bytes": 9000}
 
     assert pages.is_bad(page, bound=100)
-    assert pages.table([page], bound=100).splitlines()[1].startswith("! slow")
+    pages.print_pages([page], bound=100)
+    assert capsys.readouterr().out.splitlines()[1].startswith("! slow")
     assert not pages.is_bad(page | {"median": 99.9}, bound=100)

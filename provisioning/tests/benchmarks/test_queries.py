@@ -12,14 +12,13 @@ from provisioning.benchmarks import queries
 from provisioning.benchmarks.queries import (
     SETTING,
     Server,
-    _essentials,
-    _everything_logged,
-    _refuse_real_people,
-    _servers,
-    _set,
-    _short,
+    essentials_of,
+    everything_logged,
+    running_servers,
+    shortened,
 )
 from provisioning.commands import Refusal, Stopped
+from provisioning.load.real_people import refuse_real_people
 from survey.models import Administration
 from survey.simulation import load_survey
 
@@ -55,7 +54,7 @@ Rank     Times executed     Total duration     Min/Max/Avg duration (s)     Quer
 
 
 def test_the_essentials_of_a_report_are_a_few_lines():
-    assert _essentials(REPORT).splitlines() == [
+    assert essentials_of(REPORT).splitlines() == [
         "  Number of unique normalized queries: 5",
         "  Number of queries: 80",
         "  Total query duration: 49ms",
@@ -68,24 +67,24 @@ def test_the_essentials_of_a_report_are_a_few_lines():
 
 
 def test_a_report_on_an_empty_log_is_no_problem():
-    assert "Most frequent queries" in _essentials("")
+    assert "Most frequent queries" in essentials_of("")
 
 
 def test_a_statement_is_shown_on_one_line():
-    assert _short(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
-    assert len(_short("x" * 1000)) == queries.WIDTH
+    assert shortened(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
+    assert len(shortened("x" * 1000)) == queries.WIDTH
 
 
 def test_without_a_primary_the_way_to_one_is_named(tmp_path):
     with pytest.raises(Refusal, match="provisioning/stack up"):
-        _servers(tmp_path)
+        running_servers(tmp_path)
 
 
 @pytest.fixture
 def primary(monkeypatch) -> Server:
     monkeypatch.setattr(queries, "DATABASE", "postgres")
     server = Server("primary", Path(settings.SERVERS), 5432)
-    monkeypatch.setattr(queries.Log, "of", lambda server: None)
+    monkeypatch.setattr(queries.ServerLog, "of", lambda server: None)
     return server
 
 
@@ -98,18 +97,18 @@ def shown(server: Server) -> str:
 @pytest.mark.parametrize("ending", [None, Stopped(2), Refusal("no more room")])
 def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
     untouched = shown(primary)
-    _set(primary, by_hand)
+    primary.set(by_hand)
     before = shown(primary)
     assert before == (untouched if by_hand is None else "750ms")
     try:
-        with _everything_logged([primary]):
+        with everything_logged([primary]):
             assert shown(primary) == "0"
             if ending:
                 raise ending
     except (Stopped, Refusal):
         pass
     assert shown(primary) == before
-    _set(primary, None)
+    primary.set(None)
     assert shown(primary) == untouched
 
 
@@ -120,10 +119,10 @@ def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
     administration = load_survey.open_rehearsal(
         name="spring", respondents=1, pages=1, items=1
     ).administration
-    _refuse_real_people(primary)
+    refuse_real_people(primary.ask, consequence="no")
     Administration.objects.update(wave=None)
     with pytest.raises(Refusal, match=f"answer now \\({administration.name}\\)"):
-        _refuse_real_people(primary)
+        refuse_real_people(primary.ask, consequence="no")
 
 
 def test_a_server_that_is_away_is_a_refusal(tmp_path):

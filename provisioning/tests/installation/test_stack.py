@@ -874,7 +874,7 @@ def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
 
 def test_a_worker_is_small_and_starts_at_once(stack):
     assert re.search("taking: 8 workers of ", stack.command("status"))
-    measured = running_stack(home=stack.home)
+    measured = running_stack(folder=stack.home)
     before = workers_of(stack.supervisor.programs(), "taking")
     assert max(before.values()) < WORKER_MB
     assert 0 < start_of_a_worker(measured) < LONGEST_START

@@ -15,18 +15,16 @@ import pytest
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal
 from provisioning.jmeter import install, shapes
-from provisioning.jmeter.arguments import LEVELS, add_arguments
-from provisioning.jmeter.levels import (
-    SAMPLERS,
-    arrivals,
-    judge,
-    rate_between,
-    read_levels,
-    table,
-)
-from provisioning.jmeter.plan import PLAN
+from provisioning.jmeter.options import LEVELS, add_arguments, check_target, is_loopback
+from provisioning.jmeter.report import answered_between, arrivals
+from provisioning.jmeter.run import PLAN
 from provisioning.jmeter.server import write_part
-from provisioning.jmeter.target import check_target, is_loopback
+from provisioning.jmeter.service_levels import (
+    SAMPLERS,
+    judge,
+    read_levels,
+    table_rows,
+)
 
 pytestmark = pytest.mark.once
 
@@ -94,15 +92,17 @@ def test_a_view_that_nobody_asked_is_missed():
     measured = statistics()
     del measured["survey_complete"]
     assert missed(measured) == ["survey_complete requests"]
-    assert "none *" in table(measured, [])
+    assert ["survey_complete", "none *"] in [
+        row[:2] for row in table_rows(measured, [])
+    ]
 
 
 def test_the_table_marks_what_was_missed():
     measured = statistics(survey_login={"errorPct": 2.5})
     verdict = judge(measured, rate=1, people=1, levels=read_levels(LEVELS, "day"))
-    lines = {line.split()[0]: line for line in table(measured, verdict).splitlines()}
-    assert "2.5*" in lines["survey_login"]
-    assert "*" not in lines["survey_display"]
+    rows = {row[0]: " ".join(row) for row in table_rows(measured, verdict)}
+    assert "2.5*" in rows["survey_login"]
+    assert "*" not in rows["survey_display"]
 
 
 @pytest.mark.parametrize("shape", ["day", "bell"])
@@ -141,7 +141,7 @@ def test_only_good_answers_of_the_time_in_question_count():
         "1500,10,survey_login,false\n",
         "900,50,survey_login,true\n",
     ]
-    assert rate_between(results, begins=1000, ends=2000) == 1
+    assert answered_between(results, 1000, 2000) == 1
 
 
 def test_a_person_comes_with_the_first_request():

@@ -1,4 +1,4 @@
-"""How fast responses come out, beside what the database can do at most."""
+"""Measure how fast responses are exported, compared with a plain COPY."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import os
 import resource
 import time
-from typing import Any
+from typing import Any, TypedDict
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from accounts.models import Membership, User
+from accounts.permissions import Places
 from reports.exports.requests import delete_file
 from reports.exports.snapshot import Selection
 from reports.models import Export
@@ -23,8 +24,8 @@ from survey.models import Administration, Job
 from survey.simulation.load_survey import NotARehearsal, is_rehearsal, open_rehearsal
 
 ITEMS_ON_A_PAGE = 5
-# A person in ten stopped halfway, one answer in thirty was skipped, and pages
-# came in as on a real day: everybody's first pages, then everybody's second.
+# One person in ten stops halfway, and one answer in thirty is skipped. Rows are
+# inserted in the order of a real day: first pages before second pages.
 FILL = """
 INSERT INTO survey_response
     (administration_id, respondent_id, item_id, state, value, revision, saved_at)
@@ -61,9 +62,9 @@ COPY (
 
 class Command(BaseCommand):
     help = (
-        "Make up people and their responses (a rehearsal, never a real administration),"
-        " export them, and say how many responses a second that was, beside COPY of"
-        " the same rows."
+        "Invent people and their responses (in a test administration, never in a real"
+        " one), export them, and print responses per second compared with COPY of the"
+        " same rows."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -76,20 +77,9 @@ class Command(BaseCommand):
         parser.add_argument("--rounds", type=int, default=2)
         parser.add_argument("--json", action="store_true", help="for programs")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, **options: Any) -> None:
         if connection.vendor != "postgresql":
-            raise CommandError("It measures PostgreSQL; this database is another one.")
-        administration = self._filled(options)
-        before = peak()
-        figures = [
-            self._round(administration, options["format"])
-            for _ in range(options["rounds"])
-        ]
-        best = max(figures, key=lambda one: one["export"])
-        best["memory_before_mb"], best["memory_mb"] = before, peak()
-        self.stdout.write(json.dumps(best) if options["json"] else told(best))
-
-    def _filled(self, options: dict[str, Any]) -> Administration:
+            raise CommandError("This command measures PostgreSQL only.")
         pages, rest = divmod(options["items"], ITEMS_ON_A_PAGE)
         if rest or not 1 <= pages <= 100:
             raise CommandError("--items is a multiple of 5, up to 500.")
@@ -105,102 +95,122 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         assert is_rehearsal(administration)  # noqa: S101
         fill(rehearsal.administration)
-        return administration
-
-    def _round(self, administration: Administration, format: str) -> dict[str, Any]:
-        limit = copied(administration)
-        export, seconds = exported(administration, format)
-        size = export.size
-        delete_file(export, by="measure_exports")
-        responses = export.responses or 0
-        return {
-            "format": format,
-            "respondents": export.respondents,
-            "responses": responses,
-            "size_mb": round((size or 0) / 2**20, 1),
-            "export_seconds": round(seconds, 2),
-            "export": round(responses / seconds),
-            "copy_seconds": round(limit, 2),
-            "copy": round(responses / limit),
-            "ratio": round(limit / seconds, 2),
-        }
+        memory_before = peak_memory()
+        rounds = [
+            measure(administration, options["format"]) for _ in range(options["rounds"])
+        ]
+        best = max(rounds, key=lambda figures: figures["export"])
+        best["memory_before_mb"], best["memory_mb"] = memory_before, peak_memory()
+        self.stdout.write(json.dumps(best) if options["json"] else summary(best))
 
 
 @transaction.atomic
 def fill(administration: Administration) -> None:
-    """Answers of everybody who has none yet."""
+    """Insert responses of all people who have none yet."""
     items = json.loads(administration.published.definition)["items"].values()
-    asked = [one for one in items if one["kind"] == "select_one"]
+    answered = [item for item in items if item["kind"] == "select_one"]
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
         cursor.execute(
             FILL,
             {
                 "administration": administration.pk,
-                "items": [one["id"] for one in asked],
-                "pages": [one["page"] for one in asked],
-                "last": max(one["page"] for one in asked),
+                "items": [item["id"] for item in answered],
+                "pages": [item["page"] for item in answered],
+                "last": max(item["page"] for item in answered),
             },
         )
         cursor.execute(STARTED, [administration.pk])
-    transaction.on_commit(settle)
+    transaction.on_commit(vacuum)
 
 
-def settle() -> None:
+def vacuum() -> None:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE) survey_response")
         cursor.execute("VACUUM (ANALYZE) survey_respondent")
 
 
-class Sink:
+class Figures(TypedDict, total=False):
+    """The JSON that the command prints; `export` and `copy` are per second."""
+
+    format: str
+    respondents: int
+    responses: int
+    size_mb: float
+    export_seconds: float
+    export: int
+    copy_seconds: float
+    copy: int
+    ratio: float
+    memory_before_mb: int
+    memory_mb: int
+
+
+def measure(administration: Administration, format: str) -> Figures:
+    copy_seconds = time_copy(administration)
+    export, seconds = time_export(administration, format)
+    size = export.size
+    delete_file(export, by="measure_exports")
+    responses = export.responses or 0
+    return {
+        "format": format,
+        "respondents": export.respondents or 0,
+        "responses": responses,
+        "size_mb": round((size or 0) / 2**20, 1),
+        "export_seconds": round(seconds, 2),
+        "export": round(responses / seconds),
+        "copy_seconds": round(copy_seconds, 2),
+        "copy": round(responses / copy_seconds),
+        "ratio": round(copy_seconds / seconds, 2),
+    }
+
+
+class DiscardingFile:
     def write(self, line: bytes) -> None:
-        """Nothing: the limit is what the database can say."""
+        pass
 
 
-def copied(administration: Administration) -> float:
+def time_copy(administration: Administration) -> float:
+    """Return the seconds that a COPY of the same rows takes."""
     alias = reports_database()
-    people = Selection([administration], Export(places={"state": True}).covered)
-    text = LIMIT.format(
+    people = Selection([administration], Places(state=True))
+    statement = LIMIT.format(
         administration=administration.pk, people=people.people(administration)
     )
-    began = time.perf_counter()
+    start = time.perf_counter()
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
-        cursor.copy_expert(text, Sink())
-    return time.perf_counter() - began
+        cursor.copy_expert(statement, DiscardingFile())
+    return time.perf_counter() - start
 
 
-def exported(administration: Administration, format: str) -> tuple[Export, float]:
-    user = measurer()
-    # Not by a message: nobody else's worker is to take it.
+def time_export(administration: Administration, format: str) -> tuple[Export, float]:
+    """Make an export in this process, and return it with the seconds it took."""
+    user, _ = User.objects.get_or_create(email="measure-exports@localhost")
+    Membership.objects.get_or_create(user=user, role=Membership.Role.ANALYST)
+    # Without `request_export`, which would start the job on a worker.
     export = Export.objects.create(
         by=user, format=format, places={"state": True}, language="en"
     )
     export.administrations.set([administration])
     job = Job.objects.create(kind="export.make", subject_id=export.pk, by=user)
-    began = time.perf_counter()
+    start = time.perf_counter()
     jobs.run(job.pk)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     export.refresh_from_db(using=DEFAULT_DB_ALIAS)
     if not export.file_name:
         raise CommandError(Job.objects.get(pk=job.pk).message)
     if path_of(export.file_name).stat().st_size != export.size:
-        raise CommandError("The file is not what was said of it.")
+        raise CommandError("The file does not have the recorded size.")
     return export, seconds
 
 
-def measurer() -> User:
-    user, _ = User.objects.get_or_create(email="measure-exports@localhost")
-    Membership.objects.get_or_create(user=user, role=Membership.Role.ANALYST)
-    return user
-
-
-def peak() -> int:
-    """MB, of this process."""
+def peak_memory() -> int:
+    """Return the highest memory use of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def told(figures: dict[str, Any]) -> str:
+def summary(figures: Figures) -> str:
     return (
         f"{figures['responses']:,} responses of {figures['respondents']:,} people:"
         f" {figures['export']:,} a second ({figures['format']},"

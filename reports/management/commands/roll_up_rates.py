@@ -11,21 +11,23 @@ from survey.models import Administration
 
 
 class Command(BaseCommand):
-    help = "Count the response rates now, as the time table does once a minute."
+    help = "Count the response rates now; the scheduler does so once a minute."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--all", action="store_true", help="also those that are not due"
+            "--all",
+            action="store_true",
+            help="include administrations that are not due",
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, **options: Any) -> None:
         everything = list(Administration.objects.all()) if options["all"] else None
-        rolled = roll_up(everything)
+        result = roll_up(everything)
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(rolled)))
+            self.stdout.write(json.dumps(asdict(result)))
         else:
             self.stdout.write(
-                f"{rolled.administrations} administrations counted in"
-                f" {rolled.seconds:.2f} s, {rolled.rows_changed:,} rows changed."
+                f"{result.administrations} administrations counted in"
+                f" {result.seconds:.2f} s, {result.rows_changed:,} rows changed."
             )

@@ -1,4 +1,4 @@
-"""A member of staff at the screen, on a real server."""
+"""Browser tabs in which a member of staff is logged in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = PREFIX + settings.SESSION_COOKIE_NAME
 
 @pytest.fixture
 def at_screen(device: Callable, server) -> Callable[..., Page]:  # noqa: F811
-    """Opens a tab in which somebody is logged in."""
+    """Open a tab in which a user is logged in."""
 
     def opened(user: User, **options: object) -> Page:
         context = device(**{"viewport": LAPTOP, **options})

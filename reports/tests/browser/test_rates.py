@@ -1,4 +1,4 @@
-"""Watching a school cross its threshold, from a chair."""
+"""The rates pages refresh themselves and stay usable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MINUTE = 60_500
 
 @pytest.fixture
 def counted(transactional_db, staff, students):
-    """Lincoln lacks one student."""
+    """Lincoln needs two more students."""
     monday = timezone.now() - timedelta(days=3)
     for grade in ("07", "08"):
         invite(students, staff.lincoln, 5, grade=grade, finished=5, at=monday)
@@ -69,7 +69,9 @@ def test_a_school_crosses_its_threshold_while_its_coordinator_watches(
     )
 
 
-def test_refreshing_keeps_the_place_and_what_was_open(at_screen, staff, counted):
+def test_refreshing_keeps_focus_scroll_position_and_open_details(
+    at_screen, staff, counted
+):
     page = opened(
         at_screen(staff.dana), f"/console/rates/districts/{staff.riverside.pk}/"
     )
@@ -95,23 +97,23 @@ def test_refreshing_keeps_the_place_and_what_was_open(at_screen, staff, counted)
     expect(header).to_be_focused()
 
 
-def test_a_hidden_tab_asks_nothing_and_a_shown_one_at_once(at_screen, staff, counted):
+def test_a_hidden_tab_sends_no_requests_and_refreshes_when_shown(
+    at_screen, staff, counted
+):
     page = opened(at_screen(staff.dana), "/console/rates/schools/")
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
     hide = "v => { Object.defineProperty(document, 'hidden', {value: v, configurable: true}); document.dispatchEvent(new Event('visibilitychange')) }"
     page.evaluate(hide, True)
     page.clock.fast_forward(5 * MINUTE)
     page.wait_for_timeout(300)
-    assert asked == []
+    assert requests == []
     page.evaluate(hide, False)
     expect(page.locator("#refreshed")).to_contain_text("last at")
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
-def test_when_the_server_is_away_the_page_grows_old_and_says_so(
-    at_screen, server, staff, counted
-):
+def test_figures_grow_old_while_the_server_is_away(at_screen, server, staff, counted):
     page = opened(at_screen(staff.dana), "/console/rates/schools/")
     age = page.locator("#age")
     expect(age).not_to_have_class(re.compile("caution"))
@@ -129,9 +131,7 @@ def test_when_the_server_is_away_the_page_grows_old_and_says_so(
     expect(age).to_have_text(re.compile("Counted .* ago"))
 
 
-def test_who_was_logged_out_sees_the_login_and_no_list_in_its_place(
-    at_screen, staff, counted
-):
+def test_a_session_that_ended_leads_to_the_login_page(at_screen, staff, counted):
     page = opened(at_screen(staff.dana), "/console/rates/schools/")
     page.context.clear_cookies()
     page.clock.fast_forward(MINUTE)
@@ -148,7 +148,7 @@ def test_a_search_and_an_order_survive_the_refresh(at_screen, staff, counted):
     assert "q=riverside" in page.url
 
 
-def test_without_the_charts_library_the_numbers_are_there(at_screen, staff, counted):
+def test_numbers_are_shown_without_the_chart_library(at_screen, staff, counted):
     page = at_screen(staff.dana)
     page.route("**/chart.umd*", lambda route: route.abort())
     page.goto(f"/console/rates/districts/{staff.riverside.pk}/")
@@ -165,16 +165,16 @@ SCREENS = [
 
 
 @pytest.mark.parametrize("options", SCREENS)
-def test_no_page_of_the_board_has_a_barrier(at_screen, staff, counted, offer, options):
+def test_rates_pages_are_accessible(at_screen, staff, counted, administer, options):
     wave = Wave.objects.create(name="Spring 2027")
     counted.wave = wave
     counted.save()
-    teachers = offer("teachers-2027", Role.TEACHER, wave=wave)
+    teachers = administer("teachers-2027", Role.TEACHER, wave=wave)
     invite(teachers, staff.lincoln, 20, finished=9)
     roll_up()
     page = at_screen(staff.state, **options)
     failures = []
-    page.on("console", lambda told: failures.append(told.text))
+    page.on("console", lambda message: failures.append(message.text))
     page.on("pageerror", lambda error: failures.append(str(error)))
     for address in (
         "/console/rates/",

@@ -1,4 +1,4 @@
-"""The known cast, and a survey with every kind of item in two versions."""
+"""Two versions of a survey with every kind of item, respondents and exports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-import reports.tasks  # noqa: F401
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import Export
@@ -149,7 +148,7 @@ SKIP, HIDE = object(), object()
 
 
 def answer(respondent: Respondent, answers: Mapping[str, Any]) -> None:
-    """As they would be stored: SKIP, HIDE, or a text."""
+    """Store answers by item name; each is SKIP, HIDE or a text."""
     items = item_ids(respondent.administration)
     Response.objects.bulk_create(
         Response(
@@ -179,8 +178,8 @@ def identify(respondent: Respondent, **fields: str) -> Identity:
     )
 
 
-def ordered(by: Any, *administrations: Administration, **choices: Any) -> Export:
-    """Asked for, and not yet begun."""
+def requested(by: Any, *administrations: Administration, **choices: Any) -> Export:
+    """Create an export and its job, which has not run."""
     choices.setdefault("format", Export.Format.WIDE)
     choices.setdefault("language", "en")
     choices.setdefault("places", {"state": True})
@@ -192,8 +191,8 @@ def ordered(by: Any, *administrations: Administration, **choices: Any) -> Export
 
 
 def made(by: Any, *administrations: Administration, **choices: Any) -> Export:
-    """As a worker leaves it."""
-    export = ordered(by, *administrations, **choices)
+    """Create an export and run its job."""
+    export = requested(by, *administrations, **choices)
     jobs.run(export.job_id)
     export.refresh_from_db()
     export.job.refresh_from_db()

@@ -1,4 +1,4 @@
-"""The same files, made slowly: by the models, one answer after the other."""
+"""A slow reference implementation of the exports, written with the models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from reports.exports.cells import escape_formula
+from accounts.csv_injection import escape_formula
 from reports.models import Export
 from survey.definitions.rules import RuleState, state_of
 from survey.models import Administration, Respondent, Response
@@ -40,7 +40,7 @@ def definition_of(administration: Administration) -> Mapping[str, Any]:
 
 
 def exported(respondent: Respondent) -> dict[str, tuple[str | None, str | None]]:
-    """Name -> state and value, by all rules of the survey."""
+    """Return state and value by item name, after all rules of the survey."""
     definition = definition_of(respondent.administration)
     items = definition["items"]
     name_of = {item["id"]: name for name, item in items.items()}
@@ -95,7 +95,7 @@ def cell(kind: str, value: str) -> str:
 
 
 def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str]]:
-    """`columns` are items, with the option of a multiple choice."""
+    """`columns` are names of items, with an option for multiple choices."""
     attributes = sorted({key for one in people_of(export) for key in one.attributes})
     header = [*RESPONDENT.split(), *attributes, *MOMENTS]
     header += [f"{name}_{option}" if option else name for name, option in columns]

@@ -1,5 +1,3 @@
-"""The codebook explains the very file that it comes with."""
-
 from __future__ import annotations
 
 import html
@@ -19,7 +17,7 @@ def codebook_of(export) -> str:
 
 
 def section(text: str, name: str) -> str:
-    """What is said of one item, without the tags."""
+    """Return the text about one item, without tags."""
     [found] = [
         part
         for part in text.split('<section class="item"')[1:]
@@ -40,7 +38,7 @@ def answered(staff, fall, spring, enrol):
     return fall, spring
 
 
-def test_each_item_with_its_labels_values_and_counts(staff, answered):
+def test_items_have_their_labels_values_and_counts(staff, answered):
     text = codebook_of(made(staff.state, *answered))
 
     safe = section(text, "safe")
@@ -56,54 +54,54 @@ def test_each_item_with_its_labels_values_and_counts(staff, answered):
     assert "not reached 3." in section(text, "last")
 
 
-def test_what_differs_between_versions_is_told(staff, answered):
+def test_items_that_differ_between_versions_are_marked(staff, answered):
     text = codebook_of(made(staff.state, *answered))
     far = section(text, "far")
-    assert "not the same in all versions" in far
+    assert "differs between versions" in far
     assert "How far?" in far
     assert "How far, in words?" in far
-    assert "not the same" not in section(text, "comment")
+    assert "differs" not in section(text, "comment")
 
 
-def test_a_text_that_was_mended_while_it_ran_is_told_with_both(staff, fall, answered):
-    mended = [*FIRST[:2], [*FIRST[2][:2], "I feel safe.", *FIRST[2][3:]], *FIRST[3:]]
+def test_corrected_texts_are_listed_with_both_wordings(staff, fall, answered):
+    corrected = [*FIRST[:2], [*FIRST[2][:2], "I feel safe.", *FIRST[2][3:]], *FIRST[3:]]
     correction = publish_correction(
-        survey=draft(mended, "1.1"), corrects=fall.published, by=staff.state
+        survey=draft(corrected, "1.1"), corrects=fall.published, by=staff.state
     )
     use_correction(administration=fall, published=correction, by=staff.state)
     export = made(staff.state, *answered)
     text = codebook_of(export)
     assert "version 1 to 1.1" in text
-    assert "I am safe." in text.split("Corrected while it ran")[1]
-    # Answers from before and after line up: they were kept by the same ids.
+    assert "I am safe." in text.split("Corrected during the survey")[1]
+    # Answers before and after the correction have the same item.
     assert "Answered 2, skipped 0" in section(text, "safe")
     assert export.responses == 10
 
 
-def test_codes_and_columns_are_those_of_the_file(staff, answered):
+def test_codes_and_columns_are_those_of_the_data_file(staff, answered):
     export = made(staff.state, *answered)
     text = codebook_of(export)
     header = path_of(export.file_name).read_text().splitlines()[0].split(",")
     for name in header:
         assert f"<code>{name}</code>" in text
-    # Somebody answered -99.
+    # Someone answered -99.
     for code in ("-997", "-998", "-999"):
         assert f"<code>{code}</code>" in text
     assert "<code>-99</code>" not in text
 
 
-def test_it_stands_for_itself(staff, answered):
+def test_the_codebook_loads_nothing_from_elsewhere(staff, answered):
     text = codebook_of(made(staff.state, *answered))
     assert not re.search(r"(src|href)=\"(?!#)", text)
     assert "<script" not in text
 
 
-def test_the_language_that_was_asked_for_comes_first(staff, answered):
+def test_the_chosen_language_comes_first(staff, answered):
     text = codebook_of(made(staff.state, *answered, language="es"))
     assert text.index("Estoy a salvo.") < text.index("I am safe.")
     assert "<h1>Codebook: Our school</h1>" in text
 
 
-def test_a_label_is_no_markup(staff, fall, answered, enrol):
+def test_names_are_escaped(staff, fall, answered, enrol):
     answer(enrol(fall, staff.lincoln, attributes={"<b>x</b>": "1"}), {"age": "9"})
     assert "<b>x</b>" not in codebook_of(made(staff.state, fall))

@@ -1,4 +1,4 @@
-"""Every format says what the database says, cell by cell."""
+"""Compare the files with the reference implementation, cell by cell."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports.exports import anonymise, masking, snapshot
-from reports.exports.cells import escape_formula
+from accounts.csv_injection import escape_formula
+from reports.exports import anonymise, answer_mask, snapshot
 from reports.models import Export
 from reports.tests.exports import reference
 from reports.tests.exports.conftest import HIDE, SKIP, answer, made
@@ -43,7 +43,7 @@ COLUMNS = [
 
 @pytest.fixture(autouse=True)
 def known_key(monkeypatch):
-    """So that the slow writer finds the same research ids."""
+    """Make the reference implementation find the same research ids."""
     monkeypatch.setattr(anonymise, "new_key", lambda: reference.KEY)
 
 
@@ -89,7 +89,7 @@ def others(staff, fall, enrol) -> list[Respondent]:
     answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
     answer(halfway, {"comment": "-5"})
     gone = enrol(fall, staff.roosevelt, withdrawn_at=datetime(2027, 3, 4, tzinfo=UTC))
-    # Masked: the age was mended after `teen` had been answered.
+    # Masked: the age was corrected after `teen` had been answered.
     answer(gone, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
     return [halfway, gone, enrol(fall, staff.lincoln)]
 
@@ -102,7 +102,7 @@ def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
     assert mine["comment"] == FULL["comment"]
     assert (mine["safe"], mine["pets_cat"], mine["far"]) == ("2", "1", "-1.50")
     assert (mine["teen"], mine["score"], mine["wake"]) == ("-97", "20", "07:30")
-    # Finished at half past five in Greenwich: the day before, in Chicago.
+    # Finished at 05:30 UTC, which is the day before in Chicago.
     assert (mine["started"], mine["finished"]) == ("2027-03-01", "2027-03-01")
     assert (export.rows, export.respondents) == (4, 4)
     assert export.responses == Response.objects.count()
@@ -110,29 +110,27 @@ def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
     assert export.expires_at - export.made_at == timedelta(days=7)
 
 
-def test_skipped_not_reached_and_not_applicable_are_told_apart(
+def test_skipped_not_reached_and_not_applicable_have_different_codes(
     staff, fall, maya, others
 ):
     rows = rows_of(made(staff.state, fall))
     halfway = next(row for row in rows if row["school_code"] == "washington")
     assert halfway["safe"] == halfway["pets_cat"] == "-98"
     assert halfway["last"] == halfway["born"] == "-99"
-    # A negative number stays one; a text that looks like one stays text.
+    # A negative number stays a number, and a text that looks like one a text.
     assert (halfway["age"], halfway["comment"]) == ("-5", "'-5")
     masked = next(row for row in rows if row["withdrawn"])
     assert (masked["teen"], masked["safe"]) == ("-97", "-1")
     assert masked["comment"] == "'=1+1"
 
 
-def test_a_page_that_nobody_had_to_see_is_not_one_that_was_not_reached(
-    staff, fall, enrol
-):
+def test_items_of_a_page_that_was_passed_by_are_not_applicable(staff, fall, enrol):
     young = {"safe": "1", "age": "9", "pets": SKIP}
     finished = enrol(fall, staff.lincoln, completed_at=datetime.now(UTC))
     answer(finished, {**young, "last": "bye"})
-    # Stopped on the first page: nobody knows what the second would have been.
+    # Stopped on the first page, so the other pages were not reached.
     answer(enrol(fall, staff.washington), young)
-    # Passed the third page by, and left on the fourth.
+    # Passed by the third page, and left on the fourth.
     answer(enrol(fall, staff.roosevelt), {**young, "last": SKIP})
     rows = {row["school_code"]: row for row in rows_of(made(staff.state, fall))}
     found = {
@@ -146,10 +144,10 @@ def test_a_page_that_nobody_had_to_see_is_not_one_that_was_not_reached(
     }
 
 
-def test_without_the_rules_a_hidden_answer_would_leak(
+def test_without_masking_an_inapplicable_answer_would_be_exported(
     staff, fall, maya, others, monkeypatch
 ):
-    monkeypatch.setattr(masking.Rules, "_is_needed", lambda self, name: False)
+    monkeypatch.setattr(answer_mask.AnswerMask, "concerns", lambda self, name: False)
     rows = rows_of(made(staff.state, fall))
     assert next(row for row in rows if row["withdrawn"])["teen"] == "2"
 
@@ -163,7 +161,7 @@ def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, others):
     assert safe["label"] in ("De acuerdo", "Prefiero no decir", "")
 
 
-def test_a_sheet_has_numbers_as_numbers_and_text_as_text(staff, fall, maya, others):
+def test_an_excel_sheet_has_numbers_and_texts(staff, fall, maya, others):
     export = made(staff.state, fall, format="xlsx")
     rows = reference.wide(export, COLUMNS)
 
@@ -182,7 +180,7 @@ def test_a_sheet_has_numbers_as_numbers_and_text_as_text(staff, fall, maya, othe
     )
 
 
-def test_another_library_reads_the_same(staff, fall, maya, others):
+def test_polars_reads_the_same_file(staff, fall, maya, others):
     export = made(staff.state, fall)
     frame = polars.read_csv(io.BytesIO(content(export)), infer_schema_length=None)
     assert frame.shape == (4, len(reference.wide(export, COLUMNS)[0]))
@@ -190,14 +188,14 @@ def test_another_library_reads_the_same(staff, fall, maya, others):
     assert sorted(frame["age"].to_list()) == [-99, -5, 9, 12]
 
 
-def test_labels_take_the_place_of_codes(staff, fall, maya, others):
+def test_labels_replace_codes(staff, fall, maya, others):
     export = made(staff.state, fall, labels=True, language="es", bom=True)
     assert content(export).startswith(b"\xef\xbb\xbf")
     expected = reference.as_csv(reference.wide(export, COLUMNS), bom=True)
     assert content(export) == expected
 
 
-def test_versions_line_up_by_name(staff, fall, spring, maya, enrol):
+def test_versions_line_up_by_item_name(staff, fall, spring, maya, enrol):
     later = enrol(spring, staff.lincoln)
     answer(later, {"safe": "1", "lunch": "good", "far": "very", "comment": SKIP})
     export = made(staff.state, fall, spring)
@@ -208,14 +206,14 @@ def test_versions_line_up_by_name(staff, fall, spring, maya, enrol):
     assert (rows["1"]["far"], rows["2"]["far"]) == ("-1.50", "very")
 
 
-def test_codes_for_what_is_missing_are_nobodys_answer(staff, fall, maya, enrol):
+def test_missing_codes_never_equal_an_answer(staff, fall, maya, enrol):
     answer(enrol(fall, staff.lincoln), {"age": "-98", "far": "-997.0"})
     rows = rows_of(made(staff.state, fall))
     late = next(row for row in rows if row["age"] == "-98")
     assert (late["safe"], late["far"]) == ("-9999", "-997.0")
 
 
-def test_an_item_keeps_its_name_and_the_rosters_column_gives_way(
+def test_a_roster_column_is_renamed_if_an_item_has_its_name(
     staff, fall, maya, enrol, db
 ):
     answer(enrol(fall, staff.lincoln, attributes={"age": "old"}), {"age": "9"})
@@ -226,14 +224,14 @@ def test_an_item_keeps_its_name_and_the_rosters_column_gives_way(
     }
 
 
-def test_only_those_who_finished(staff, fall, maya, others):
+def test_finished_only_leaves_out_unfinished_respondents(staff, fall, maya, others):
     export = made(staff.state, fall, finished_only=True)
     assert [row["research_id"] for row in rows_of(export)] == [
         reference.research_id(maya)
     ]
 
 
-def test_the_scope_is_held_by_the_database(staff, fall, maya, others):
+def test_only_schools_in_the_scope_are_exported(staff, fall, maya, others):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert {row["school_code"] for row in rows_of(export)} == {"lincoln", "washington"}
     export = made(staff.dana, fall, places={"schools": [staff.lincoln.pk]})
@@ -242,7 +240,7 @@ def test_the_scope_is_held_by_the_database(staff, fall, maya, others):
 
 @pytest.mark.parametrize("part", [0, 2])
 @pytest.mark.parametrize("shape", ["wide", "long"])
-def test_a_small_part_is_read_as_a_large_one_is(
+def test_both_ways_to_join_read_the_same(
     staff, fall, maya, others, monkeypatch, part, shape
 ):
     monkeypatch.setattr(snapshot, "LARGE_PART", part)
@@ -252,7 +250,7 @@ def test_a_small_part_is_read_as_a_large_one_is(
     assert content(export) == reference.as_csv(expected)
 
 
-# What somebody may have typed, and worse.
+# Texts that people may have typed, and worse.
 texts = st.text(
     st.sampled_from(string.printable + "\x02\x1f\x1b;=+-@＝'\"\\é🙂\u2028\ufeff\ufffe")
     | st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
@@ -286,7 +284,7 @@ answers = st.fixed_dictionaries({}, optional=values)
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(people=st.lists(answers, min_size=4, max_size=4), labels=st.booleans())
-def test_the_fast_writer_and_the_slow_one_agree(
+def test_files_equal_the_reference_for_any_answers(
     staff, fall, maya, others, people, labels
 ):
     Response.objects.all().delete()

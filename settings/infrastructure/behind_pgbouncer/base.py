@@ -1,35 +1,57 @@
-"""Django's PostgreSQL, for test databases that are reached through pgbouncer."""
+"""Django's PostgreSQL back end, for test databases behind pgbouncer."""
 
 from __future__ import annotations
 
-from django.db.backends.postgresql import base, creation
-from django.db.utils import OperationalError
-from psycopg2.errors import QueryCanceled
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-DROPS = 10
+from django.db import transaction
+from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.postgresql import base, creation, operations
+from django.db.backends.utils import CursorWrapper
 
 
 class DatabaseCreation(creation.DatabaseCreation):
     def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:
-        for drop in range(1, DROPS + 1):
-            try:
-                self._drop(test_database_name)
-            except OperationalError as error:
-                if drop == DROPS or not isinstance(error.__cause__, QueryCanceled):
-                    raise
-            else:
-                return
-
-    def _drop(self, name: str) -> None:
-        """Once. A checkpoint comes first, and on a slow disk takes longer than
-        a statement may; it goes on without us, and the next is a short one.
-        """
-        # pgbouncer keeps its own connections to the test database long after
-        # the tests closed theirs, and without FORCE each would forbid the drop.
-        quoted = self.connection.ops.quote_name(name)
+        # pgbouncer keeps its connections to the test database long after the
+        # tests closed theirs, and each of them would forbid a plain DROP.
+        quoted = self.connection.ops.quote_name(test_database_name)
         with self._nodb_cursor() as cursor:  # type: ignore[attr-defined]
             cursor.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
 
 
+class DatabaseOperations(operations.DatabaseOperations):
+    def execute_sql_flush(self, sql_list: Iterable[str]) -> None:
+        """Flush without time limits, which a busy machine would exceed."""
+        with transaction.atomic(using=self.connection.alias):
+            with self.connection.cursor() as cursor:
+                cursor.execute(
+                    "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
+                )
+            super().execute_sql_flush(sql_list)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     creation_class = DatabaseCreation
+    ops_class = DatabaseOperations
+
+    @contextmanager
+    def _nodb_cursor(self) -> Iterator[CursorWrapper]:
+        """Create and drop databases over a direct connection, without limits.
+
+        Both wait for a checkpoint, which can take longer than a statement may.
+        """
+        connection = base.DatabaseWrapper(
+            {
+                **self.settings_dict,
+                "NAME": "postgres",
+                "PORT": 5432,
+                "OPTIONS": {"options": "-c statement_timeout=0 -c lock_timeout=0"},
+            },
+            alias=NO_DB_ALIAS,
+        )
+        try:
+            with connection.cursor() as cursor:
+                yield cursor
+        finally:
+            connection.close()

@@ -127,7 +127,7 @@ def signs_out_when_looked_at(request):
 @needs(C.SEE_RATES)
 def writes_when_looked_at(request, school_id):
     school = own_school(request, school_id)
-    School.objects.filter(pk=school.pk).update(name=f"{school.name}, seen")
+    School.objects.filter(pk=school.pk).update(name=f"{school.name}, seen"[:200])
     return HttpResponse("Seen.")
 
 

@@ -135,7 +135,6 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "elsewhere": all_places - len(districts) - len(schools),
             "may_manage": may_manage(permissions, administration),
             "links": _links(permissions, administration),
-            "time_zone": time_zone_in_words(),
         },
     )
 

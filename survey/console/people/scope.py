@@ -1,9 +1,9 @@
-"""Whose names somebody may look at, and what may be said of them."""
+"""The administrations, schools and people whose names a user may see."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from django import forms
 from django.db.models import QuerySet
@@ -13,22 +13,26 @@ from django.shortcuts import get_object_or_404
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
-from accounts.permissions import Capability
+from accounts.permissions import Capability as C
 from survey.administrations import administrations_for
 from survey.models import Administration, Respondent, Role
 
-C = Capability
-
 
 def administration_or_404(request: StaffRequest, pk: int) -> Administration:
-    offered = administrations_for(request.permissions, C.SEE_IDENTITIES)
-    return get_object_or_404(offered, pk=pk)
+    administrations = administrations_for(request.permissions, C.SEE_IDENTITIES)
+    return get_object_or_404(
+        # The survey is part of the title; its large columns are not.
+        administrations.select_related("published__survey").defer(
+            "published__definition", "published__survey__source"
+        ),
+        pk=pk,
+    )
 
 
 def respondent_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> Respondent:
-    """With identity and school."""
+    """Return one person with identity and school."""
     people = Respondent.objects.filter(administration=administration)
     people = people.select_related("identity", "school__district", "administration")
     return get_object_or_404(
@@ -38,32 +42,28 @@ def respondent_or_404(
 
 
 def shows_progress(administration: Administration) -> bool:
-    """Who has started and who has finished, by name.
+    """Return whether names may be shown with who has started and finished.
 
-    Nobody's in the console without the administration's consent, whatever
-    their role: what a coordinator must not know of a child, their district
-    has no more reason to. Of teachers never.
+    The administration's setting decides for every role: a district needs this
+    no more than a coordinator does. Never for teachers.
     """
     return (
         administration.coordinators_see_finished and administration.role != Role.TEACHER
     )
 
 
-def asked_school(request: StaffRequest, asked: str | None) -> School | None:
-    """The one that was asked for, or the only one there is; None: not yet one.
+def selected_school(request: StaffRequest) -> School | None:
+    """Return the school in the address, or the user's only one, or None.
 
-    Raises Http404 for another's.
+    Raises Http404 for a school that the user may not see.
     """
     permissions = request.permissions
     schools = permissions.schools(C.SEE_IDENTITIES).select_related("district")
-    if asked:
-        if not asked.isascii() or not asked.isdecimal() or len(asked) > 18:
+    if key := request.GET.get("school"):
+        if not key.isascii() or not key.isdecimal() or len(key) > 18:
             raise Http404
-        return get_object_or_404(schools, pk=int(asked))
-    places = permissions.places(C.SEE_IDENTITIES)
-    if not places.state and not places.districts and len(places.schools) == 1:
-        return schools.get()
-    return None
+        return get_object_or_404(schools, pk=int(key))
+    return None if may_choose_school(request) else schools.get()
 
 
 def may_choose_school(request: StaffRequest) -> bool:
@@ -86,7 +86,7 @@ def schools_listing(request: StaffRequest, administration: Administration) -> Li
 def schools_for(
     request: StaffRequest, administration: Administration
 ) -> QuerySet[School]:
-    """Where people can have been invited: of a district's own, only its own."""
+    """Return the user's schools that belong to the administration's owner."""
     schools = request.permissions.schools(C.SEE_IDENTITIES)
     if administration.district_id is not None:
         schools = schools.filter(district=administration.district_id)
@@ -94,11 +94,24 @@ def schools_for(
 
 
 def groups_of(administration: Administration, school: School) -> list[tuple[str, str]]:
-    """(grade, class) of a school, where people are in them. 1 statement."""
+    """Return a school's (grade, class) pairs that have people. 1 statement."""
     people = administration.respondents.filter(school=school, withdrawn_at=None)
     return sorted(people.order_by().values_list("grade", "classroom").distinct())
 
 
-def offer(form: forms.Form, name: str, choices: Sequence[tuple[Any, str]]) -> None:
-    """The choices of a field that depend on the school."""
+def set_choices(
+    form: forms.Form, name: str, choices: Sequence[tuple[object, str]]
+) -> None:
     cast(forms.ChoiceField, form.fields[name]).choices = choices
+
+
+def set_group_choices(form: forms.Form, groups: Sequence[tuple[str, str]]) -> None:
+    """Fill the fields `grade` and `classroom`; remove a field without choices."""
+    grades = sorted({grade for grade, _ in groups if grade})
+    rooms = sorted({room for _, room in groups if room})
+    for name, values in (("grade", grades), ("classroom", rooms)):
+        if values:
+            choices = [("", "All"), *((value, value) for value in values)]
+            set_choices(form, name, choices)
+        else:
+            del form.fields[name]

@@ -1,15 +1,14 @@
-"""The people of an administration: who is invited, and one person's code."""
+"""The people of an administration: lists, search, and one person's code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from django import forms
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
+from django.db.models import Q
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -19,74 +18,69 @@ from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.http import StaffRequest
 from accounts.models import School
-from accounts.permissions import Capability
+from accounts.permissions import Capability as C
 from survey import access_codes
 from survey.console.people.scope import (
     administration_or_404,
-    asked_school,
     groups_of,
     may_choose_school,
-    offer,
     respondent_or_404,
     schools_for,
     schools_listing,
+    selected_school,
+    set_choices,
+    set_group_choices,
     shows_progress,
 )
-from survey.console.people.search import MOST_FOUND, find_people
+from survey.console.people.search import MAX_FOUND, find_people
 from survey.login_cards.card_sets import mark_sets_of_person_outdated
 from survey.models import Administration, Respondent
 
-C = Capability
 BY_NAME = ("identity__family_name", "identity__given_name")
-SCHOOLS_NAMED = 10
-# In the session: whose code the next page shows, once. Never the code itself.
-SHOWN_ONCE = "code_to_show"
+MAX_SCHOOLS_FOUND = 10
+# In the session: the person whose code the next page shows once, never the
+# code itself.
+SHOW_CODE_ONCE = "code_to_show"
 
-# What is asked for -> what it is called, and what it means.
-States = dict[str, tuple[str, dict[str, Any]]]
-PROGRESS: States = {
-    "not-started": ("Not started", {"started_at": None, "withdrawn_at": None}),
+# Value in the address -> label and condition.
+StatusFilters = Mapping[str, tuple[str, Q]]
+PROGRESS: StatusFilters = {
+    "not-started": ("Not started", Q(started_at=None, withdrawn_at=None)),
     "started": (
         "Started, not finished",
-        {"started_at__isnull": False, "completed_at": None, "withdrawn_at": None},
+        Q(started_at__isnull=False, completed_at=None, withdrawn_at=None),
     ),
-    "finished": ("Finished", {"completed_at__isnull": False, "withdrawn_at": None}),
+    "finished": ("Finished", Q(completed_at__isnull=False, withdrawn_at=None)),
 }
-STANDING: States = {
-    "invited": ("Invited", {"withdrawn_at": None}),
-    "withdrawn": ("Withdrawn", {"withdrawn_at__isnull": False}),
+INVITATION: StatusFilters = {
+    "invited": ("Invited", Q(withdrawn_at=None)),
+    "withdrawn": ("Withdrawn", Q(withdrawn_at__isnull=False)),
 }
 
 
 class PeopleFilter(forms.Form):
-    """Of one school; `states` are those that may be asked for."""
+    """Filters for the people of one school."""
 
     school = forms.ChoiceField(required=False)
     grade = forms.ChoiceField(required=False)
     classroom = forms.ChoiceField(required=False, label="Class")
-    state = forms.ChoiceField(required=False)
+    state = forms.ChoiceField(required=False, label="Status")
 
     def __init__(
         self,
-        data: Any,
+        data: QueryDict,
         *,
         school: School | None,
         groups: Sequence[tuple[str, str]],
-        states: States,
+        statuses: StatusFilters,
     ) -> None:
         super().__init__(data)
-        everybody = [("", "Everybody")]
-        states_named = [(key, name) for key, (name, _) in states.items()]
-        offer(self, "state", everybody + states_named)
-        grades = sorted({grade for grade, _ in groups if grade})
-        rooms = sorted({room for _, room in groups if room})
-        for name, options in (("grade", grades), ("classroom", rooms)):
-            if options:
-                offer(self, name, [("", "All"), *((one, one) for one in options)])
-            else:
-                del self.fields[name]
+        labels = [(value, label) for value, (label, _) in statuses.items()]
+        set_choices(self, "state", [("", "All"), *labels])
+        set_group_choices(self, groups)
         if school:
-            offer(self, "school", [(school.pk, school.name), ("", "All my schools")])
+            choices = [(school.pk, school.name), ("", "All my schools")]
+            set_choices(self, "school", choices)
         else:
             del self.fields["school"]
 
@@ -95,13 +89,13 @@ class PeopleFilter(forms.Form):
 @never_cache
 @require_safe
 def people_list(request: StaffRequest, pk: int) -> HttpResponse:
-    """One school's people; somebody of many schools chooses one, or searches."""
+    """Show the people of a school; without one, search or choose a school."""
     administration = administration_or_404(request, pk)
-    school = asked_school(request, request.GET.get("school"))
+    school = selected_school(request)
     if school:
-        return _people_of(request, administration, school)
+        return _people_of_school(request, administration, school)
     if request.GET.get("q", "").strip():
-        return _people_found(request, administration)
+        return _search_people(request, administration)
     listing = schools_listing(request, administration)
     return listing.render(
         "survey/console/people_schools.html",
@@ -109,19 +103,29 @@ def people_list(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-def _people_of(
+def _people_of_school(
     request: StaffRequest, administration: Administration, school: School
 ) -> HttpResponse:
-    seen = shows_progress(administration)
-    states = {**(PROGRESS if seen else {}), **STANDING}
-    chosen = PeopleFilter(
+    with_progress = shows_progress(administration)
+    statuses = {**(PROGRESS if with_progress else {}), **INVITATION}
+    form = PeopleFilter(
         request.GET,
         school=school if may_choose_school(request) else None,
         groups=groups_of(administration, school),
-        states=states,
+        statuses=statuses,
     )
     people = Respondent.objects.filter(administration=administration, school=school)
-    people, said = _filtered(people, chosen, states)
+    filters: dict[str, str] = {}
+    if form.is_valid():
+        for name in ("grade", "classroom", "state"):
+            if value := form.cleaned_data.get(name, ""):
+                filters[name] = value
+                is_status = name == "state"
+                people = people.filter(
+                    statuses[value][1] if is_status else Q(**{name: value})
+                )
+    else:
+        people, filters = people.none(), {"filter": "invalid"}
     listing: Listing[Respondent] = Listing(
         request,
         people.select_related("identity"),
@@ -138,43 +142,23 @@ def _people_of(
             "class": ("classroom", *BY_NAME),
         },
     )
-    _record_look(request, administration, listing, school=school, said=said)
+    _record_view(request, administration, listing, school=school, filters=filters)
     return listing.render(
         "survey/console/people_list.html",
         {
             "administration": administration,
             "school": school,
-            "filter_form": chosen,
-            "shows_progress": seen,
-            "narrowed": bool(said) or bool(listing.query),
+            "filter_form": form,
+            "shows_progress": with_progress,
+            "narrowed": bool(filters) or bool(listing.query),
         },
     )
 
 
-def _filtered(
-    people: QuerySet[Respondent],
-    chosen: PeopleFilter,
-    states: States,
-) -> tuple[QuerySet[Respondent], dict[str, str]]:
-    """Who was asked for, and how that is written into the audit."""
-    if not chosen.is_valid():
-        return people.none(), {"filter": "one that there is not"}
-    said = {
-        name: value
-        for name in ("grade", "classroom", "state")
-        if (value := chosen.cleaned_data.get(name, ""))
-    }
-    for name in ("grade", "classroom"):
-        if name in said:
-            people = people.filter(**{name: said[name]})
-    if "state" in said:
-        people = people.filter(**states[said["state"]][1])
-    return people, said
-
-
-def _people_found(
+def _search_people(
     request: StaffRequest, administration: Administration
 ) -> HttpResponse:
+    """Show people and schools that match, in all of the user's schools."""
     query = request.GET["q"][:LONGEST_SEARCH].replace("\x00", "").strip()
     people, more = find_people(request.permissions, administration, query)
     listing: Listing[Respondent] = Listing(
@@ -186,31 +170,32 @@ def _people_found(
             "id": ("identity__external_id",),
         },
     )
-    _record_look(request, administration, listing)
+    _record_view(request, administration, listing, school=None, filters={})
     schools = schools_for(request, administration).select_related("district")
     return listing.render(
         "survey/console/people_list.html",
         {
             "administration": administration,
             "school": None,
-            "schools": schools.filter(name__icontains=query)[:SCHOOLS_NAMED],
+            "schools": schools.filter(name__icontains=query)[:MAX_SCHOOLS_FOUND],
             "more": more,
-            "most": MOST_FOUND,
+            "most": MAX_FOUND,
             "shows_progress": shows_progress(administration),
             "narrowed": True,
         },
     )
 
 
-def _record_look(
+def _record_view(
     request: StaffRequest,
     administration: Administration,
     listing: Listing[Respondent],
     *,
-    school: School | None = None,
-    said: dict[str, str] | None = None,
+    school: School | None,
+    filters: Mapping[str, str],
 ) -> None:
-    """One entry for a page of names; what was typed may be one, and is left out."""
+    # One entry for each page of names. The search text is left out, because
+    # it may be a name.
     places = request.permissions.places(C.SEE_IDENTITIES)
     district = None
     if school is None and not places.state and len(places.districts) == 1:
@@ -223,7 +208,7 @@ def _record_look(
         school=school,
         district=district,
         after={
-            **(said or {}),
+            **filters,
             "searched": bool(listing.query),
             "page": listing.page.number,
             "people": len(listing.page.object_list),
@@ -237,7 +222,9 @@ def _record_look(
 def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
-    shown = request.session.pop(SHOWN_ONCE, None) == [person.pk, person.issue]
+    code = ""
+    if request.session.pop(SHOW_CODE_ONCE, None) == [person.pk, person.issue]:
+        code = access_codes.format_code(access_codes.code_of(person))
     audit.record(
         "look at a person",
         by=request.user,
@@ -253,9 +240,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "administration": administration,
             "person": person,
             "identity": getattr(person, "identity", None),
-            "code": access_codes.format_code(access_codes.code_of(person))
-            if shown
-            else "",
+            "code": code,
             "shows_progress": shows_progress(administration),
             "may_reissue": _may_reissue(request, person),
         },
@@ -266,8 +251,8 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
 @never_cache
 @require_POST
 def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """Show a code that is still valid, on the next page and only there."""
-    person = _invited_or_404(request, pk, respondent)
+    """Show a person's current code once, on the next page."""
+    person = _invited_person_or_404(request, pk, respondent)
     audit.record(
         "show an access code",
         by=request.user,
@@ -276,14 +261,14 @@ def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
         school=person.school,
         after={"issue": person.issue},
     )
-    return _shown_once(request, person)
+    return _redirect_and_show_code(request, person)
 
 
 @needs(C.MANAGE_ROSTERS)
 @never_cache
 @require_POST
 def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    person = _invited_or_404(request, pk, respondent)
+    person = _invited_person_or_404(request, pk, respondent)
     if not _may_reissue(request, person):
         raise Http404
     before = person.issue
@@ -299,11 +284,13 @@ def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
             before={"issue": before},
             after={"issue": person.issue},
         )
-    messages.success(request, "There is a new code. The old one no longer works.")
-    return _shown_once(request, person)
+    messages.success(request, "A new code was issued. The old code no longer works.")
+    return _redirect_and_show_code(request, person)
 
 
-def _invited_or_404(request: StaffRequest, pk: int, respondent: int) -> Respondent:
+def _invited_person_or_404(
+    request: StaffRequest, pk: int, respondent: int
+) -> Respondent:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
     if person.withdrawn_at:
@@ -315,6 +302,6 @@ def _may_reissue(request: StaffRequest, person: Respondent) -> bool:
     return request.permissions.places(C.MANAGE_ROSTERS).has_school(person.school)
 
 
-def _shown_once(request: StaffRequest, person: Respondent) -> HttpResponse:
-    request.session[SHOWN_ONCE] = [person.pk, person.issue]
+def _redirect_and_show_code(request: StaffRequest, person: Respondent) -> HttpResponse:
+    request.session[SHOW_CODE_ONCE] = [person.pk, person.issue]
     return redirect("people_detail", person.administration_id, person.pk)

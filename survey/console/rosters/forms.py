@@ -1,13 +1,15 @@
-"""The form by which a roster comes in."""
+"""The form for uploading a roster."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
@@ -17,69 +19,71 @@ from survey.spreadsheets.old_excel import is_old_excel
 
 CompleteFor = RosterUpload.CompleteFor
 
-# A little below nginx's `largest_upload`, whose page names this number too: the
-# form around the file needs some of it.
+# A little below nginx's `largest_upload`, since the form around the file needs
+# some of that. nginx's error page names the same number.
 LARGEST_UPLOAD = 300 * 10**6
 TOO_LARGE = (
     "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
-    " workbook, or divide it by school or district."
+    " workbook, or split it by school or district."
 )
-# Read at once, so that what is wrong is said beside the field; of a larger one
-# a worker says it, a moment later.
-READ_AT_ONCE = 4 * 2**20
+# Smaller files are opened here, so that the form shows what is wrong; larger
+# ones and .xls files are opened by the dry run, a moment later.
+OPENED_AT_ONCE = 4 * 2**20
 ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
 LONGEST_NAME = 200
 
-MEANINGS = {
-    CompleteFor.SCHOOLS: (
-        "Every school in it: whoever of these schools is missing from the file is"
-        " withdrawn"
-    ),
+COMPLETE_FOR_LABELS = {
+    CompleteFor.SCHOOLS: "People of the schools in this file",
     CompleteFor.DISTRICTS: (
-        "Every district in it: the people of schools that the file does not name are"
-        " withdrawn as well"
+        "People of the districts in this file, including schools that the file does"
+        " not name"
     ),
-    CompleteFor.STATE: "The whole state: whoever is missing from the file is withdrawn",
-    CompleteFor.CHANGES: (
-        "Nothing, it has additions and changes only: nobody is withdrawn"
-    ),
+    CompleteFor.STATE: "Everyone in the state",
+    CompleteFor.CHANGES: "Nobody: the file only adds and changes people",
 }
-_STATE = (CompleteFor.SCHOOLS, CompleteFor.DISTRICTS, CompleteFor.STATE)
-_DISTRICT = (CompleteFor.SCHOOLS, CompleteFor.DISTRICTS)
 Place = tuple[District | None, School | None]
 
 
-def places_of(permissions: Permissions) -> dict[str, Place]:
-    """Where somebody manages rosters, the largest first."""
+def upload_places(permissions: Permissions) -> dict[str, Place]:
+    """Return where a user manages rosters: the state, or districts and schools."""
     places: dict[str, Place] = {}
-    seen = permissions.places(Capability.MANAGE_ROSTERS)
-    for one in permissions.memberships:
-        if one.school is not None and seen.has_school(one.school):
-            places[f"school-{one.school.pk}"] = None, one.school
-        elif one.district is not None and seen.has_district(one.district.pk):
-            places[f"district-{one.district.pk}"] = one.district, None
-    if seen.state:
+    managed = permissions.places(Capability.MANAGE_ROSTERS)
+    if managed.state:
         return {"state": (None, None)}
+    for membership in permissions.memberships:
+        school, district = membership.school, membership.district
+        if school is not None and managed.has_school(school):
+            places[f"school-{school.pk}"] = None, school
+        elif district is not None and managed.has_district(district.pk):
+            places[f"district-{district.pk}"] = district, None
     return dict(sorted(places.items()))
 
 
-def name_of(place: Place) -> str:
+def place_name(place: Place) -> str:
     district, school = place
     if school:
         return f"{school}, {school.district}"
     return str(district) if district else "The whole state"
 
 
+def complete_for_choices(places: Iterable[Place]) -> list[CompleteFor]:
+    """Return what a file for any of these places can be complete for."""
+    choices = [CompleteFor.SCHOOLS]
+    for district, school in places:
+        if school is None and CompleteFor.DISTRICTS not in choices:
+            choices.append(CompleteFor.DISTRICTS)
+        if school is None and district is None:
+            choices.append(CompleteFor.STATE)
+    return [*choices, CompleteFor.CHANGES]
+
+
 class RosterForm(forms.Form):
     place = forms.ChoiceField(
-        label="For which people",
-        help_text="The file may name schools of this place only.",
+        label="Place", help_text="The file may name schools of this place only."
     )
     file = forms.FileField(
         label="Roster file",
-        help_text=(
-            "CSV or Excel (.xlsx or .xls), at most 300 MB, with a row for each person."
-        ),
+        help_text="CSV or Excel, at most 300 MB, with one row per person.",
         widget=forms.FileInput(
             attrs={
                 "accept": ",".join(ENDINGS),
@@ -90,75 +94,73 @@ class RosterForm(forms.Form):
         max_length=LONGEST_NAME,
     )
     complete_for = forms.ChoiceField(
-        label="What the file is complete for",
+        label="Who should be withdrawn if missing?",
+        help_text="Withdrawn people can no longer log in. Their answers are kept.",
         widget=forms.RadioSelect,
         initial=CompleteFor.SCHOOLS,
     )
 
-    def __init__(self, *args: Any, permissions: Permissions, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.places = places_of(permissions)
+    def __init__(
+        self,
+        data: QueryDict | None,
+        files: MultiValueDict[str, UploadedFile] | None,
+        *,
+        permissions: Permissions,
+    ) -> None:
+        super().__init__(data, files)
+        self.places = upload_places(permissions)
         if len(self.places) > 1:
-            self._choices("place").choices = [
-                (key, name_of(place)) for key, place in self.places.items()
-            ]
+            self._set_choices(
+                "place", {key: place_name(place) for key, place in self.places.items()}
+            )
         else:
             del self.fields["place"]
-        self._choices("complete_for").choices = [
-            (one, MEANINGS[one]) for one in self._meanings(self.places.values())
-        ]
+        allowed = complete_for_choices(self.places.values())
+        self._set_choices(
+            "complete_for", {choice: COMPLETE_FOR_LABELS[choice] for choice in allowed}
+        )
 
-    def _choices(self, name: str) -> forms.ChoiceField:
+    def _set_choices(self, name: str, choices: Mapping[str, str]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101
-        return field
-
-    @staticmethod
-    def _meanings(places: Any) -> Sequence[CompleteFor]:
-        whole: tuple[CompleteFor, ...] = (CompleteFor.SCHOOLS,)
-        for district, school in places:
-            if district is None and school is None:
-                whole = _STATE
-            elif district is not None and whole != _STATE:
-                whole = _DISTRICT
-        return (*whole, CompleteFor.CHANGES)
+        field.choices = list(choices.items())
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
         ending = PurePath(file.name or "").suffix.casefold()
+        size = file.size or 0
         if ending not in ENDINGS:
             raise forms.ValidationError(
-                "A roster is a CSV or an Excel file (.csv, .xlsx, .xls). Open this one"
-                " in a spreadsheet program and save it as one of them."
+                "Only CSV and Excel files (.csv, .xlsx, .xls) can be uploaded. Open"
+                " this file in a spreadsheet program and save it as one of these."
             )
-        if (file.size or 0) > LARGEST_UPLOAD:
+        if size > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
-        # An .xls file is converted first, which takes seconds: a worker does it.
+        # An .xls file is converted first, which takes seconds.
         is_xls = is_old_excel(file.read(8))
         file.seek(0)
-        if (file.size or 0) <= READ_AT_ONCE and not is_xls:
-            _check_outline(file)
+        if size <= OPENED_AT_ONCE and not is_xls:
+            try:
+                # Finds the file's format and its header; a worker reads the rows.
+                with open_table(cast(BinaryIO, file.file)):
+                    pass
+            except RosterUnreadable as error:
+                raise forms.ValidationError(str(error)) from error
+            finally:
+                file.seek(0)
         return file
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        key = cleaned.get("place") or next(iter(self.places), "")
+    def clean(self) -> dict[str, object]:
+        cleaned: dict[str, object] = super().clean() or {}
+        key = str(cleaned.get("place") or next(iter(self.places), ""))
         if key in self.places:
-            cleaned["district"], cleaned["school"] = self.places[key]
-            meaning = cleaned.get("complete_for")
-            if meaning and meaning not in self._meanings([self.places[key]]):
+            place = self.places[key]
+            cleaned["district"], cleaned["school"] = place
+            choice = cleaned.get("complete_for")
+            if choice and choice not in complete_for_choices([place]):
                 self.add_error(
-                    "complete_for", "A file for this place cannot be complete for that."
+                    "complete_for",
+                    "A file for this place can't withdraw people elsewhere. Choose"
+                    " another answer.",
                 )
         return cleaned
-
-
-def _check_outline(file: UploadedFile) -> None:
-    """What it is, and where its header stands; the rows are for a worker."""
-    try:
-        with open_table(cast(BinaryIO, file.file)):
-            pass
-    except RosterUnreadable as error:
-        raise forms.ValidationError(str(error)) from error
-    finally:
-        file.seek(0)

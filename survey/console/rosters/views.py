@@ -1,4 +1,4 @@
-"""Rosters: uploaded, looked at, confirmed."""
+"""The console's pages for uploading, checking and confirming rosters."""
 
 from __future__ import annotations
 
@@ -17,52 +17,76 @@ from django.views.decorators.http import (
 from accounts.access import needs
 from accounts.audit import record
 from accounts.console.listing import Listing
-from accounts.http import StaffRequest
-from accounts.permissions import Capability, Permissions
+from accounts.http import StaffRequest, attachment, csv_response
+from accounts.permissions import Capability
 from survey.administrations import administrations_for
-from survey.console.rosters.forms import RosterForm, name_of
+from survey.console.rosters.forms import (
+    COMPLETE_FOR_LABELS,
+    RosterForm,
+    place_name,
+)
 from survey.files import download
 from survey.models import Administration, RosterUpload
 from survey.rosters import uploads
-from survey.rosters.template import XLSX, csv_template, rows_of_template, xlsx_template
-from survey.rosters.uploads import NotNow, WrongWord
+from survey.rosters.template import XLSX, template_rows, xlsx_template
+from survey.rosters.upload_state import UploadConflict
+from survey.rosters.uploads import WrongNumberTyped
 
 MANAGE = Capability.MANAGE_ROSTERS
-# Of administrations to choose from.
+CompleteFor = RosterUpload.CompleteFor
+# Administrations to choose from on the list page.
 MOST_SHOWN = 12
-# Digits of a key in an address.
+# Digits of a primary key in an address.
 LONGEST_KEY = 18
-FIELDS = {
+FIELD_LABELS = {
     "district": "district",
-    "district_name": "district's name",
+    "district_name": "district name",
     "school": "school",
-    "school_name": "school's name",
+    "school_name": "school name",
     "role": "role",
     "external_id": "ID",
     "grade": "grade",
     "classroom": "class",
     "given_name": "given name",
     "family_name": "family name",
-    "name": "whole name",
+    "name": "full name",
     "email": "e-mail",
     "birth_date": "birth date",
     "language": "language",
 }
+TOTAL_LABELS = {
+    "added": "added",
+    "changed": "changed",
+    "moved": "moved",
+    "back": "returning",
+    "withdrawn": "withdrawn",
+    "unchanged": "unchanged",
+    "rejected": "rejected rows",
+}
+SCHOOL_NUMBERS = (
+    "people",
+    "withdrawn",
+    "added",
+    "changed",
+    "moved",
+    "moved_away",
+    "back",
+    "unchanged",
+)
 
 
 @needs(MANAGE)
 @require_safe
 def roster_list(request: StaffRequest) -> HttpResponse:
-    """3 statements: the uploads, their number, and for what one may upload."""
-    permissions = request.permissions
-    visible = RosterUpload.objects.visible_to(permissions)
-    asked = request.GET.get("administration", "")
-    filtered = asked.isascii() and asked.isdecimal() and len(asked) <= LONGEST_KEY
-    if filtered:
-        visible = visible.filter(administration=int(asked))
+    """List uploads, and open administrations to upload for. 3 statements."""
+    visible = _uploads(request)
+    key = request.GET.get("administration", "")
+    is_filtered = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
+    if is_filtered:
+        visible = visible.filter(administration=int(key))
     listing = Listing(
         request,
-        visible.select_related("administration", "by", "district", "school"),
+        visible,
         search=("name", "administration__name", "by__email"),
         sorts={
             "uploaded": ("-uploaded_at",),
@@ -71,14 +95,14 @@ def roster_list(request: StaffRequest) -> HttpResponse:
             "state": ("state",),
         },
     )
-    open_ones = _offered(permissions).filter(closes_at__gt=timezone.now())
+    current = _administrations(request).filter(closes_at__gt=timezone.now())
     return listing.render(
         "survey/console/roster_list.html",
         {
             "administrations": (
-                [] if listing.is_part else open_ones.order_by("opens_at")[:MOST_SHOWN]
+                [] if listing.is_part else current.order_by("opens_at")[:MOST_SHOWN]
             ),
-            "filtered": filtered,
+            "is_filtered": is_filtered,
         },
     )
 
@@ -86,7 +110,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
 @needs(MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = get_object_or_404(_offered(request.permissions), pk=pk)
+    administration = get_object_or_404(_administrations(request), pk=pk)
     form = RosterForm(
         request.POST or None, request.FILES or None, permissions=request.permissions
     )
@@ -107,7 +131,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "form": form,
-            "place": ", ".join(map(name_of, form.places.values())),
+            "place": ", ".join(map(place_name, form.places.values())),
         },
     )
 
@@ -115,36 +139,33 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_safe
 def roster_template(request: StaffRequest, pk: int, ending: str) -> HttpResponse:
-    administration = get_object_or_404(_offered(request.permissions), pk=pk)
-    # One of their own: an example that names another school would add it.
+    administration = get_object_or_404(_administrations(request), pk=pk)
+    # The example names one of the user's own schools; any other would be added.
     schools = request.permissions.schools(MANAGE).select_related("district")
     if administration.district_id is not None:
         schools = schools.filter(district=administration.district_id)
-    rows = rows_of_template(administration, schools.order_by("name", "pk").first())
-    if ending == "xlsx":
-        response = HttpResponse(xlsx_template(rows), content_type=XLSX)
-    else:
-        response = HttpResponse(csv_template(rows), content_type="text/csv")
-    name = f"roster-{administration.name}.{ending}"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    rows = template_rows(administration, schools.order_by("name", "pk").first())
+    filename = f"roster-{administration.name}.{ending}"
+    if ending == "csv":
+        return csv_response(rows, filename=filename)
+    return attachment(xlsx_template(rows), filename=filename, content_type=XLSX)
 
 
 @needs(MANAGE)
 @require_safe
 def roster_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    return _show(request, _upload(request, pk))
+    return _render_detail(request, get_object_or_404(_uploads(request), pk=pk))
 
 
-def _show(
+def _render_detail(
     request: StaffRequest,
     upload: RosterUpload,
     *,
     typed: str = "",
     error: str = "",
 ) -> HttpResponse:
-    """4 statements: the job, and the schools, their number and their sums."""
-    job = uploads.job_of(upload)
+    """3 statements: the job, one page of schools, and their number."""
+    job = uploads.latest_job(upload)
     listing = Listing(
         request,
         upload.schools.all(),
@@ -152,7 +173,7 @@ def _show(
         sorts={
             "name": ("name",),
             "district": ("district_name", "name"),
-            **{name: (name, "name") for name in _NUMBERS},
+            **{name: (name, "name") for name in SCHOOL_NUMBERS},
         },
     )
     report = upload.report
@@ -161,15 +182,18 @@ def _show(
         {
             "upload": upload,
             "job": job,
-            # Its worker died, or it was cancelled before it began.
-            "stands_still": upload.state in ("checking", "applying", "failed")
+            # The worker died, or the job was cancelled before it started.
+            "has_stopped": upload.state in ("checking", "applying", "failed")
             and (job is None or job.is_over),
             "mapping": [
-                (report["columns"][name], FIELDS.get(name, name))
+                (report["columns"][name], FIELD_LABELS.get(name, name))
                 for name in report.get("order_of_columns", report.get("columns", ()))
             ],
-            "totals": [(label, report.get(name, 0)) for name, label in _TOTALS],
-            "nobody_withdrawn": _why_nobody(upload),
+            "totals": [
+                (label, report.get(name, 0)) for name, label in TOTAL_LABELS.items()
+            ],
+            "no_withdrawal_reason": _no_withdrawal_reason(upload),
+            "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
             "typed": typed,
@@ -178,44 +202,17 @@ def _show(
     )
 
 
-_NUMBERS = (
-    "people",
-    "withdrawn",
-    "added",
-    "changed",
-    "moved",
-    "moved_away",
-    "back",
-    "unchanged",
-)
-_TOTALS = (
-    ("added", "added"),
-    ("changed", "changed"),
-    ("moved", "moved"),
-    ("back", "come back"),
-    ("withdrawn", "withdrawn"),
-    ("unchanged", "unchanged"),
-    ("rejected", "rows rejected"),
-)
-
-
-def _why_nobody(upload: RosterUpload) -> str:
-    """Why people who are missing are left as they are, if not as asked for."""
-    if upload.complete_for == RosterUpload.CompleteFor.CHANGES:
+def _no_withdrawal_reason(upload: RosterUpload) -> str:
+    """Explain why nobody is withdrawn although the uploader asked for it."""
+    if upload.complete_for == CompleteFor.CHANGES:
         return ""
     if upload.report.get("is_correction"):
+        return "This file has corrected rows only, so nobody will be withdrawn."
+    if rows := upload.report.get("nameless"):
+        lack = "1 row lacks" if rows == 1 else f"{rows:,} rows lack"
         return (
-            "This is a file of rejected rows, corrected. It names these people only,"
-            " so nobody is withdrawn."
-        )
-    if nameless := upload.report.get("nameless"):
-        rows = (
-            "1 rejected row does" if nameless == 1 else f"{nameless} rejected rows do"
-        )
-        return (
-            f"{rows} not say whose they are, so nobody is withdrawn: it could be"
-            " somebody who seems to be missing. Correct them and upload the whole"
-            " file again to withdraw who is gone."
+            f"{lack} an ID, so nobody will be withdrawn. To withdraw people who have"
+            " left, correct the IDs and upload the whole file again."
         )
     return ""
 
@@ -223,8 +220,8 @@ def _why_nobody(upload: RosterUpload) -> str:
 @needs(MANAGE)
 @require_safe
 def roster_rejected(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _upload(request, pk)
-    _look(request, upload, "see rejected rows")
+    upload = get_object_or_404(_uploads(request), pk=pk)
+    _record_access(request, upload, "see rejected rows")
     listing = Listing(
         request,
         upload.rejections.all(),
@@ -241,10 +238,10 @@ def roster_rejected(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_safe
 def roster_rejected_file(request: StaffRequest, pk: int) -> HttpResponseBase:
-    upload = _upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     if not upload.rejected_file:
         raise Http404
-    _look(request, upload, "download rejected rows")
+    _record_access(request, upload, "download rejected rows")
     stem = slugify(upload.name.rpartition(".")[0]) or "roster"
     return download(
         upload.rejected_file,
@@ -256,7 +253,10 @@ def roster_rejected_file(request: StaffRequest, pk: int) -> HttpResponseBase:
 @needs(MANAGE)
 @require_POST
 def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
-    upload, typed = _upload(request, pk), request.POST.get("typed", "")
+    upload, typed = (
+        get_object_or_404(_uploads(request), pk=pk),
+        request.POST.get("typed", ""),
+    )
     try:
         uploads.confirm(
             upload,
@@ -265,53 +265,57 @@ def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
             typed=typed,
             request=request,
         )
-    except WrongWord:
+    except WrongNumberTyped:
         error = f"Type the number of people who will be withdrawn: {upload.withdrawn}."
-        return _show(request, upload, typed=typed[:200], error=error)
-    except NotNow as reason:
-        messages.error(request, str(reason))
+        return _render_detail(request, upload, typed=typed[:200], error=error)
+    except UploadConflict as error:
+        messages.error(request, str(error))
     return redirect("roster_detail", pk)
 
 
 @needs(MANAGE)
 @require_POST
 def roster_cancel(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     try:
         uploads.cancel(upload, by=request.user, request=request)
-        messages.success(request, "Cancelled. Nothing was changed.")
-    except NotNow as reason:
-        messages.error(request, str(reason))
+        messages.success(request, "Roster cancelled. Nothing was changed.")
+    except UploadConflict as error:
+        messages.error(request, str(error))
     return redirect("roster_detail", pk)
 
 
 @needs(MANAGE)
 @require_POST
 def roster_again(request: StaffRequest, pk: int) -> HttpResponse:
-    upload = _upload(request, pk)
+    upload = get_object_or_404(_uploads(request), pk=pk)
     try:
         uploads.start_again(upload, by=request.user, request=request)
-    except NotNow as reason:
-        messages.error(request, str(reason))
+    except UploadConflict as error:
+        messages.error(request, str(error))
     return redirect("roster_detail", pk)
 
 
-def _offered(permissions: Permissions) -> QuerySet[Administration]:
-    return administrations_for(permissions, MANAGE)
-
-
-def _upload(request: StaffRequest, pk: int) -> RosterUpload:
-    visible = RosterUpload.objects.visible_to(request.permissions)
-    return get_object_or_404(
-        visible.select_related(
-            "administration", "by", "confirmed_by", "district", "school"
-        ),
-        pk=pk,
+def _administrations(request: StaffRequest) -> QuerySet[Administration]:
+    """Return the administrations to upload for, with what their titles need."""
+    rows = administrations_for(request.permissions, MANAGE)
+    return rows.select_related("published__survey").defer(
+        "published__definition", "published__survey__source"
     )
 
 
-def _look(request: StaffRequest, upload: RosterUpload, action: str) -> None:
-    """The cells that were refused may be anybody's name."""
+def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
+    visible = RosterUpload.objects.visible_to(request.permissions)
+    return visible.select_related(
+        "administration__published__survey", "by", "confirmed_by", "district", "school"
+    ).defer(
+        "administration__published__definition",
+        "administration__published__survey__source",
+    )
+
+
+def _record_access(request: StaffRequest, upload: RosterUpload, action: str) -> None:
+    """Write an audit entry: rejected cells can be names."""
     record(
         action,
         by=request.user,

@@ -1,18 +1,17 @@
-"""What a survey holds, for a person to read through."""
+"""The contents of a survey, as the console lists them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Prefetch
 
-from survey.definitions.schema import ANSWERABLE
-from survey.models import Block, Item, OptionSet, Survey
+from survey.definitions.schema import ANSWERABLE, Expr, ItemRules, Texts
+from survey.models import Block, Item, Survey
 from survey.xlsform.writing import as_text
 
-KINDS: Mapping[str, str] = {
+KIND_WORDS: Mapping[str, str] = {
     "text": "text",
     "integer": "whole number",
     "decimal": "number",
@@ -27,35 +26,28 @@ KINDS: Mapping[str, str] = {
     "calculate": "calculated",
     "hidden": "hidden",
 }
-RULES: Mapping[str, str] = {
-    "relevant": "Shown if",
-    "constraint": "Fits if",
-    "calculation": "Worked out as",
-    "choice_filter": "Offers the options where",
-    "default_expression": "Begins as",
-}
 
 
 @dataclass(frozen=True, slots=True)
-class ItemShown:
+class ItemRow:
     name: str
     kind: str
     label: str
     options: str
-    # (what it says, the rule as its author writes it or "").
+    # (meaning, the rule as its author writes it or "").
     rules: list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class PageShown:
+class PageSection:
     number: int
     name: str
     title: str
-    items: list[ItemShown]
+    items: list[ItemRow]
 
 
 @dataclass(frozen=True, slots=True)
-class OptionSetShown:
+class OptionSetRow:
     name: str
     # (value, label)
     options: list[tuple[str, str]]
@@ -63,75 +55,71 @@ class OptionSetShown:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    title: str
-    pages: list[PageShown]
-    option_sets: list[OptionSetShown]
-    # What a respondent can answer.
-    asked: int
+    pages: list[PageSection]
+    option_sets: list[OptionSetRow]
+    # The number of items that respondents answer.
+    questions: int
 
 
 def contents_of(survey: Survey) -> Contents:
-    """In the survey's default language. 5 statements."""
+    """Read the contents in the survey's default language. 5 statements."""
     language = survey.languages[0]["code"] if survey.languages else ""
+
+    def plain(texts: Texts) -> str:
+        return texts.get(language) or next(iter(texts.values()), "")
+
     items = Item.objects.select_related("option_set")
     blocks = Block.objects.prefetch_related(Prefetch("items", queryset=items))
     rows = survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks))
-    pages = [
-        PageShown(
-            number,
-            page.name,
-            plain(page.title, language),
+    questions = 0
+    pages = []
+    for number, page in enumerate(rows, start=1):
+        section = PageSection(number, page.name, plain(page.title), [])
+        for block in page.blocks.all():
+            for item in block.items.all():
+                questions += item.kind in ANSWERABLE
+                section.items.append(
+                    ItemRow(
+                        name=item.name,
+                        kind=KIND_WORDS[item.kind],
+                        label=plain(item.label),
+                        options=item.option_set.name if item.option_set else "",
+                        rules=list(rules_in_words(item.rules)),
+                    )
+                )
+        pages.append(section)
+    option_sets = [
+        OptionSetRow(
+            option_set.name,
             [
-                _item(item, language)
-                for block in page.blocks.all()
-                for item in block.items.all()
+                (option.value, plain(option.label))
+                for option in option_set.options.all()
             ],
         )
-        for number, page in enumerate(rows, start=1)
+        for option_set in survey.option_sets.order_by("pk").prefetch_related("options")
     ]
-    sets = survey.option_sets.order_by("pk").prefetch_related("options")
-    asked = {KINDS[kind] for kind in ANSWERABLE}
-    return Contents(
-        plain(survey.title, language),
-        pages,
-        [_options(one, language) for one in sets],
-        sum(item.kind in asked for page in pages for item in page.items),
-    )
+    return Contents(pages, option_sets, questions)
 
 
-def plain(texts: Mapping[str, str], language: str) -> str:
-    return texts.get(language) or next(iter(texts.values()), "")
-
-
-def _item(item: Item, language: str) -> ItemShown:
-    return ItemShown(
-        item.name,
-        KINDS[item.kind],
-        plain(item.label, language),
-        item.option_set.name if item.option_set else "",
-        list(_rules(item.rules)),
-    )
-
-
-def _rules(rules: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def rules_in_words(rules: ItemRules) -> Iterator[tuple[str, str]]:
     required = rules.get("required")
     if required is True:
-        yield "Needs an answer", ""
+        yield "Required", ""
     elif required:
-        yield "Needs an answer if", as_text(required)
-    for key, words in RULES.items():
-        if key in rules:
-            yield words, as_text(rules[key])
+        yield "Required if", as_text(required)
+    expressions: list[tuple[str, Expr | None]] = [
+        ("Shown if", rules.get("relevant")),
+        ("Valid if", rules.get("constraint")),
+        ("Calculated as", rules.get("calculation")),
+        ("Options shown where", rules.get("choice_filter")),
+        ("Default", rules.get("default_expression")),
+    ]
+    for words, expression in expressions:
+        if expression is not None:
+            yield words, as_text(expression)
     if rules.get("default"):
-        yield "Begins as", str(rules["default"])
+        yield "Default", rules["default"]
     if rules.get("randomize"):
-        yield "Options in an order of each person's own", ""
+        yield "Options shuffled", ""
     if rules.get("read_only"):
-        yield "Cannot be changed", ""
-
-
-def _options(option_set: OptionSet, language: str) -> OptionSetShown:
-    return OptionSetShown(
-        option_set.name,
-        [(one.value, plain(one.label, language)) for one in option_set.options.all()],
-    )
+        yield "Read-only", ""

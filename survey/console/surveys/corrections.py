@@ -1,4 +1,4 @@
-"""Mending a text of a published survey: upload, compare, confirm."""
+"""Correct texts of a published survey: upload, compare, publish."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -19,12 +18,11 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.upload import WorkbookForm
 from survey.console.surveys.views import own_survey_or_404
+from survey.definitions.comparison import Comparison, compare
 from survey.definitions.corrections import (
-    Comparison,
     NotACorrection,
     WrongSurvey,
     administrations_to_correct,
-    compare,
     corrected_definition,
     publish_correction,
     use_correction,
@@ -35,33 +33,37 @@ from survey.models import Administration, PublishedSurvey, Survey
 
 
 class UseForm(forms.Form):
-    administrations = forms.MultipleChoiceField(
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        label="Use the correction in",
-    )
+    """Choose the administrations that will use a correction."""
 
-    def __init__(self, offering: list[Administration], *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
-        self.offering = {str(one.pk): one for one in offering}
+    def __init__(
+        self, offering: list[Administration], data: QueryDict | None = None
+    ) -> None:
+        super().__init__(data)
+        self.offering = {str(row.pk): row for row in offering}
         self.initial["administrations"] = list(self.offering)
-        self.fields["administrations"].choices = [  # type: ignore[attr-defined]
-            (pk, _described(one)) for pk, one in self.offering.items()
-        ]
+        self.fields["administrations"] = forms.MultipleChoiceField(
+            required=False,
+            widget=forms.CheckboxSelectMultiple,
+            label="Use the correction in",
+            choices=[
+                (
+                    pk,
+                    f"{row.title} ({row.name}), now with version"
+                    f" {row.published.survey.version}",
+                )
+                for pk, row in self.offering.items()
+            ],
+        )
 
     @property
     def chosen(self) -> list[Administration]:
         return [self.offering[pk] for pk in self.cleaned_data["administrations"]]
 
 
-def _described(administration: Administration) -> str:
-    return f"{administration.name} (offers {administration.published.survey})"
-
-
 @needs(Capability.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
-    """Upload the mended workbook of a published survey."""
+    """Upload the corrected workbook of a published survey."""
     survey = own_survey_or_404(request, pk)
     published = survey.published.first()
     if published is None:
@@ -87,23 +89,34 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
-    """Old and new texts side by side; publishing, and who gets them."""
+    """Compare old and new texts, publish them, and choose where they are used."""
     survey = own_survey_or_404(request, pk)
     corrects = survey.corrects
     if corrects is None:
         raise Http404
-    comparison, refusal = _compared(survey, corrects)
-    offering = administrations_to_correct(request.permissions, corrects)
     published = survey.published.first()
+    refusal = ""
+    earlier = json.loads(corrects.definition)
+    if published is not None:
+        comparison = compare(earlier, json.loads(published.definition))
+    else:
+        try:
+            definition = corrected_definition(survey, earlier, corrects.digest)
+            comparison = compare(earlier, definition)
+        except NotPublishable as error:
+            comparison, refusal = Comparison(), str(error)
     offering = [
-        one for one in offering if published is None or one.published != published
+        administration
+        for administration in administrations_to_correct(request.permissions, corrects)
+        if published is None or administration.published != published
     ]
     form = UseForm(offering, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            # All that was chosen, or nothing.
-            with transaction.atomic():
-                return _confirmed(request, survey, corrects, form.chosen)
+            return _publish_and_use(request, survey, corrects, form.chosen)
+        except NotACorrection:
+            # The page lists each difference.
+            return redirect("survey_correction", survey.pk)
         except (NotPublishable, WrongSurvey) as error:
             refusal = str(error)
         except PermissionDenied:
@@ -124,52 +137,30 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     )
 
 
-def _compared(survey: Survey, corrects: PublishedSurvey) -> tuple[Comparison, str]:
-    """And what keeps the draft from being published at all, if anything."""
-    earlier = json.loads(corrects.definition)
-    published = survey.published.first()
-    if published is not None:
-        return compare(earlier, json.loads(published.definition)), ""
-    try:
-        definition = corrected_definition(survey, earlier, corrects.digest)
-    except NotPublishable as error:
-        return Comparison(), str(error)
-    return compare(earlier, definition), ""
-
-
-def _confirmed(
+@transaction.atomic
+def _publish_and_use(
     request: StaffRequest,
     survey: Survey,
     corrects: PublishedSurvey,
     chosen: list[Administration],
 ) -> HttpResponse:
-    by = request.user
-    try:
-        published = publish_correction(
-            survey=survey,
-            corrects=corrects,
-            by=by,  # type: ignore[arg-type]
-            request=request,
-        )
-    except NotACorrection:
-        # The page lists each difference.
-        return redirect("survey_correction", survey.pk)
+    """Use the correction in all chosen administrations, or in none."""
+    published = publish_correction(
+        survey=survey, corrects=corrects, by=request.user, request=request
+    )
     for administration in chosen:
         use_correction(
             administration=administration,
             published=published,
-            by=by,  # type: ignore[arg-type]
+            by=request.user,
             request=request,
         )
-    messages.success(request, _said(survey, chosen))
+    message = f"{survey.full_title} is published. No administration uses it yet."
+    if chosen:
+        titles = "; ".join(f"{row.title} ({row.name})" for row in chosen)
+        message = (
+            f"{survey.full_title} is published and used in {titles}. Respondents see"
+            " the corrected texts from their next login on."
+        )
+    messages.success(request, message)
     return redirect("survey_detail", survey.pk)
-
-
-def _said(survey: Survey, chosen: list[Administration]) -> str | SafeString:
-    if not chosen:
-        return f"{survey} is published. No administration uses it yet."
-    names = ", ".join(one.name for one in chosen)
-    return (
-        f"{survey} is published and used in {names}. Whoever is in the middle of the"
-        " survey reads the old texts until the next login."
-    )

@@ -1,10 +1,9 @@
-"""The surveys of the state and of the districts: what they hold, how they end."""
+"""List surveys, show one, and publish, retire, restore or delete it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib import messages
 from django.db.models import (
@@ -13,6 +12,7 @@ from django.db.models import (
     Exists,
     F,
     IntegerField,
+    Model,
     OuterRef,
     QuerySet,
     Subquery,
@@ -35,10 +35,10 @@ from survey.administrations import administrations_for
 from survey.console.surveys.contents import contents_of
 from survey.definitions.ownership import (
     SurveyInUse,
-    bring_back,
     delete_draft,
     may_change,
-    retire,
+    restore_survey,
+    retire_survey,
     surveys_for,
 )
 from survey.definitions.publishing import (
@@ -47,7 +47,7 @@ from survey.definitions.publishing import (
     publish_survey,
 )
 from survey.definitions.schema import ANSWERABLE
-from survey.models import Administration, Item, Page, Retirement, Survey
+from survey.models import Item, Page, Retirement, Survey
 from survey.spreadsheets.old_excel import is_old_excel
 
 XLS = "application/vnd.ms-excel"
@@ -57,7 +57,7 @@ STATE = "state"
 
 
 def survey_or_404(request: StaffRequest, pk: int) -> Survey:
-    """One that the asking person sees, with what names its owner and its end."""
+    """Return a survey that the user may see, with its owner and retirement."""
     known = surveys_for(request.permissions).select_related(
         "district", "uploaded_by", "retirement", "corrects__survey"
     )
@@ -65,7 +65,7 @@ def survey_or_404(request: StaffRequest, pk: int) -> Survey:
 
 
 def own_survey_or_404(request: StaffRequest, pk: int) -> Survey:
-    """One that the asking person may change."""
+    """Return a survey that the user may change."""
     survey = survey_or_404(request, pk)
     if not may_change(request.permissions, survey):
         raise Http404
@@ -78,10 +78,22 @@ def own_survey_or_404(request: StaffRequest, pk: int) -> Survey:
 @needs(Capability.MANAGE_SURVEYS)
 @require_safe
 def survey_list(request: StaffRequest) -> HttpResponse:
-    permissions = request.permissions
+    visible = administrations_for(request.permissions, Capability.SEE_RATES)
+    answerable = Item.objects.filter(kind__in=ANSWERABLE)
+    retired = Retirement.objects.filter(survey=OuterRef("pk"))
+    surveys = (
+        surveys_for(request.permissions)
+        .select_related("district", "retirement")
+        .annotate(
+            page_count=_count(Page.objects.all(), "survey"),
+            item_count=_count(answerable, "survey"),
+            offered_count=_count(visible, "published__survey"),
+            ended=Case(When(Exists(retired), then=Value(1)), default=Value(0)),
+        )
+    )
     listing = Listing(
         request,
-        _listed(permissions),
+        surveys,
         search=("name", "version", "title", "district__name"),
         sorts={
             "newest": ("-created_at",),
@@ -97,28 +109,8 @@ def survey_list(request: StaffRequest) -> HttpResponse:
     return listing.render("survey/console/survey_list.html", {})
 
 
-def _listed(permissions: Permissions) -> QuerySet[Survey]:
-    visible = administrations_for(permissions, Capability.SEE_RATES)
-    asked = Item.objects.filter(kind__in=ANSWERABLE)
-    return (
-        surveys_for(permissions)
-        .select_related("district", "retirement")
-        .annotate(
-            page_count=_count(Page.objects.all(), "survey"),
-            item_count=_count(asked, "survey"),
-            offered_count=_count(visible, "published__survey"),
-            ended=Case(
-                When(
-                    Exists(Retirement.objects.filter(survey=OuterRef("pk"))),
-                    then=Value(1),
-                ),
-                default=Value(0),
-            ),
-        )
-    )
-
-
-def _count(rows: QuerySet[Any], path: str) -> Coalesce:
+def _count(rows: QuerySet[Model], path: str) -> Coalesce:
+    """Count the rows that belong to each survey by `path`."""
     counted = (
         rows.order_by()
         .filter(**{path: OuterRef("pk")})
@@ -136,10 +128,27 @@ def _count(rows: QuerySet[Any], path: str) -> Coalesce:
 @require_safe
 def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
     survey = survey_or_404(request, pk)
-    permissions = request.permissions
     published = survey.published.defer("definition").first()
     upload = survey.uploads.order_by("-pk").defer("content").first()
-    offered = _offered(permissions, survey)
+    offered = (
+        administrations_for(request.permissions, Capability.SEE_RATES)
+        .filter(published__survey=survey)
+        .select_related("published__survey")
+        .defer("published__definition", "published__survey__source")
+        .order_by("-opens_at")
+    )
+    versions = (
+        Survey.objects.filter(name=survey.name, district=survey.district_id)
+        .select_related("retirement")
+        .defer("source")
+        .order_by("-created_at")
+    )
+    not_publishable = ""
+    if published is None:
+        try:
+            compile_definition(survey)
+        except NotPublishable as error:
+            not_publishable = str(error)
     return render(
         request,
         "survey/console/survey_detail.html",
@@ -148,57 +157,30 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "state": state_of(survey),
             "published": published,
             "contents": contents_of(survey),
-            "offered": offered,
-            "versions": _versions(survey),
+            "offered": list(offered),
+            "versions": list(versions),
             "warnings": upload.warnings if upload else [],
-            "has_source": _has_source(survey),
-            "may_change": may_change(permissions, survey),
-            "not_publishable": "" if published else _why_not_publishable(survey),
+            "has_source": Survey.objects.filter(
+                pk=survey.pk, source__isnull=False
+            ).exists(),
+            "may_change": may_change(request.permissions, survey),
+            "not_publishable": not_publishable,
         },
     )
 
 
 def state_of(survey: Survey) -> str:
-    """draft, published or retired."""
+    """Return "draft", "published" or "retired"."""
     if survey.published_at is None:
         return "draft"
-    return "retired" if is_retired(survey) else "published"
-
-
-def is_retired(survey: Survey) -> bool:
-    return getattr(survey, "retirement", None) is not None
-
-
-def _offered(permissions: Permissions, survey: Survey) -> list[Administration]:
-    visible = administrations_for(permissions, Capability.SEE_RATES)
-    return list(visible.filter(published__survey=survey).order_by("-opens_at"))
-
-
-def _versions(survey: Survey) -> list[Survey]:
-    """The owner's others of this name, this one among them, newest first."""
-    known = Survey.objects.filter(name=survey.name, district=survey.district_id)
-    return list(
-        known.select_related("retirement").defer("source").order_by("-created_at")
-    )
-
-
-def _has_source(survey: Survey) -> bool:
-    return Survey.objects.filter(pk=survey.pk, source__isnull=False).exists()
-
-
-def _why_not_publishable(survey: Survey) -> str:
-    try:
-        compile_definition(survey)
-    except NotPublishable as error:
-        return str(error)
-    return ""
+    return "retired" if hasattr(survey, "retirement") else "published"
 
 
 @needs(Capability.MANAGE_SURVEYS)
 @never_cache
 @require_safe
 def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
-    """The workbook as it was uploaded."""
+    """Download the workbook as it was uploaded."""
     survey = survey_or_404(request, pk)
     source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
     if source is None:
@@ -220,7 +202,7 @@ def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
     return response
 
 
-# What can be done to it: each asks first, and says what it will mean
+# Steps that change a survey; each has a page that explains and asks first
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,46 +217,44 @@ class Step:
 
 PUBLISH = Step(
     heading="Publish",
-    purpose="Make this version ready to be offered. Read what that means first.",
+    purpose="Publish this version to use it in administrations.",
     meaning=(
-        "From then on nobody can change it, not even an engineer: answers are"
-        " understood by what was asked.",
-        "It can be offered in administrations. Nobody is asked anything before you"
-        " open one.",
-        "A typing mistake can still be mended, with “Correct a text”. Anything else"
-        " needs a new version.",
+        "A published version can’t be changed, so that its answers keep their meaning.",
+        "Respondents don’t see it until you open an administration.",
+        "You can still fix spelling mistakes with “Correct a text”. Other changes"
+        " need a new version.",
     ),
-    button="Publish this version",
-    done="{survey} is published. Next, offer it in an administration.",
+    button="Publish version",
+    done="{survey} is published. Next, open an administration.",
 )
 RETIRE = Step(
     heading="Retire",
-    purpose="Take this version out of use. Read what that means first.",
+    purpose="Stop using this version in new administrations.",
     meaning=(
-        "No new administration can offer it.",
-        "Administrations that offer it now go on to their end, and every answer stays.",
-        "You can bring it back.",
+        "New administrations can’t use this version.",
+        "Existing administrations continue, and all answers are kept.",
+        "You can restore it later.",
     ),
-    button="Retire this version",
+    button="Retire version",
     done="{survey} is retired.",
     is_dangerous=True,
 )
 BRING_BACK = Step(
-    heading="Bring back",
-    purpose="Let new administrations offer this version again.",
+    heading="Restore",
+    purpose="Allow new administrations to use this version again.",
     meaning=("Nothing else changes.",),
-    button="Bring this version back",
-    done="{survey} can be offered again.",
+    button="Restore version",
+    done="{survey} is restored. New administrations can use it again.",
 )
 DELETE = Step(
-    heading="Delete the draft",
-    purpose="Remove this draft. Read what that means first.",
+    heading="Delete draft",
+    purpose="Delete this draft and its workbook.",
     meaning=(
-        "The draft and its workbook are gone for good.",
-        "Nobody has answered it: it was never published.",
+        "This can’t be undone.",
+        "The draft was never published, so it has no answers.",
     ),
-    button="Delete this draft",
-    done="The draft {survey} is deleted.",
+    button="Delete draft",
+    done="Draft {survey} is deleted.",
     is_dangerous=True,
 )
 
@@ -290,14 +270,14 @@ def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_retire(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
-    return _step(request, survey, RETIRE, retire)
+    return _step(request, survey, RETIRE, retire_survey)
 
 
 @needs(Capability.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_bring_back(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
-    return _step(request, survey, BRING_BACK, bring_back)
+    return _step(request, survey, BRING_BACK, restore_survey)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -321,10 +301,17 @@ def _step(
         except (NotPublishable, SurveyInUse) as error:
             refusal = str(error)
         else:
-            messages.success(request, step.done.format(survey=survey))
+            messages.success(request, step.done.format(survey=survey.full_title))
             return (
                 redirect(then) if then == "survey_list" else redirect(then, survey.pk)
             )
+    note = ""
+    if step is PUBLISH and survey.corrects is not None:
+        note = (
+            "This draft was uploaded to correct"
+            f" {survey.corrects.survey.full_title}. If you publish it here, it becomes"
+            " a separate survey, whose answers are exported in separate columns."
+        )
     return render(
         request,
         "survey/console/survey_step.html",
@@ -332,23 +319,14 @@ def _step(
             "survey": survey,
             "step": step,
             "refusal": refusal,
-            "note": _note(survey) if step is PUBLISH else "",
+            "note": note,
         },
         status=409 if refusal else 200,
     )
 
 
-def _note(survey: Survey) -> str:
-    if survey.corrects is None:
-        return ""
-    return (
-        f"This draft was uploaded to correct {survey.corrects.survey}. Published here,"
-        " it is a survey of its own, whose answers stand in columns of their own."
-    )
-
-
 def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
-    """(value, name) of whom the asking person may upload a survey for."""
+    """Return the possible owners of the user's uploads, as (value, name)."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
     owners = [(str(one.pk), one.name) for one in districts]
     return [(STATE, "The state"), *owners] if permissions.may_own(None) else owners

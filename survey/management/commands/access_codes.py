@@ -18,11 +18,11 @@ from survey.administrations import (
 )
 from survey.login_cards.card_sets import mark_sets_of_people_outdated
 from survey.login_cards.code_list import write_access_codes
-from survey.models import Respondent
+from survey.models import Administration, Respondent
 from survey.rosters.private_files import private_file
 
-# What the audit calls it.
-COMMAND = "access_codes"
+# The command's name in the audit log.
+BY = "access_codes"
 
 
 class Command(BaseCommand):
@@ -31,34 +31,53 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--administration", required=True, help="its short name")
         parser.add_argument("--output", required=True, type=Path, help="a new CSV file")
-        parser.add_argument("--district", help="only this one, by its code")
-        parser.add_argument("--school", help="only this one, by its code or name")
+        parser.add_argument("--district", help="only this district, by its code")
+        parser.add_argument("--school", help="only this school, by its code or name")
         parser.add_argument(
-            "--base-url", default="", help="adds links, such as https://survey.org"
+            "--base-url", default="", help="add links, such as https://survey.org"
         )
         parser.add_argument(
-            "--force", action="store_true", help="replace the file if it is there"
+            "--force", action="store_true", help="replace the file if it exists"
         )
         again = parser.add_mutually_exclusive_group()
         again.add_argument(
-            "--reissue", metavar="ID", help="give this person a new code; the old ends"
+            "--reissue", metavar="ID", help="replace the code of this person"
         )
         again.add_argument(
-            "--reissue-all", action="store_true", help="give everybody a new code"
+            "--reissue-all", action="store_true", help="replace the codes of all people"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        base_url = _checked_url(options["base_url"])
-        people = _people(options)
+        url = urlsplit(options["base_url"])
+        if options["base_url"]:
+            if url.scheme not in ("http", "https") or not url.hostname:
+                raise CommandError("--base-url must be an address such as https://…")
+            if url.fragment or url.query:
+                raise CommandError("--base-url must contain neither ? nor #.")
+        try:
+            administration = get_administration(options["administration"])
+        except AdministrationNotFound as error:
+            raise CommandError(str(error)) from None
+        people = _find_people(
+            administration,
+            district=options["district"],
+            school=options["school"],
+            external_id=options["reissue"],
+        )
+        reissue = bool(options["reissue"] or options["reissue_all"])
+        filters = {
+            name: options[name] for name in ("district", "school") if options[name]
+        }
         path: Path = options["output"]
         try:
             with private_file(path, replace=options["force"]) as file:
-                _written_down(people, options)
+                # Before the first name is written: a broken file has some too.
+                _record(administration, people, filters, reissue=reissue)
                 written = write_access_codes(
                     people=people,
                     file=file,
-                    base_url=base_url,
-                    reissue=bool(options["reissue"] or options["reissue_all"]),
+                    base_url=options["base_url"],
+                    reissue=reissue,
                 )
         except CodeKeyMissing as error:
             raise CommandError(str(error)) from error
@@ -68,59 +87,54 @@ class Command(BaseCommand):
         self.stdout.write(f"{written:,} access codes are in {path}")
 
 
-def _written_down(people: QuerySet[Respondent], options: dict[str, Any]) -> None:
-    """Before the first name is read: a file that was broken off holds some."""
-    reissues = bool(options["reissue"] or options["reissue_all"])
-    asked = {name: options[name] for name in ("district", "school") if options[name]}
-    schools = School.objects.filter(pk__in=people.values("school"))
-    places = list(schools.select_related("district")[:2])
-    with transaction.atomic():
-        record(
-            "reissue access codes" if reissues else "download cards",
-            by=COMMAND,
-            subject=get_administration(options["administration"]),
-            # Of one school, its administrators may read it.
-            school=places[0] if len(places) == 1 else None,
-            after={**asked, "people": people.count()},
+def _find_people(
+    administration: Administration,
+    *,
+    district: str | None,
+    school: str | None,
+    external_id: str | None,
+) -> QuerySet[Respondent]:
+    people = invited_people(administration)
+    if district:
+        people = people.filter(school__district__code__iexact=district)
+    if school:
+        found = School.objects.filter(
+            Q(code__iexact=school) | Q(name__iexact=school),
+            pk__in=people.values("school"),
         )
-        if reissues:
-            mark_sets_of_people_outdated(people)
-
-
-def _checked_url(url: str) -> str:
-    parts = urlsplit(url)
-    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise CommandError("--base-url is the survey's address: https://…")
-    if parts.fragment or parts.query:
-        raise CommandError("--base-url may have neither ? nor #.")
-    return url
-
-
-def _people(options: dict[str, Any]) -> QuerySet[Respondent]:
-    try:
-        people = invited_people(get_administration(options["administration"]))
-    except AdministrationNotFound as error:
-        raise CommandError(str(error)) from None
-    if options["district"]:
-        people = people.filter(school__district__code__iexact=options["district"])
-    if options["school"]:
-        people = people.filter(school=_school(people, options["school"]))
-    if options["reissue"]:
-        people = people.filter(identity__external_id=options["reissue"])
-        _check_one(people.count(), f"person has the ID {options['reissue']}")
+        _check_single(len(found), f"school is called {school}")
+        people = people.filter(school=found[0])
+    if external_id:
+        people = people.filter(identity__external_id=external_id)
+        _check_single(people.count(), f"person has the ID {external_id}")
     return people
 
 
-def _school(people: QuerySet[Respondent], wanted: str) -> School:
-    named = Q(code__iexact=wanted) | Q(name__iexact=wanted)
-    found = School.objects.filter(named, pk__in=people.values("school"))
-    _check_one(len(found), f"school is called {wanted}")
-    return found[0]
-
-
-def _check_one(found: int, what: str) -> None:
+def _check_single(found: int, description: str) -> None:
     if not found:
-        raise CommandError(f"No {what}.")
-    # To guess would hand one district's codes to another.
+        raise CommandError(f"No {description}.")
+    # A wrong guess would give one district's codes to another.
     if found > 1:
-        raise CommandError(f"More than one {what}: say which --district.")
+        raise CommandError(f"More than one {description}. Choose one by --district.")
+
+
+@transaction.atomic
+def _record(
+    administration: Administration,
+    people: QuerySet[Respondent],
+    filters: dict[str, str],
+    *,
+    reissue: bool,
+) -> None:
+    schools = School.objects.filter(pk__in=people.values("school"))
+    first_two = list(schools.select_related("district")[:2])
+    record(
+        "reissue access codes" if reissue else "download cards",
+        by=BY,
+        subject=administration,
+        # An entry about a single school is visible to its administrators.
+        school=first_two[0] if len(first_two) == 1 else None,
+        after={**filters, "people": people.count()},
+    )
+    if reissue:
+        mark_sets_of_people_outdated(people)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
-from survey.definitions.ownership import owner_called
+from survey.definitions.ownership import owner_with_code
 from survey.models import Survey
 from survey.xlsform import (
     Problem,
@@ -70,7 +70,7 @@ class Command(BaseCommand):
 
 def _owner(code: str) -> District | None:
     try:
-        return owner_called(code)
+        return owner_with_code(code)
     except District.DoesNotExist:
         raise CommandError(f"No district has the code {code}.") from None
 

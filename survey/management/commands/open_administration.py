@@ -14,12 +14,12 @@ from survey.administrations import open_administration
 from survey.models import PublishedSurvey, Role, Wave
 from survey.waves import get_or_create_wave
 
-# What the audit calls it.
+# The command's name in the audit log.
 BY = "open_administration"
 
 
 class Command(BaseCommand):
-    help = "Offer a published survey to one role, from one moment to another."
+    help = "Open an administration: offer a published survey to one role for some time."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="a short name, such as students-2027")
@@ -30,29 +30,29 @@ class Command(BaseCommand):
         parser.add_argument("--closes", required=True, type=_moment)
         parser.add_argument("--wave", help="such as 'Spring 2027'")
         parser.add_argument(
-            "--district", metavar="CODE", help="whose it is; without, the state's"
+            "--district", metavar="CODE", help="the owner; the state if left out"
         )
         parser.add_argument(
             "--for-district",
             action="append",
             default=[],
             metavar="CODE",
-            help="offered there; may be repeated",
+            help="offer it in this district; may be repeated",
         )
         parser.add_argument(
             "--for-school",
             action="append",
             default=[],
             metavar="DISTRICT/SCHOOL",
-            help="offered there, by both codes; may be repeated",
+            help="offer it in this school, by both codes; may be repeated",
         )
         parser.add_argument(
             "--coordinators-see-finished",
             action="store_true",
-            help="coordinators may see who has finished; never for teachers",
+            help="coordinators can see who has finished; not allowed for teachers",
         )
 
-    # Django's own --version option would stand in the way of the survey's.
+    # The survey's --version replaces Django's own option.
     def create_parser(
         self, prog_name: str, subcommand: str, **kwargs: Any
     ) -> CommandParser:
@@ -60,17 +60,24 @@ class Command(BaseCommand):
         return super().create_parser(prog_name, subcommand, **kwargs)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        published = _newest(options["survey"], options["survey_version"])
+        published = _newest_survey(options["survey"], options["survey_version"])
         district = _district(options["district"]) if options["district"] else None
         try:
             with transaction.atomic():
+                wave = None
+                if name := options["wave"]:
+                    # The state's wave, or the district's own.
+                    wave = Wave.objects.filter(name__iexact=name, district=None).first()
+                    wave = wave or get_or_create_wave(
+                        name=name, district=district, by=BY
+                    )
                 administration = open_administration(
                     name=options["name"],
                     published=published,
                     role=options["role"],
                     opens_at=options["opens"],
                     closes_at=options["closes"],
-                    wave=_wave(options["wave"], district),
+                    wave=wave,
                     district=district,
                     districts=[_district(code) for code in options["for_district"]],
                     schools=[_school(codes) for codes in options["for_school"]],
@@ -84,14 +91,6 @@ class Command(BaseCommand):
             f" {administration.opens_at:%Y-%m-%d %H:%M}"
             f" to {administration.closes_at:%Y-%m-%d %H:%M} (UTC)"
         )
-
-
-def _wave(name: str | None, district: District | None) -> Wave | None:
-    """The district's own, or the state's; made where there is none."""
-    if not name:
-        return None
-    shared = Wave.objects.filter(name__iexact=name, district=None).first()
-    return shared or get_or_create_wave(name=name, district=district, by=BY)
 
 
 def _district(code: str) -> District:
@@ -118,7 +117,7 @@ def _moment(text: str) -> datetime:
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
-def _newest(name: str, version: str | None) -> PublishedSurvey:
+def _newest_survey(name: str, version: str | None) -> PublishedSurvey:
     found = PublishedSurvey.objects.filter(survey__name=name).select_related("survey")
     if version:
         found = found.filter(survey__version=version)

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
-from survey.definitions.ownership import owner_called
+from survey.definitions.ownership import owner_with_code
 from survey.definitions.publishing import NotPublishable, publish_survey
 from survey.models import Survey
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
 def _the_one(name: str, version: str | None, owner: str) -> Survey:
     """The version that was named, or the only draft; else the only one."""
     try:
-        district = owner_called(owner)
+        district = owner_with_code(owner)
     except District.DoesNotExist:
         raise CommandError(f"No district has the code {owner}.") from None
     found = Survey.objects.filter(name=name, district=district).order_by("created_at")

@@ -5,11 +5,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from celery import current_app
+from celery import Task, current_app
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections, connections
@@ -18,17 +19,18 @@ from survey import jobs
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY = 0.5
-# A job stops at its next step; one that comes to none is ended with this
-# process, and begun again by the next one.
-LONGEST_STOP = 10.0
+# Seconds between two looks at the table of jobs.
+POLL_INTERVAL = 0.5
+# A job stops at its next step. One that takes longer is cut off when this
+# process ends, and started again by the next one.
+MAX_STOP = 10.0
 
 
 class Command(BaseCommand):
     help = (
-        "Do the work behind the scenes, where there is no RabbitMQ: the jobs on the"
-        " list, and the time table. Long jobs go on beside the others. Ends on"
-        " SIGTERM; what it was at is begun again by the next one."
+        "Run background jobs and scheduled tasks without RabbitMQ. Long jobs run"
+        " beside the others. Ends on SIGTERM; unfinished jobs are started again by the"
+        " next process."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,61 +44,58 @@ class Command(BaseCommand):
         signal.signal(signal.SIGINT, stop)
         current_app.loader.import_default_modules()
         threads = [
-            threading.Thread(target=go_on, args=(over, act), daemon=True)
-            for act in (quick_jobs, long_jobs, TimeTable().work_off)
+            threading.Thread(target=poll, args=(over, act), daemon=True)
+            for act in (
+                partial(run_waiting_jobs, jobs.QUICK),
+                partial(run_waiting_jobs, jobs.LONG),
+                Schedule().run_due_tasks,
+            )
         ]
         for thread in threads:
             thread.start()
         over.wait()
-        deadline = time.monotonic() + LONGEST_STOP
+        deadline = time.monotonic() + MAX_STOP
         for thread in threads:
             thread.join(max(0, deadline - time.monotonic()))
 
 
-def go_on(over: threading.Event, act: Callable[[], None]) -> None:
+def poll(over: threading.Event, act: Callable[[], None]) -> None:
+    """Call a function again and again, whatever it raises."""
     try:
-        while not over.wait(LOOK_EVERY):
+        while not over.wait(POLL_INTERVAL):
             close_old_connections()
             try:
                 act()
             except OperationalError as error:
-                # SQLite has one writer, who may take a while.
+                # SQLite has one writer, which may take a while.
                 log.warning("Waiting for the database: %s", error)
             except Exception:
-                log.exception("work behind the scenes")
+                log.exception("background work failed")
     finally:
         connections.close_all()
 
 
-def quick_jobs() -> None:
-    work_off(jobs.QUICK)
-
-
-def long_jobs() -> None:
-    work_off(jobs.LONG)
-
-
-def work_off(queue: str) -> None:
-    """What waits now, the oldest first."""
+def run_waiting_jobs(queue: str) -> None:
+    """Run the jobs that wait now, oldest first."""
     for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
         jobs.run(pk)
 
 
-class TimeTable:
-    """Celery's own time table, for who has no beat: names, and seconds."""
+class Schedule:
+    """Runs the tasks of CELERY_BEAT_SCHEDULE without Celery beat."""
 
     def __init__(self) -> None:
         self._next = dict.fromkeys(settings.CELERY_BEAT_SCHEDULE, 0.0)
 
-    def work_off(self) -> None:
+    def run_due_tasks(self) -> None:
         for task in self.due():
-            # One that fails is tried again at its next time; the others go on.
+            # A failed task is tried again at its next time; the others go on.
             try:
                 task()
             except Exception:
                 log.exception("%s failed", task.name)
 
-    def due(self) -> Iterator[Any]:
+    def due(self) -> Iterator[Task]:
         now = time.monotonic()
         for name, entry in settings.CELERY_BEAT_SCHEDULE.items():
             if now >= self._next[name]:

@@ -1,4 +1,4 @@
-"""WCAG 2.1 AA on every page and type; by keyboard alone; on a small screen."""
+"""WCAG 2.1 AA for respondents: every item type, keyboard only, small screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from survey.tests.conftest import code_of, enrol, open_now
 from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 
-# What a page looks like does not depend on the database.
+# The look of a page does not depend on the database.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 # type, name, English, Arabic, hint, appearance, required, constraint, parameters
@@ -107,7 +107,7 @@ def maya(published: PublishedSurvey, lincoln) -> Respondent:
     return enrol(open_now(published), lincoln, language="en")
 
 
-# The narrowest stands for the phone in daylight: both are one column.
+# The narrowest screen covers phones in light mode: both have one column.
 SCREENS = [
     ({"viewport": PHONE, "color_scheme": "dark"}, "ar"),
     ({"viewport": TABLET, "forced_colors": "active"}, "en"),
@@ -118,7 +118,7 @@ SCREENS = [
 
 
 def pages_of(person: Person, language: str) -> Iterator[str]:
-    """Walk through everything a person sees; yields after each new sight."""
+    """Walk through the survey; yield after each new view."""
     page = person.page
     if language != "en":
         page.select_option("#language", language)
@@ -142,10 +142,10 @@ def pages_of(person: Person, language: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("options", "language"), SCREENS)
-def test_no_page_has_a_barrier_or_scrolls_sideways(
+def test_pages_are_accessible_and_fit_the_screen(
     device: Callable, maya: Respondent, options: dict, language: str
 ):
-    # Where nothing moves there is no need to wait until it came to rest.
+    # Without motion there is no need to wait for animations to end.
     page = device(**options, reduced_motion="reduce").new_page()
     page.goto(f"/?language={language}")
     assert violations(page) == []
@@ -169,7 +169,7 @@ def test_a_violation_would_be_found(device: Callable, maya: Respondent):
     assert any(found.startswith("label:") for found in violations(page))
 
 
-def test_the_whole_survey_goes_by_keyboard_alone(device: Callable, maya: Respondent):
+def test_the_survey_can_be_completed_by_keyboard(device: Callable, maya: Respondent):
     page = device(viewport=LAPTOP).new_page()
     page.goto("/")
     page.keyboard.type(code_of(maya))
@@ -222,7 +222,7 @@ def test_the_whole_survey_goes_by_keyboard_alone(device: Callable, maya: Respond
     expect(page.locator(".done")).to_be_visible()
 
 
-def test_a_grid_is_announced_with_statement_and_option(
+def test_grids_are_announced_with_statement_and_option(
     device: Callable, maya: Respondent
 ):
     page = device(viewport=LAPTOP).new_page()
@@ -236,9 +236,7 @@ def test_a_grid_is_announced_with_statement_and_option(
     expect(statement.get_by_role("radio", name="Strongly agree")).to_have_count(1)
 
 
-def test_errors_are_announced_and_linked_to_their_items(
-    device: Callable, maya: Respondent
-):
+def test_errors_are_announced_and_linked_to_items(device: Callable, maya: Respondent):
     page = device().new_page()
     person = Person(page)
     person.log_in(maya)
@@ -252,8 +250,8 @@ def test_errors_are_announced_and_linked_to_their_items(
     expect(group).to_have_attribute("aria-invalid", "true")
 
 
-def test_text_can_be_twice_as_large(device: Callable, maya: Respondent):
-    """200 % zoom of a 1280 px window is a 640 px one."""
+def test_text_can_be_enlarged_to_200_percent(device: Callable, maya: Respondent):
+    # 200 % zoom of a 1280 px window is a 640 px window.
     page = device(viewport={"width": 640, "height": 400}).new_page()
     person = Person(page, known={"whole": "7"})
     person.skips = 0

@@ -1,4 +1,4 @@
-"""A coordinator's day with codes: a lost card, a class's cards; no barriers."""
+"""Login cards in the browser: a lost card, the cards of a class, accessibility."""
 
 from __future__ import annotations
 
@@ -49,42 +49,42 @@ def maya(server, administration, staff) -> Respondent:
     )
 
 
-def at_work(context: BrowserContext, user: User, url: str) -> Page:
-    """Logged in to the console, with the second factor."""
+def open_console(context: BrowserContext, user: User, url: str) -> Page:
+    """Open a tab that is logged in to the console with the second factor."""
     cookie = log_in(Client(), user).cookies[PREFIX + settings.SESSION_COOKIE_NAME]
     context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": url}])
     return context.new_page()
 
 
-def enter(page: Page, code: str) -> None:
+def log_in_with(page: Page, code: str) -> None:
     page.goto("/")
     page.fill("#code", code)
     page.click("button[type=submit]")
 
 
-def test_a_lost_card_and_the_cards_of_a_class(
+def test_reissuing_a_lost_card_and_printing_a_class(
     device: Callable, server, staff, administration, maya, tmp_path: Path
 ):
     old = code_of(maya)
-    page = at_work(device(viewport=DESK), staff.chen, server.url)
+    page = open_console(device(viewport=DESK), staff.chen, server.url)
     page.goto(f"/console/administrations/{administration.pk}/people/")
     page.get_by_label("Name, ID or e-mail").fill("maya")
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="López, Maya").click()
-    page.get_by_role("button", name="Give a new code").click()
+    page.get_by_role("button", name="Issue new code").click()
     maya.refresh_from_db()
     expect(page.locator(".code")).to_have_text(format_code(code_of(maya)))
 
     child = device().new_page()
-    enter(child, old)
+    log_in_with(child, old)
     expect(child.locator("#code-error")).to_be_visible()
-    enter(child, page.locator(".code").inner_text())
+    log_in_with(child, page.locator(".code").inner_text())
     child.wait_for_url("**/take/**")
 
     page.get_by_role("link", name="Lincoln").click()
     page.get_by_role("link", name="Login cards").click()
     page.locator("#id_classroom").select_option("7B")
-    page.get_by_role("button", name="Make them").click()
+    page.get_by_role("button", name="Make cards").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     file = tmp_path / download.value.suggested_filename
@@ -95,7 +95,7 @@ def test_a_lost_card_and_the_cards_of_a_class(
     assert f"https://survey.example.org/#{format_code(code_of(maya))}" in read.links
 
 
-def test_the_pages_have_no_barrier_on_any_screen(
+def test_pages_are_accessible_and_fit_the_screen(
     device: Callable, server, staff, administration, maya, roosevelt_too
 ):
     Respondent.objects.filter(pk=maya.pk).update(started_at=timezone.now())
@@ -104,7 +104,7 @@ def test_the_pages_have_no_barrier_on_any_screen(
     base = f"/console/administrations/{administration.pk}"
     school = f"?school={staff.lincoln.pk}"
     for viewport in (DESK, PHONE):
-        page = at_work(device(viewport=viewport), staff.state, server.url)
+        page = open_console(device(viewport=viewport), staff.state, server.url)
         sights = {
             "schools": f"{base}/people/",
             "people": f"{base}/people/{school}",
@@ -119,16 +119,16 @@ def test_the_pages_have_no_barrier_on_any_screen(
         for name, address in sights.items():
             page.goto(address)
             check(page, name)
-        page.get_by_role("button", name="Make them").click()
+        page.get_by_role("button", name="Make cards").click()
         check(page, "made")
         page.goto(sights["cards"])
         check(page, "cards with sets")
         page.goto(sights["reissue"])
-        page.get_by_label("Type the name").fill("wrong")
-        page.get_by_role("button", name="Give new codes").click()
+        page.get_by_label("To confirm, type the name").fill("wrong")
+        page.get_by_role("button", name="Issue new codes").click()
         check(page, "reissue refused")
         page.goto(sights["person"])
-        page.get_by_role("button", name="Show the code").click()
+        page.get_by_role("button", name="Show code").click()
         check(page, "code shown")
 
 
@@ -146,12 +146,12 @@ def check(page: Page, name: str) -> None:
     assert (name, scrolls_sideways(page)) == (name, False)
 
 
-def test_a_laptop_s_keyboard_reaches_the_new_code(
+def test_a_new_code_can_be_issued_by_keyboard(
     device: Callable, server, staff, administration, maya
 ):
-    page = at_work(device(viewport=LAPTOP), staff.chen, server.url)
+    page = open_console(device(viewport=LAPTOP), staff.chen, server.url)
     page.goto(f"/console/administrations/{administration.pk}/people/{maya.pk}/")
-    button = page.get_by_role("button", name="Give a new code")
+    button = page.get_by_role("button", name="Issue new code")
     for _ in range(40):
         page.keyboard.press("Tab")
         if button.evaluate("one => one === document.activeElement"):

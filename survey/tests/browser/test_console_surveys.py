@@ -21,7 +21,7 @@ from survey.tests.browser.barriers import violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.conftest import code_of, enrol
 from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
-from survey.tests.definitions.test_corrections import MENDED
+from survey.tests.definitions.test_corrections import CORRECTED_ROWS
 from survey.tests.workbooks import form
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -70,7 +70,7 @@ def with_five_problems() -> bytes:
 
 @pytest.fixture
 def console(device, server) -> Callable[..., Page]:
-    """A tab in which somebody is logged in."""
+    """Open a tab in which a user is logged in."""
 
     def opened(user: User, viewport=LAPTOP, **options) -> Page:
         context = device(viewport=viewport, **options)
@@ -110,10 +110,10 @@ def count_rows() -> list[tuple[str, int]]:
     return sorted(counts)
 
 
-def test_a_survey_is_uploaded_mended_looked_at_and_published(staff, console):
+def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     page = console(staff.dana)
     page.goto("/console/surveys/")
-    page.click("text=Upload the first one")
+    page.click(".empty >> text=Upload survey")
     choose(page, with_five_problems())
     expect(page.locator("h2").first).to_have_text("5 problems")
     for words in ("maybe", "perhaps", "${pett}", "geopoint", "${lives} >"):
@@ -121,28 +121,26 @@ def test_a_survey_is_uploaded_mended_looked_at_and_published(staff, console):
     assert not Survey.objects.exists()
     page.click("text=Upload again")
     choose(page, survey_book())
-    expect(page.locator("h1")).to_have_text("pets 1")
+    expect(page.locator("h1")).to_have_text("Pets, version 1")
     assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
 
     page.click("text=Preview")
     page.select_option("#language", "es")
-    page.click("text=Begin again")
+    page.click("text=Start again")
     expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")
     box = page.locator(".preview-frame iframe").bounding_box()
     assert box and 390 <= box["width"] <= 394
 
-    page.click(".crumbs >> text=pets 1")
+    page.click(".crumbs >> text=Pets, version 1")
     page.click(".actions >> text=Publish")
-    assert "nobody can change it" in page.locator("main").inner_text()
-    page.click("text=Publish this version")
-    expect(page.locator("#messages")).to_contain_text("pets 1 is published")
+    assert "A published version can’t be changed" in page.locator("main").inner_text()
+    page.click("text=Publish version")
+    expect(page.locator("#messages")).to_contain_text("version 1 is published")
     assert Survey.objects.get().published_at
 
 
 @pytest.mark.parametrize("published", [False, True])
-def test_a_whole_survey_is_clicked_through_and_nothing_is_saved(
-    staff, console, published
-):
+def test_whole_survey_is_previewed_and_nothing_is_saved(staff, console, published):
     survey = draft_of(rows=SURVEY, choices=PETS)
     if published:
         offered(publish_survey(survey=survey))
@@ -207,7 +205,7 @@ def test_a_whole_survey_is_clicked_through_and_nothing_is_saved(
     assert failed == []
 
 
-def test_the_review_lists_what_another_page_made_necessary(staff, console):
+def test_review_lists_items_that_another_page_requires(staff, console):
     rows = [list(row) for row in SURVEY]
     # The first page asks for something as soon as the last one says so.
     rows[2][4] = "${why} = 'me'"
@@ -230,7 +228,7 @@ def test_the_review_lists_what_another_page_made_necessary(staff, console):
     expect(frame.locator("#finish-button")).to_be_visible()
 
 
-def test_each_person_has_an_order_of_their_own_and_begins_anew(staff, console):
+def test_each_previewed_person_has_an_own_order_and_starts_empty(staff, console):
     survey = draft_of(rows=SURVEY, choices=PETS)
     page = console(staff.state)
     orders = set()
@@ -245,7 +243,7 @@ def test_each_person_has_an_order_of_their_own_and_begins_anew(staff, console):
     assert len(orders) > 1
 
 
-def test_without_the_stand_in_the_browser_itself_refuses_to_save(staff, console):
+def test_twin_content_security_policy_blocks_saving_without_the_stub(staff, console):
     """The twin: the real transport, in the real frame, with its policy."""
     survey = draft_of(rows=SURVEY, choices=PETS)
     page = console(staff.state)
@@ -267,22 +265,22 @@ def test_without_the_stand_in_the_browser_itself_refuses_to_save(staff, console)
     assert refused == ["refused"] * 4
 
 
-def test_a_text_is_corrected_in_the_browser(staff, console):
+def test_text_is_corrected_in_the_browser(staff, console):
     published = publish_survey(survey=draft_of())
     administration = offered(published)
     enrol(administration, staff.lincoln)
     page = console(staff.state)
     page.goto(reverse("survey_detail", args=[published.survey_id]))
     page.click("text=Correct a text")
-    choose(page, book(MENDED, version="1.1"))
-    expect(page.locator("h1")).to_have_text("pets 1.1 corrects pets 1")
+    choose(page, book(CORRECTED_ROWS, version="1.1"))
+    expect(page.locator("h1")).to_have_text("Correction of About pets, version 1")
     page.click("button:has-text('Publish the correction')")
-    expect(page.locator("#messages")).to_contain_text("used in spring")
+    expect(page.locator("#messages")).to_contain_text("(spring)")
     administration.refresh_from_db()
     assert administration.published.survey.version == "1.1"
 
 
-def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, device):
+def test_answers_queued_in_a_browser_arrive_after_a_correction(staff, device):
     published = publish_survey(survey=draft_of())
     administration = offered(published)
     maya = enrol(administration, staff.lincoln, language="en")
@@ -304,7 +302,7 @@ def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, devic
     page.close()
     assert not Response.objects.exists()
 
-    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    draft = draft_of(rows=CORRECTED_ROWS, version="1.1", corrects=published)
     correction = publish_correction(survey=draft, corrects=published, by="test")
     use_correction(administration=administration, published=correction, by=staff.state)
     context.set_offline(False)
@@ -314,7 +312,7 @@ def test_answers_that_waited_in_a_browser_arrive_after_a_correction(staff, devic
     assert set(Response.objects.values_list("value", flat=True)) == {"dog", None}
 
 
-def test_a_file_that_is_too_large_is_not_sent_at_all(staff, console):
+def test_file_that_is_too_large_is_not_sent(staff, console):
     page = console(staff.dana)
     page.goto("/console/surveys/upload/")
     sent: list[str] = []
@@ -326,11 +324,11 @@ def test_a_file_that_is_too_large_is_not_sent_at_all(staff, console):
     assert "larger than 10 MB" in field.evaluate("field => field.validationMessage")
 
 
-def test_without_javascript_a_workbook_comes_in_as_well(staff, console):
+def test_workbook_is_uploaded_without_javascript(staff, console):
     page = console(staff.dana, java_script_enabled=False)
     page.goto("/console/surveys/upload/")
     choose(page, survey_book())
-    expect(page.locator("h1")).to_have_text("pets 1")
+    expect(page.locator("h1")).to_have_text("Pets, version 1")
 
 
 @pytest.mark.parametrize("viewport", [LAPTOP, NARROW], ids=["laptop", "phone"])
@@ -340,7 +338,7 @@ def test_every_page_is_accessible(staff, console, viewport):
     draft = draft_of(version="2", corrects=published, rows=SURVEY[:5], choices=PETS)
     texts = [list(row) for row in SURVEY]
     texts[2][2] = "Your first name?"
-    mended = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
+    corrected = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
     page = console(staff.state, viewport)
     page.goto("/console/surveys/upload/")
     choose(page, with_five_problems())
@@ -356,7 +354,7 @@ def test_every_page_is_accessible(staff, console, viewport):
         "retire": reverse("survey_retire", args=[published.survey_id]),
         "correct": reverse("survey_correct", args=[published.survey_id]),
         "refused": reverse("survey_correction", args=[draft.pk]),
-        "correction": reverse("survey_correction", args=[mended.pk]),
+        "correction": reverse("survey_correction", args=[corrected.pk]),
         "preview": reverse("survey_preview", args=[draft.pk]),
     }
     found = {}

@@ -1,4 +1,4 @@
-"""A coordinator brings a roster in: five bad rows, corrected, confirmed."""
+"""Upload, correct and confirm a roster in a browser."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from survey.tests.browser.barriers import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.serving import Server
 
-# What a page looks like does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 HEADER = (
     "District,School,Student ID,Given name,Family name,Grade,Class,Lunch,Home Phone"
@@ -46,9 +45,9 @@ def files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def console(files, staff, administration, server: Server, device: Callable):
-    """Opens the console as somebody of the staff."""
+    """Return a function that opens the console as a user."""
 
-    def opened(user: User, **options) -> Page:
+    def open_page(user: User, **options) -> Page:
         context = device(**{"viewport": LAPTOP, **options})
         cookies = log_in(Client(), user).cookies
         context.add_cookies(
@@ -64,15 +63,15 @@ def console(files, staff, administration, server: Server, device: Callable):
         )
         return context.new_page()
 
-    return opened
+    return open_page
 
 
-def seen(page: Page) -> None:
+def check_page(page: Page) -> None:
     assert violations(page) == []
     assert not scrolls_sideways(page)
 
 
-def choose(page: Page, content: str, name: str = "roster.csv") -> None:
+def choose_file(page: Page, content: str, name: str = "roster.csv") -> None:
     page.get_by_label("Roster file").set_input_files(
         {"name": name, "mimeType": "text/csv", "buffer": content.encode()}
     )
@@ -94,36 +93,36 @@ def figure_fits(page: Page, figure: str) -> bool:
 
 
 @pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
-def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
+def test_a_coordinator_corrects_five_rejected_rows(staff, console, screen):
     page = console(staff.chen, viewport=screen)
     page.goto("/console/")
     page.get_by_role("navigation", name="Console").get_by_text("Rosters").click()
-    seen(page)
+    check_page(page)
     page.get_by_role("link", name="students-2027").click()
-    seen(page)
+    check_page(page)
 
-    # Something else first, as it happens: the page says so, and stays.
-    choose(page, "no roster at all")
+    # A file that is no roster is reported on the same page.
+    choose_file(page, "no roster at all")
     page.get_by_role("button", name="Upload and check").click()
     expect(page.locator(".form-row.wrong .error")).to_contain_text("names the columns")
-    seen(page)
-    choose(page, "\n".join([HEADER, *BAD, *GOOD]))
+    check_page(page)
+    choose_file(page, "\n".join([HEADER, *BAD, *GOOD]))
     page.get_by_role("button", name="Upload and check").click()
     page.wait_for_url(re.compile(r"/console/rosters/\d+/$"))
 
     # The dry run.
     expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
-    expect(page.locator(".panel", has_text="rows rejected").first).to_contain_text("5")
-    seen(page)
+    expect(page.locator(".panel", has_text="rejected rows").first).to_contain_text("5")
+    check_page(page)
     assert figure_fits(page, "2,000,000")
     assert not figure_fits(page, "2,000,000 and more than there is room")
     assert not Respondent.objects.exists()
-    page.get_by_role("link", name="See the reasons").click()
+    page.get_by_role("link", name="View problems").click()
     expect(page.locator("tbody tr")).to_have_count(5)
-    seen(page)
+    check_page(page)
 
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download the rejected rows").click()
+        page.get_by_role("link", name="Download rejected rows").click()
     text = download.value.path().read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 5
@@ -135,52 +134,52 @@ def test_a_coordinator_corrects_five_rows_and_confirms(staff, console, screen):
     writer.writeheader()
     writer.writerows(rows)
 
-    # The good rows first, then those that were corrected.
+    # Apply the valid rows first, then the corrected ones.
     page.go_back()
-    page.get_by_role("button", name="Apply this roster").click()
+    page.get_by_role("button", name="Apply roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
-    seen(page)
+    check_page(page)
     assert Respondent.objects.count() == 40
-    page.get_by_role("link", name="Upload the corrected rows").click()
-    choose(page, file.getvalue(), "corrected.csv")
+    page.get_by_role("link", name="Upload corrected rows").click()
+    choose_file(page, file.getvalue(), "corrected.csv")
     page.get_by_role("button", name="Upload and check").click()
-    expect(page.get_by_text("names these people only")).to_be_visible()
-    page.get_by_role("button", name="Apply this roster").click()
+    expect(page.get_by_text("has corrected rows only")).to_be_visible()
+    page.get_by_role("button", name="Apply roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert Respondent.objects.filter(withdrawn_at=None).count() == 45
 
 
-def test_many_are_withdrawn_only_when_it_was_typed(staff, console):
+def test_withdrawing_many_requires_typing_their_number(staff, console):
     page = console(staff.chen)
     for rows in (GOOD, GOOD[30:]):
         page.goto("/console/rosters/")
         page.get_by_role("link", name="students-2027").first.click()
-        choose(page, "\n".join([HEADER, *rows]))
+        choose_file(page, "\n".join([HEADER, *rows]))
         page.get_by_role("button", name="Upload and check").click()
         if rows is GOOD:
-            page.get_by_role("button", name="Apply this roster").click()
+            page.get_by_role("button", name="Apply roster").click()
             expect(page.get_by_text("This roster was applied")).to_be_visible()
     expect(page.get_by_text("30 people will be withdrawn", exact=True)).to_be_visible()
-    seen(page)
+    check_page(page)
     typed = page.get_by_label("How many people will be withdrawn?")
     typed.fill("yes")
-    page.get_by_role("button", name="Apply, and withdraw 30").click()
+    page.get_by_role("button", name="Apply roster and withdraw 30").click()
     expect(page.locator("#typed_error")).to_be_visible()
     expect(typed).to_have_value("yes")
-    seen(page)
+    check_page(page)
     assert Respondent.objects.filter(withdrawn_at=None).count() == 40
     typed.fill("30")
-    page.get_by_role("button", name="Apply, and withdraw 30").click()
+    page.get_by_role("button", name="Apply roster and withdraw 30").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert Respondent.objects.filter(withdrawn_at=None).count() == 10
 
 
-def test_it_goes_without_scripts(staff, console):
+def test_a_roster_can_be_uploaded_without_javascript(staff, console):
     page = console(staff.chen, java_script_enabled=False)
     page.goto("/console/rosters/")
     page.get_by_role("link", name="students-2027").click()
-    choose(page, "\n".join([HEADER, *GOOD]))
+    choose_file(page, "\n".join([HEADER, *GOOD]))
     page.get_by_role("button", name="Upload and check").click()
-    page.get_by_role("button", name="Apply this roster").click()
+    page.get_by_role("button", name="Apply roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert RosterUpload.objects.get().state == uploads.State.APPLIED

@@ -1,4 +1,4 @@
-"""The console's first page: what stands open, and what comes next, by role."""
+"""The console's home page: open surveys and next steps, by role."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.permissions import Capability, Permissions
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
-from survey.console.home import _with_people
+from survey.console.home import have_people_in_own_schools
 from survey.models import Administration, RosterUpload
 from survey.tests.conftest import enrol
 
@@ -26,23 +26,23 @@ def home(user):
     return log_in(Client(), user).get("/console/").content.decode()
 
 
-def test_a_coordinator_sees_at_once_what_to_do(staff, administration):  # noqa: F811
+def test_coordinators_see_their_next_step(staff, administration):  # noqa: F811
     upload = reverse("roster_upload", args=[administration.pk])
     cards = reverse("cards_list", args=[administration.pk])
     text = home(staff.chen)
-    assert "Nobody is invited yet: upload the roster first." in text
+    assert "No one is invited yet. Upload a roster first." in text
     assert upload in text and cards not in text
 
     enrol(administration, staff.lincoln)
     text = home(staff.chen)
-    assert "who needs to be reminded" in text
+    assert "remind the others" in text
     assert cards in text and reverse("people_list", args=[administration.pk]) in text
 
-    # At Roosevelt nobody is invited, whoever is at Lincoln.
-    assert "Nobody is invited yet" in home(staff.sam)
+    # At Roosevelt no one is invited.
+    assert "No one is invited yet" in home(staff.sam)
 
 
-def test_an_analyst_is_led_to_rates_and_exports_alone(
+def test_analysts_see_links_to_rates_and_exports_only(
     staff,  # noqa: F811
     administration,
 ):
@@ -55,19 +55,19 @@ def test_an_analyst_is_led_to_rates_and_exports_alone(
     assert reverse("roster_upload", args=[administration.pk]) not in text
 
 
-def test_what_is_over_is_no_task(staff, administration):  # noqa: F811
+def test_closed_administrations_are_not_listed(staff, administration):  # noqa: F811
     now = timezone.now()
     Administration.objects.update(
         opens_at=now - timedelta(days=2), closes_at=now - timedelta(days=1)
     )
 
     text = home(staff.chen)
-    assert "No administration is open or planned" in text
-    assert administration.name not in text
+    assert "No survey is open or planned" in text
+    assert administration.title not in text
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_first_page_costs_the_same_for_one_and_for_three(
+def test_the_home_page_costs_the_same_for_one_and_for_three(
     staff,  # noqa: F811
     administration,
     count,
@@ -77,19 +77,19 @@ def test_the_first_page_costs_the_same_for_one_and_for_three(
         administration.pk, administration.name = None, f"another-{n}"
         administration.save()
     client = log_in(Client(), staff.chen)
-    # On the servers, the session is in Redis.
+    # On servers, sessions are in Redis.
     with django_assert_num_queries(5 - bool(settings.SERVERS)):
         text = client.get("/console/").content.decode()
     assert text.count('id="task-') == count
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="its planner differs")
-def test_a_roster_that_is_not_there_yet_is_not_looked_for_among_all(
+def test_checking_a_new_administration_for_people_reads_few_rows(
     staff,  # noqa: F811
     administration,
     django_assert_num_queries,
 ):
-    """What was opened a moment ago: the statistics know the others alone."""
+    # The statistics do not know the new administration yet.
     lincoln, cursor = staff.lincoln.pk, connection.cursor()
     cursor.execute(
         """
@@ -106,8 +106,8 @@ def test_a_roster_that_is_not_there_yet_is_not_looked_for_among_all(
     administration.save()
     both = [Administration.objects.get(pk=pk) for pk in (old, administration.pk)]
     with CaptureQueriesContext(connection) as captured:
-        found = _with_people(Permissions(staff.state), both)
-    assert [has_people for _, has_people in found] == [True, False]
+        found = have_people_in_own_schools(Permissions(staff.state), both)
+    assert list(found) == [True, False]
     cursor.execute(f"EXPLAIN (ANALYZE) {captured[-1]['sql']}")
     removed = [line for (line,) in cursor.fetchall() if "Rows Removed" in line]
     assert not any(int(line.split()[-1]) > 1000 for line in removed), removed
@@ -117,9 +117,9 @@ def links_from(user, address):
     return log_in(Client(), user).get(address).content.decode()
 
 
-def test_an_administration_leads_to_all_that_is_its_own(staff, administration):  # noqa: F811
+def test_an_administration_links_to_its_pages(staff, administration):  # noqa: F811
     pk = administration.pk
-    rooms = {
+    pages = {
         f"{reverse('rates_board')}?administration={pk}": "SEE_RATES",
         reverse("people_list", args=[pk]): "SEE_IDENTITIES",
         reverse("cards_list", args=[pk]): "SEE_IDENTITIES",
@@ -130,12 +130,12 @@ def test_an_administration_leads_to_all_that_is_its_own(staff, administration): 
     for user in (staff.dana, staff.chen, staff.analyst):
         text = links_from(user, reverse("administration_detail", args=[pk]))
         permissions = Permissions(user)
-        for address, needed in rooms.items():
+        for address, needed in pages.items():
             has = permissions.has(Capability[needed])
             assert (f'href="{address}"' in text) == has, (user, address)
 
 
-def test_rosters_are_shown_of_one_administration_alone(staff, administration):  # noqa: F811
+def test_rosters_can_be_filtered_by_administration(staff, administration):  # noqa: F811
     RosterUpload.objects.create(
         administration=administration, by=staff.dana, name="mine.csv", size=1,
         district=staff.riverside,
@@ -145,6 +145,6 @@ def test_rosters_are_shown_of_one_administration_alone(staff, administration):  
     of_it = links_from(staff.dana, f"{address}?administration={administration.pk}")
     assert "mine.csv" in of_it and "Show all rosters" in of_it
     of_another = links_from(staff.dana, f"{address}?administration=999")
-    assert "mine.csv" not in of_another and "No roster was uploaded" in of_another
-    # Nonsense narrows nothing.
+    assert "mine.csv" not in of_another and "No roster has been uploaded" in of_another
+    # An invalid key is ignored.
     assert "mine.csv" in links_from(staff.dana, f"{address}?administration=x%00")

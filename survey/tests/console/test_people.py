@@ -1,4 +1,4 @@
-"""Who is invited, as staff see it; one person's code."""
+"""The console pages of invited people and their access codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.models import Identity, Respondent
-from survey.taking.login import LoginRefused, log_in_respondent
+from survey.taking.login import log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite
 
@@ -29,68 +29,66 @@ def maya(administration, staff) -> Respondent:
 
 @pytest.fixture
 def noor(administration, staff) -> Respondent:
-    """Sam's, whom nobody at Lincoln may see."""
+    """A student at Roosevelt, whom staff of Lincoln may not see."""
     return invite(
         administration, staff.roosevelt, "77", "Noor Hassan", "noor@example.org"
     )
 
 
-def people(client, administration, **asked):
-    return client.get(f"/console/administrations/{administration.pk}/people/", asked)
+def get_people(client, administration, **query):
+    return client.get(f"/console/administrations/{administration.pk}/people/", query)
 
 
-def person(administration, respondent, act=""):
-    return f"/console/administrations/{administration.pk}/people/{respondent.pk}/{act}"
+def person_url(administration, respondent, action=""):
+    return (
+        f"/console/administrations/{administration.pk}/people/{respondent.pk}/{action}"
+    )
 
 
 def text_of(response) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
 
 
-def test_a_coordinator_finds_maya_and_gives_her_a_new_code(
+def test_a_coordinator_finds_maya_and_issues_a_new_code(
     client, staff, administration, maya, noor
 ):
     old = code_of(maya)
     log_in(client, staff.chen)
 
-    found = people(client, administration, q="lóp may")
+    found = get_people(client, administration, q="lóp may")
     assert "López, Maya" in text_of(found)
-    assert "Hassan" not in text_of(people(client, administration))
+    assert "Hassan" not in text_of(get_people(client, administration))
 
-    page = client.post(person(administration, maya, "reissue/"), follow=True)
+    page = client.post(person_url(administration, maya, "reissue/"), follow=True)
     maya.refresh_from_db()
     assert maya.issue == 2
     assert format_code(code_of(maya)) in text_of(page)
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
-    with pytest.raises(LoginRefused, match="code_wrong"):
+    with pytest.raises(NotAdmitted, match="code_wrong"):
         log_in_respondent(old)
-    # Once: it is not there any more.
-    again = client.get(person(administration, maya))
+    # It is shown only once.
+    again = client.get(person_url(administration, maya))
     assert format_code(code_of(maya)) not in text_of(again)
 
 
-def test_who_is_logged_in_with_an_old_code_saves_nothing_more(
-    client, staff, administration, maya
-):
+def test_a_new_code_ends_sessions_with_the_old_one(client, staff, administration, maya):
     child = Browser().log_in(maya)
     base = child.shell()["revision"]
     assert child.save(1, FIRST_PAGE, base).status_code == 200
 
     log_in(client, staff.chen)
-    client.post(person(administration, maya, "reissue/"))
+    client.post(person_url(administration, maya, "reissue/"))
 
     assert child.save(1, FIRST_PAGE, base + 1).status_code == 401
     maya.refresh_from_db()
     assert Browser().log_in(maya).save(1, FIRST_PAGE, base + 2).status_code == 200
 
 
-def test_looking_at_people_is_recorded_without_their_names(
-    client, staff, administration, maya
-):
+def test_viewing_people_is_audited_without_names(client, staff, administration, maya):
     log_in(client, staff.chen)
-    people(client, administration, q="López", grade="07")
-    client.get(person(administration, maya))
-    client.post(person(administration, maya, "code/"))
+    get_people(client, administration, q="López", grade="07")
+    client.get(person_url(administration, maya))
+    client.post(person_url(administration, maya, "code/"))
 
     list_, one, code = AuditEntry.objects.order_by("id")
     assert (list_.action, list_.subject, list_.school_id, list_.after) == (
@@ -107,7 +105,7 @@ def test_looking_at_people_is_recorded_without_their_names(
 
 
 @pytest.mark.parametrize("who", ["state", "dana", "chen"])
-def test_progress_is_seen_by_nobody_unless_the_administration_allows_it(
+def test_individual_progress_is_hidden_unless_allowed(
     client, staff, administration, maya, who
 ):
     Respondent.objects.filter(pk=maya.pk).update(
@@ -116,33 +114,35 @@ def test_progress_is_seen_by_nobody_unless_the_administration_allows_it(
     log_in(client, getattr(staff, who))
     school = staff.lincoln.pk
 
-    def seen(**asked) -> str:
-        return text_of(people(client, administration, school=school, **asked)).lower()
+    def page_text(**query) -> str:
+        return text_of(
+            get_people(client, administration, school=school, **query)
+        ).lower()
 
-    assert "lópez" in seen()
-    assert "finished" not in seen()
-    assert "the administration does not allow it" in seen()
-    # Nor is it told by what a filter or a sort finds.
+    assert "lópez" in page_text()
+    assert "finished" not in page_text()
+    assert "individual progress is hidden" in page_text()
+    # Filters and sorting do not reveal it either.
     for state in ("finished", "started", "not-started"):
-        assert "nobody here is meant" in seen(state=state)
-    assert seen(sort="-completed_at") == seen()
-    detail = text_of(client.get(person(administration, maya))).lower()
+        assert "no one matches" in page_text(state=state)
+    assert page_text(sort="-completed_at") == page_text()
+    detail = text_of(client.get(person_url(administration, maya))).lower()
     assert "invited" in detail
     assert "finished" not in detail
 
     administration.coordinators_see_finished = True
     administration.save()
-    assert "finished" in seen()
-    assert "does not allow it" not in seen()
-    assert "lópez" in seen(state="finished")
-    assert "lópez" not in seen(state="not-started")
-    assert "finished" in text_of(client.get(person(administration, maya))).lower()
+    assert "finished" in page_text()
+    assert "progress is hidden" not in page_text()
+    assert "lópez" in page_text(state="finished")
+    assert "lópez" not in page_text(state="not-started")
+    assert "finished" in text_of(client.get(person_url(administration, maya))).lower()
 
 
-def test_who_has_finished_is_never_told_of_teachers(
+def test_individual_progress_of_teachers_is_never_shown(
     client, staff, administration, maya
 ):
-    """The database refuses the setting; the page would not follow it either."""
+    """The database refuses the setting, and the page would ignore it."""
     from survey.console.people.scope import shows_progress
 
     administration.coordinators_see_finished = True
@@ -152,9 +152,11 @@ def test_who_has_finished_is_never_told_of_teachers(
 
 
 @pytest.mark.parametrize("act", ["", "code/", "reissue/", "card/"])
-def test_another_school_s_person_is_not_there(client, staff, administration, noor, act):
+def test_people_of_other_schools_are_not_found(
+    client, staff, administration, noor, act
+):
     log_in(client, staff.chen)
-    address = person(administration, noor, act)
+    address = person_url(administration, noor, act)
     response = client.post(address) if act else client.get(address)
     assert response.status_code == 404
     noor.refresh_from_db()
@@ -168,57 +170,59 @@ def test_another_school_s_person_is_not_there(client, staff, administration, noo
     )
 
 
-def test_another_district_s_school_or_administration_is_not_there(
+def test_schools_and_administrations_of_other_districts_are_not_found(
     client, staff, administration, noor
 ):
     log_in(client, staff.dana)
     roosevelt = staff.roosevelt.pk
-    assert people(client, administration, school=roosevelt).status_code == 404
+    assert get_people(client, administration, school=roosevelt).status_code == 404
     for nonsense in ("x", "²", "9" * 30, "-1"):
-        assert people(client, administration, school=nonsense).status_code == 404
+        assert get_people(client, administration, school=nonsense).status_code == 404
     administration.district = staff.lakeside
     administration.save()
-    assert people(client, administration).status_code == 404
+    assert get_people(client, administration).status_code == 404
 
 
-def test_an_analyst_sees_nobody(client, staff, administration, maya):
+def test_analysts_cannot_see_people(client, staff, administration, maya):
     log_in(client, staff.analyst)
-    assert people(client, administration).status_code == 404
-    assert client.get(person(administration, maya)).status_code == 404
+    assert get_people(client, administration).status_code == 404
+    assert client.get(person_url(administration, maya)).status_code == 404
 
 
-def test_whoever_has_many_schools_chooses_one_or_searches(
+def test_staff_of_several_schools_choose_one_or_search(
     client, staff, administration, maya, noor
 ):
     log_in(client, staff.state)
-    first = text_of(people(client, administration))
+    first = text_of(get_people(client, administration))
     assert "Lincoln" in first and "Roosevelt" in first
     assert "López" not in first
     assert not AuditEntry.objects.exists()
 
     for query in ("lóp", "maya lópez", "40313", "noor@ex", "77"):
-        found = text_of(people(client, administration, q=query))
+        found = text_of(get_people(client, administration, q=query))
         assert ("López" in found) != ("Hassan" in found), query
-    assert "Hassan" not in text_of(people(client, administration, q="assan"))
-    schools = people(client, administration, q="roosev")
+    assert "Hassan" not in text_of(get_people(client, administration, q="assan"))
+    schools = get_people(client, administration, q="roosev")
     assert f"?school={staff.roosevelt.pk}" in schools.content.decode()
 
 
-def test_a_search_of_a_district_stays_in_it(client, staff, administration, maya, noor):
+def test_a_district_searches_only_its_own_people(
+    client, staff, administration, maya, noor
+):
     log_in(client, staff.dana)
-    assert "López" in text_of(people(client, administration, q="maya"))
-    assert "Hassan" not in text_of(people(client, administration, q="noor"))
+    assert "López" in text_of(get_people(client, administration, q="maya"))
+    assert "Hassan" not in text_of(get_people(client, administration, q="noor"))
     assert AuditEntry.objects.latest("id").district_id == staff.riverside.pk
 
 
-def test_a_search_that_finds_too_many_says_so(
+def test_too_many_matches_are_limited_with_a_hint(
     client, staff, administration, monkeypatch
 ):
-    monkeypatch.setattr("survey.console.people.search.MOST_FOUND", 2)
+    monkeypatch.setattr("survey.console.people.search.MAX_FOUND", 2)
     for number in range(3):
         invite(administration, staff.lincoln, str(number), f"Ann Smith{number}")
     log_in(client, staff.state)
-    found = text_of(people(client, administration, q="smith"))
+    found = text_of(get_people(client, administration, q="smith"))
     assert "More than" in found
     assert "1–2 of 2 people" in found
 
@@ -235,104 +239,101 @@ def test_a_search_that_finds_too_many_says_so(
         {"sort": "identity__birth_date"},
     ],
 )
-def test_nonsense_finds_nobody_and_breaks_nothing(
-    client, staff, administration, maya, asked
-):
+def test_invalid_queries_find_no_one(client, staff, administration, maya, asked):
     for user in (staff.chen, staff.state):
         log_in(client, user)
-        response = people(client, administration, **asked)
+        response = get_people(client, administration, **asked)
         assert response.status_code == 200
 
 
-def test_withdrawn_people_are_listed_and_have_no_code(
-    client, staff, administration, maya
-):
+def test_withdrawn_people_are_listed_without_codes(client, staff, administration, maya):
     Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
     log_in(client, staff.chen)
-    assert "withdrawn" in text_of(people(client, administration))
-    assert "López" not in text_of(people(client, administration, state="invited"))
-    assert "Print the card" not in text_of(client.get(person(administration, maya)))
+    assert "withdrawn" in text_of(get_people(client, administration))
+    assert "López" not in text_of(get_people(client, administration, state="invited"))
+    assert "Print card" not in text_of(client.get(person_url(administration, maya)))
     for act in ("code/", "reissue/", "card/"):
-        assert client.post(person(administration, maya, act)).status_code == 404
+        assert client.post(person_url(administration, maya, act)).status_code == 404
     maya.refresh_from_db()
     assert maya.issue == 1
 
 
-def test_who_has_no_identity_any_more_is_still_found_and_given_a_code(
+def test_people_without_identity_are_listed_with_codes(
     client, staff, administration, maya
 ):
     Identity.objects.all().delete()
     log_in(client, staff.chen)
-    assert f"No name ({maya.pk})" in text_of(people(client, administration))
-    page = client.post(person(administration, maya, "code/"), follow=True)
+    assert f"No name ({maya.pk})" in text_of(get_people(client, administration))
+    page = client.post(person_url(administration, maya, "code/"), follow=True)
     assert format_code(code_of(maya)) in text_of(page)
 
 
-def test_nothing_changes_by_a_look(client, staff, administration, maya):
+def test_changes_need_post_requests(client, staff, administration, maya):
     log_in(client, staff.chen)
     for act in ("code/", "reissue/", "card/"):
-        assert client.get(person(administration, maya, act)).status_code == 405
+        assert client.get(person_url(administration, maya, act)).status_code == 405
     maya.refresh_from_db()
     assert maya.issue == 1
 
 
-def test_no_browser_keeps_these_pages(client, staff, administration, maya):
+def test_browsers_do_not_cache_these_pages(client, staff, administration, maya):
     log_in(client, staff.chen)
     for response in (
-        people(client, administration),
-        client.get(person(administration, maya)),
-        client.post(person(administration, maya, "code/")),
-        client.get(person(administration, maya)),
+        get_people(client, administration),
+        client.get(person_url(administration, maya)),
+        client.post(person_url(administration, maya, "code/")),
+        client.get(person_url(administration, maya)),
     ):
         assert "no-store" in response["Cache-Control"]
 
 
-def test_a_code_shown_to_one_is_not_shown_to_another(
+def test_a_code_is_shown_only_on_its_own_person_page(
     client, staff, administration, maya
 ):
     other = invite(administration, staff.lincoln, "8", "Ben Adams")
     log_in(client, staff.chen)
-    client.post(person(administration, maya, "code/"))
-    page = text_of(client.get(person(administration, other)))
+    client.post(person_url(administration, maya, "code/"))
+    page = text_of(client.get(person_url(administration, other)))
     assert format_code(code_of(other)) not in page
     assert format_code(code_of(maya)) not in page
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_the_list_takes_as_many_statements_for_three_as_for_one(
+def test_listing_three_people_takes_as_many_statements_as_one(
     client, staff, administration, django_assert_num_queries, number
 ):
     for n in range(number):
         invite(administration, staff.lincoln, str(n), "Ann Smith", grade="07")
     log_in(client, staff.chen)
-    people(client, administration)
+    get_people(client, administration)
     session = 0 if connection.vendor == "postgresql" else 1
     # User, memberships, administration, school, its classes, the number of
     # people, the people, the audit.
     with django_assert_num_queries(8 + session):
-        assert "Smith" in text_of(people(client, administration))
+        assert "Smith" in text_of(get_people(client, administration))
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_a_search_takes_as_many_statements_for_three_as_for_one(
+def test_finding_three_people_takes_as_many_statements_as_one(
     client, staff, administration, django_assert_num_queries, number
 ):
     for n in range(number):
         invite(administration, staff.lincoln, str(n), "Ann Smith")
     log_in(client, staff.state)
-    people(client, administration, q="smith")
+    get_people(client, administration, q="smith")
     session = 0 if connection.vendor == "postgresql" else 1
-    # User, memberships, administration, districts, who is found, their number,
-    # the people, the schools, the audit.
+    # User, memberships, administration, districts, matches, their number, the
+    # people, the schools, the audit.
     with django_assert_num_queries(9 + session):
-        assert "Smith" in text_of(people(client, administration, q="smith"))
+        assert "Smith" in text_of(get_people(client, administration, q="smith"))
 
 
-def test_an_old_window_hides_nobody(client, staff, administration, maya):
-    """Cards are printed before it opens, and people looked up after it closed."""
+def test_people_are_listed_before_opening_and_after_closing(
+    client, staff, administration, maya
+):
     for days in (-400, 400):
         administration.opens_at = timezone.now() + timedelta(days=days)
         administration.closes_at = administration.opens_at + timedelta(days=30)
         administration.save()
         log_in(client, staff.chen)
-        assert "López" in text_of(people(client, administration))
+        assert "López" in text_of(get_people(client, administration))

@@ -1,4 +1,4 @@
-"""200,000 people: what a state's administrator looks up is found by indexes."""
+"""Searches among 200,000 people use indexes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from survey.console.people.search import find_people
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(
-        "connection.vendor != 'postgresql'", reason="SQLite serves a single school"
+        "connection.vendor != 'postgresql'", reason="SQLite is for single schools"
     ),
 ]
 PEOPLE, SCHOOLS, DISTRICTS = 200_000, 100, 20
 NAMES = "people_by_family_name, people_by_given_name, people_by_email"
-# The plans differ from run to run, by what the tests before left in the tables.
-MOST_ROWS = PEOPLE // 4
+# Plans differ between runs, depending on what earlier tests left in the tables.
+MAX_ROWS = PEOPLE // 4
 
 
 @pytest.fixture
@@ -58,18 +58,18 @@ def crowd(administration, staff):
 
 
 @pytest.fixture
-def by_indexes(crowd):
-    """Of few people the planner may read all, as that is no more work."""
+def prefer_indexes(crowd):
+    # With so few people, the planner may prefer to read them all.
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_mergejoin = off")
         cursor.execute("SET LOCAL enable_hashjoin = off")
 
 
-def rows_for(client, address, **asked) -> int:
-    """How many rows of tables and indexes a page's statements look at."""
+def rows_for(client, address, **query) -> int:
+    """Return how many rows of tables and indexes a page's statements read."""
     with CaptureQueriesContext(connection) as context:
-        assert client.get(address, asked).status_code == 200
+        assert client.get(address, query).status_code == 200
     statements = [one["sql"] for one in context.captured_queries]
     return sum(map(rows_of, (one for one in statements if one.startswith("SELECT"))))
 
@@ -78,18 +78,18 @@ def rows_of(statement: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
         [([explained],)] = cursor.fetchall()
-    return looked_at(explained["Plan"])
+    return rows_read(explained["Plan"])
 
 
-def looked_at(node: dict) -> int:
+def rows_read(node: dict) -> int:
     if inner := node.get("Plans"):
-        return sum(map(looked_at, inner))
+        return sum(map(rows_read, inner))
     rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
     return rows * node["Actual Loops"]
 
 
-@pytest.mark.usefixtures("by_indexes")
-def test_no_page_of_the_state_looks_at_everybody(client, staff, administration, crowd):
+@pytest.mark.usefixtures("prefer_indexes")
+def test_pages_read_few_rows(client, staff, administration, crowd):
     address = f"/console/administrations/{administration.pk}/people/"
     log_in(client, staff.state)
     rows = {
@@ -101,15 +101,15 @@ def test_no_page_of_the_state_looks_at_everybody(client, staff, administration, 
         "a common beginning": rows_for(client, address, q="fa"),
         "two words": rows_for(client, address, q="given77 family29077"),
         "an ID": rows_for(client, address, q="R4711"),
-        "nobody": rows_for(client, address, q="zzzz"),
+        "no match": rows_for(client, address, q="zzzz"),
     }
     print(rows)
-    assert {name: one for name, one in rows.items() if one > MOST_ROWS} == {}
+    assert {name: one for name, one in rows.items() if one > MAX_ROWS} == {}
 
     log_in(client, staff.dana)
-    assert rows_for(client, address, q="zzzz") <= MOST_ROWS
+    assert rows_for(client, address, q="zzzz") <= MAX_ROWS
 
-    # The twin: without these there is no other way.
+    # The twin: without the indexes, all rows are read.
     with connection.cursor() as cursor:
         cursor.execute(f"DROP INDEX {NAMES}")
     log_in(client, staff.state)
@@ -132,9 +132,7 @@ def plan_of(staff, administration, query) -> str:
         return "\n".join(line for (line,) in cursor.fetchall())
 
 
-def test_no_search_reads_everybody_as_it_would_without_the_indexes(
-    staff, administration, crowd
-):
+def test_searches_use_indexes(staff, administration, crowd):
     plans = {query: plan_of(staff, administration, query) for query in SEARCHES}
     assert {query for query, plan in plans.items() if "Seq Scan" in plan} == set()
     with connection.cursor() as cursor:

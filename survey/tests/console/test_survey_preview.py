@@ -14,7 +14,7 @@ from survey.models import Respondent, Response, Survey
 from survey.taking.rendering import RENDERER
 from survey.tests.conftest import enrol
 from survey.tests.console.test_surveys import WHO, draft_of, offered
-from survey.tests.definitions.test_corrections import MENDED
+from survey.tests.definitions.test_corrections import CORRECTED_ROWS
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def complete(pk, seed=1) -> str:
 
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("language", ["en", "es"])
-def test_it_shows_what_respondents_get_before_and_after_publishing(
+def test_preview_shows_the_respondents_pages_before_and_after_publishing(
     staff, client, language, n
 ):
     survey = draft_of()
@@ -52,7 +52,7 @@ def test_it_shows_what_respondents_get_before_and_after_publishing(
         assert response["Cache-Control"] == "private, no-store"
 
 
-def test_the_shell_is_the_respondents_own(staff, client, browser):
+def test_preview_sends_the_same_data_as_the_respondents_page(staff, client, browser):
     survey = draft_of()
     maya = enrol(offered(publish_survey(survey=survey)), staff.lincoln)
     theirs = browser.log_in(maya).get("/take/").content.decode()
@@ -82,7 +82,7 @@ def scripts(text: str) -> list[str]:
     return [part.partition('"')[0] for part in text.split('src="') if ".js" in part]
 
 
-def test_nothing_could_be_saved_from_it(staff, client):
+def test_preview_has_no_route_that_saves(staff, client):
     survey = draft_of()
     log_in(client, staff.state)
     data = client.get(take(survey.pk), headers={"Accept": "application/json"}).json()
@@ -99,7 +99,7 @@ def test_nothing_could_be_saved_from_it(staff, client):
     assert not Respondent.objects.exists() and not Response.objects.exists()
 
 
-def test_only_the_preview_stands_in_a_frame_and_only_in_ours(staff, client):
+def test_only_preview_pages_may_be_framed_and_only_by_the_console(staff, client):
     survey = draft_of()
     log_in(client, staff.state)
     for address in (take(survey.pk), complete(survey.pk)):
@@ -115,7 +115,7 @@ def test_only_the_preview_stands_in_a_frame_and_only_in_ours(staff, client):
     assert "frame-src" not in other["Content-Security-Policy"]
 
 
-def test_it_is_for_staff_who_may_see_the_survey(staff, client):
+def test_preview_needs_permission_to_see_the_survey(staff, client):
     theirs = draft_of(district=staff.lakeside)
     addresses = [take(theirs.pk), complete(theirs.pk), content(theirs.pk)]
     addresses.append(reverse("survey_preview", args=[theirs.pk]))
@@ -137,7 +137,7 @@ def test_it_is_for_staff_who_may_see_the_survey(staff, client):
         {"language": "\x00", "seed": ""},
     ],
 )
-def test_nonsense_begins_with_the_first_person_and_language(staff, client, query):
+def test_invalid_parameters_select_the_first_person_and_language(staff, client, query):
     survey = draft_of()
     log_in(client, staff.state)
     response = client.get(reverse("survey_preview", args=[survey.pk]), query)
@@ -155,13 +155,13 @@ def test_nonsense_begins_with_the_first_person_and_language(staff, client, query
         take(1, 10**12).replace("/1/", "/{pk}/", 1),
     ],
 )
-def test_what_the_survey_does_not_have_is_not_there(staff, client, address):
+def test_unknown_language_or_page_is_not_found(staff, client, address):
     survey = draft_of()
     log_in(client, staff.state)
     assert client.get(address.format(pk=survey.pk)).status_code == 404
 
 
-def test_the_review_names_what_is_missing_and_thanks(staff, client):
+def test_review_lists_missing_answers_and_then_thanks(staff, client):
     survey = draft_of()
     log_in(client, staff.state)
     address = complete(survey.pk)
@@ -180,34 +180,34 @@ def test_the_review_names_what_is_missing_and_thanks(staff, client):
     assert "Thank you" in text and f'href="{take(survey.pk)}?language=en"' in text
 
 
-def test_a_survey_without_a_language_says_so(staff, client):
+def test_survey_without_a_language_cannot_be_previewed(staff, client):
     survey = Survey.objects.create(name="bare", version="1")
     log_in(client, staff.state)
     assert client.get(reverse("survey_detail", args=[survey.pk])).status_code == 200
     text = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
-    assert "It cannot be shown yet: It has no language." in text
+    assert "This survey cannot be previewed yet: It has no language." in text
     assert client.get(take(survey.pk)).status_code == 404
 
 
 @pytest.mark.parametrize("pages", ["", "x", "-3", "9" * 50])
-def test_a_review_of_nonsense_is_still_a_review(staff, client, pages):
+def test_review_with_invalid_parameters_still_works(staff, client, pages):
     survey = draft_of()
     log_in(client, staff.state)
     response = client.get(complete(survey.pk), {"pages": pages, "finished": ""})
     assert response.status_code == 200
 
 
-def test_a_draft_that_makes_no_survey_says_why(staff, client):
+def test_invalid_draft_says_why_it_cannot_be_previewed(staff, client):
     survey = draft_of()
     survey.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
     log_in(client, staff.state)
     text = client.get(reverse("survey_preview", args=[survey.pk])).content.decode()
-    assert "It cannot be shown yet: pet: required reads gone" in text
+    assert "This survey cannot be previewed yet: pet: required reads gone" in text
     assert "<iframe" not in text
     assert client.get(take(survey.pk)).status_code == 404
 
 
-def test_a_page_costs_few_statements(staff, client, django_assert_num_queries):
+def test_preview_page_costs_few_queries(staff, client, django_assert_num_queries):
     survey = draft_of()
     log_in(client, staff.state)
     # The survey, and at first all its rows.
@@ -221,14 +221,14 @@ def test_a_page_costs_few_statements(staff, client, django_assert_num_queries):
         client.get(content(survey.pk))
 
 
-def test_a_draft_that_was_uploaded_again_is_seen_at_once(staff, client):
+def test_draft_uploaded_again_is_previewed_at_once(staff, client):
     log_in(client, staff.state)
     old = client.get(content(draft_of().pk)).content.decode()
-    new = client.get(content(draft_of(rows=MENDED).pk)).content.decode()
+    new = client.get(content(draft_of(rows=CORRECTED_ROWS).pk)).content.decode()
     assert "Which pet?" in old and "Which animal?" in new
 
 
-def test_the_seed_is_the_persons(staff, client):
+def test_seed_in_the_address_selects_the_person(staff, client):
     survey = draft_of()
     log_in(client, staff.state)
     for seed in (0, 7, 2**32 - 1):

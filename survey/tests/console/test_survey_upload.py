@@ -46,7 +46,7 @@ def wrong(count: int) -> bytes:
     return form(rows, CHOICES, [["form_id", "version"], ["pets", "1"]])
 
 
-def test_a_workbook_with_problems_is_mended_and_becomes_a_draft(staff, client):
+def test_workbook_with_problems_is_fixed_and_becomes_a_draft(staff, client):
     log_in(client, staff.dana)
     assert "XLSForm" in client.get(UPLOAD).content.decode()
 
@@ -69,7 +69,7 @@ def test_a_workbook_with_problems_is_mended_and_becomes_a_draft(staff, client):
     assert set(SurveyUpload.objects.values_list("content", flat=True)) == {None}
 
 
-def test_the_problems_come_as_csv_in_which_no_formula_runs(staff, client):
+def test_problems_are_downloaded_as_csv_without_formulas(staff, client):
     rows = [["type", "name", "label"], ["integer", "q1", "Why?"]]
     log_in(client, staff.dana)
     send(client, form([*rows, ["@SUM(1)", "q2", "Why?"]]))
@@ -82,7 +82,7 @@ def test_the_problems_come_as_csv_in_which_no_formula_runs(staff, client):
     assert found[1][5] == "'@SUM(1)"
 
 
-def test_warnings_stand_apart_and_refuse_nothing(staff, client):
+def test_warnings_are_listed_and_do_not_block_the_upload(staff, client):
     rows = [["type", "name", "label", "label::Español (es)"]]
     rows += [["integer", "q1", "How many?", None]]
     log_in(client, staff.dana)
@@ -91,7 +91,7 @@ def test_warnings_stand_apart_and_refuse_nothing(staff, client):
     assert Survey.objects.count() == 1
 
 
-def test_the_state_chooses_for_whom(staff, client):
+def test_state_administrator_chooses_the_owner(staff, client):
     log_in(client, staff.state)
     assert "The state" in client.get(UPLOAD).content.decode()
     send(client, book(), owner="state")
@@ -101,7 +101,7 @@ def test_the_state_chooses_for_whom(staff, client):
 
 
 @pytest.mark.parametrize("owner", ["", "0", "state", "lakeside"])
-def test_a_district_uploads_for_itself_alone(staff, client, owner):
+def test_district_administrator_uploads_for_the_own_district_only(staff, client, owner):
     owner = str(staff.lakeside.pk) if owner == "lakeside" else owner
     log_in(client, staff.dana)
     send(client, book(), owner=owner)
@@ -109,14 +109,14 @@ def test_a_district_uploads_for_itself_alone(staff, client, owner):
 
 
 @pytest.mark.parametrize("owner", ["0", "nonsense", "-1", "9" * 40, "\x00"])
-def test_an_owner_that_is_none_is_refused_in_words(staff, client, owner):
+def test_invalid_owner_is_refused_with_a_message(staff, client, owner):
     log_in(client, staff.state)
     response = send(client, book(), owner=owner)
     assert "Select a valid choice" in response.content.decode()
     assert not SurveyUpload.objects.exists()
 
 
-def test_a_draft_is_replaced_and_what_is_published_is_not(staff, client):
+def test_upload_replaces_a_draft_but_not_a_published_survey(staff, client):
     log_in(client, staff.dana)
     send(client, book())
     send(client, book())
@@ -144,7 +144,9 @@ def zipped_roster() -> bytes:
     ],
     ids=["csv", "csv renamed", "roster", "cut", "bomb", "laughs", "external"],
 )
-def test_what_is_no_survey_is_refused_in_words(staff, client, name, content, reason):
+def test_file_that_is_no_survey_is_refused_with_a_message(
+    staff, client, name, content, reason
+):
     log_in(client, staff.dana)
     response = send(client, content, name)
     assert response.status_code == 200
@@ -152,7 +154,7 @@ def test_what_is_no_survey_is_refused_in_words(staff, client, name, content, rea
     assert not Survey.objects.exists() and not Job.objects.exists()
 
 
-def test_a_survey_by_another_ending_is_read_all_the_same(staff, client):
+def test_survey_with_another_file_extension_is_read(staff, client):
     log_in(client, staff.dana)
     send(client, book(), "pets.csv")
     assert Survey.objects.get().source_name == "pets.csv"
@@ -161,13 +163,13 @@ def test_a_survey_by_another_ending_is_read_all_the_same(staff, client):
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({}, "Choose a file first."),
-        ({"file": "text, no file"}, "Choose a file first."),
+        ({}, "Choose a file."),
+        ({"file": "text, no file"}, "Choose a file."),
         ({"file": SimpleUploadedFile("a.xlsx", b"")}, "The file is empty"),
     ],
     ids=["none", "text", "empty"],
 )
-def test_a_form_without_a_workbook_says_so(staff, client, files, reason):
+def test_form_without_a_workbook_shows_an_error(staff, client, files, reason):
     log_in(client, staff.dana)
     response = client.post(UPLOAD, files)
     assert response.status_code == 200
@@ -175,7 +177,9 @@ def test_a_form_without_a_workbook_says_so(staff, client, files, reason):
     assert not SurveyUpload.objects.exists()
 
 
-def test_200_megabytes_are_refused_without_being_read(staff, client, monkeypatch):
+def test_file_of_200_megabytes_is_refused_without_being_read(
+    staff, client, monkeypatch
+):
     monkeypatch.setattr(
         "survey.console.surveys.upload.receive", lambda **_: pytest.fail("was read")
     )
@@ -185,13 +189,13 @@ def test_200_megabytes_are_refused_without_being_read(staff, client, monkeypatch
     assert "larger than 10 MB" in response.content.decode()
 
 
-def test_10_megabytes_are_still_read(staff, client):
+def test_file_of_10_megabytes_is_read(staff, client):
     log_in(client, staff.dana)
     text = send(client, bytes(SURVEY.file)).content.decode()
     assert "This is not an Excel workbook" in text
 
 
-def test_a_name_that_is_markup_is_shown_as_text(staff, client):
+def test_markup_in_a_file_name_is_escaped(staff, client):
     log_in(client, staff.dana)
     text = send(
         client, b"no workbook", "<script>alert(1)<script>.xlsx"
@@ -199,9 +203,7 @@ def test_a_name_that_is_markup_is_shown_as_text(staff, client):
     assert "<script>alert" not in text and "alert(1)" in text
 
 
-def test_the_same_version_twice_in_one_moment_is_a_problem_to_read(
-    staff, client, monkeypatch
-):
+def test_concurrent_uploads_of_one_version_give_a_problem(staff, client, monkeypatch):
     def collides(**_):
         raise IntegrityError
 
@@ -214,7 +216,7 @@ def test_the_same_version_twice_in_one_moment_is_a_problem_to_read(
 # Large ones are read by a worker
 
 
-def test_a_large_workbook_is_read_by_a_worker(
+def test_large_workbook_is_read_by_a_worker(
     staff, client, monkeypatch, django_capture_on_commit_callbacks
 ):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
@@ -235,7 +237,7 @@ def test_a_large_workbook_is_read_by_a_worker(
 
 
 @pytest.mark.parametrize("length", [None, 3000])
-def test_an_old_excel_file_is_read_by_a_worker(
+def test_old_excel_file_is_read_by_a_worker(
     staff, client, length, django_capture_on_commit_callbacks
 ):
     log_in(client, staff.dana)
@@ -255,7 +257,7 @@ def test_an_old_excel_file_is_read_by_a_worker(
     assert "climate 1.xls" in original["Content-Disposition"]
 
 
-def test_a_worker_that_reads_it_twice_leaves_one_draft(staff, monkeypatch):
+def test_job_that_runs_twice_creates_one_draft(staff, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
     upload = uploads.receive(
         name="pets.xlsx", content=book(), district=None, by=staff.state
@@ -266,9 +268,7 @@ def test_a_worker_that_reads_it_twice_leaves_one_draft(staff, monkeypatch):
     assert Survey.objects.get() == kept
 
 
-def test_a_job_that_failed_says_so_and_offers_the_upload_again(
-    staff, client, monkeypatch
-):
+def test_failed_job_is_shown_and_can_be_uploaded_again(staff, client, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
     upload = uploads.receive(
         name="pets.xlsx", content=book(), district=staff.riverside, by=staff.dana
@@ -283,7 +283,7 @@ def test_a_job_that_failed_says_so_and_offers_the_upload_again(
     assert "It went wrong." in text and "Upload again" in text
 
 
-def test_a_worker_that_was_taken_for_dead_does_not_undo_what_another_read(
+def test_worker_presumed_dead_does_not_overwrite_the_result_of_another(
     staff, client, monkeypatch
 ):
     read, late = uploads.read_xlsform, []
@@ -304,9 +304,7 @@ def test_a_worker_that_was_taken_for_dead_does_not_undo_what_another_read(
     assert AuditEntry.objects.filter(action="upload survey").count() == 1
 
 
-def test_a_workbook_whose_job_was_cancelled_is_forgotten_after_a_day(
-    staff, client, monkeypatch
-):
+def test_workbook_of_a_cancelled_job_is_deleted_after_a_day(staff, client, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
     receive = {"content": book(), "district": staff.riverside, "by": staff.dana}
     old = uploads.receive(name="old.xlsx", **receive)
@@ -321,7 +319,7 @@ def test_a_workbook_whose_job_was_cancelled_is_forgotten_after_a_day(
 # Whose
 
 
-def test_an_upload_is_its_districts_and_the_states(staff, client):
+def test_upload_is_visible_to_its_district_and_the_state(staff, client):
     log_in(client, staff.dana)
     send(client, wrong(1))
     upload = SurveyUpload.objects.get()
@@ -340,9 +338,9 @@ def test_an_upload_is_its_districts_and_the_states(staff, client):
     assert [client.get(one).status_code for one in addresses] == [404] * 2
 
 
-def test_a_draft_that_is_gone_is_said_to_be(staff, client):
+def test_upload_page_says_that_the_draft_was_deleted(staff, client):
     log_in(client, staff.dana)
     send(client, book())
     Survey.objects.all().delete()
     address = reverse("survey_uploaded", args=[SurveyUpload.objects.get().pk])
-    assert "replaced or deleted since" in client.get(address).content.decode()
+    assert "replaced or deleted later" in client.get(address).content.decode()

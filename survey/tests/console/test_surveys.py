@@ -24,10 +24,10 @@ from survey.administrations import (
 )
 from survey.definitions.ownership import (
     SurveyInUse,
-    bring_back,
     is_offerable,
     offerable_for,
-    retire,
+    restore_survey,
+    retire_survey,
     surveys_for,
 )
 from survey.definitions.publishing import publish_survey
@@ -90,7 +90,7 @@ def offered(published, name="spring", opens=-1, **fields):
     )
 
 
-def test_a_survey_is_looked_at_published_offered_and_retired(staff, client):
+def test_survey_is_viewed_published_offered_and_retired(staff, client):
     survey = draft_of()
     log_in(client, staff.state)
 
@@ -101,7 +101,7 @@ def test_a_survey_is_looked_at_published_offered_and_retired(staff, client):
     assert "1 page, 2 questions, 1 option set" in text
 
     asked = client.get(reverse("survey_publish", args=[survey.pk]))
-    assert "nobody can change it" in asked.content.decode()
+    assert "A published version can’t be changed" in asked.content.decode()
     assert not Survey.objects.get().published_at
     done = client.post(reverse("survey_publish", args=[survey.pk]))
     assert done["Location"] == reverse("survey_detail", args=[survey.pk])
@@ -128,7 +128,7 @@ def test_a_survey_is_looked_at_published_offered_and_retired(staff, client):
     ]
 
 
-def test_an_owner_neither_collides_with_another_nor_learns_of_it(staff):
+def test_owners_may_use_the_same_name_and_version(staff):
     state, riverside, lakeside = (
         draft_of(district=district)
         for district in (None, staff.riverside, staff.lakeside)
@@ -140,7 +140,7 @@ def test_an_owner_neither_collides_with_another_nor_learns_of_it(staff):
     assert not surveys_for(Permissions(staff.chen))
 
 
-def test_one_owner_has_a_name_and_version_once(staff):
+def test_name_and_version_are_unique_per_owner(staff):
     for district in (None, staff.riverside):
         Survey.objects.create(name="x", version="1", district=district)
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -153,7 +153,7 @@ def test_one_owner_has_a_name_and_version_once(staff):
     + ["survey_bring_back", "survey_delete", "survey_correct", "survey_correction"]
     + ["survey_preview"],
 )
-def test_another_districts_survey_is_not_there(staff, client, route):
+def test_survey_of_another_district_is_not_found(staff, client, route):
     theirs = draft_of(district=staff.lakeside)
     publish_survey(survey=theirs)
     log_in(client, staff.dana)
@@ -166,7 +166,7 @@ def test_another_districts_survey_is_not_there(staff, client, route):
 
 
 @pytest.mark.parametrize("name", ["chen", "analyst", "sam"])
-def test_who_manages_no_surveys_finds_none(staff, client, name):
+def test_staff_without_the_capability_find_no_surveys(staff, client, name):
     survey = draft_of(district=staff.riverside)
     log_in(client, getattr(staff, name))
     for route, args in (
@@ -183,9 +183,7 @@ def test_who_manages_no_surveys_finds_none(staff, client, name):
 @pytest.mark.parametrize(
     "route", ["survey_publish", "survey_retire", "survey_delete", "survey_bring_back"]
 )
-def test_a_district_looks_at_the_states_survey_and_changes_nothing(
-    staff, client, route
-):
+def test_district_can_view_but_not_change_surveys_of_the_state(staff, client, route):
     survey = draft_of()
     log_in(client, staff.dana)
     detail = client.get(reverse("survey_detail", args=[survey.pk]))
@@ -196,7 +194,7 @@ def test_a_district_looks_at_the_states_survey_and_changes_nothing(
     assert Survey.objects.get().published_at is None
 
 
-def test_the_workbook_comes_back_as_it_was_and_is_written_down(staff, client):
+def test_original_workbook_is_downloaded_and_audited(staff, client):
     survey = draft_of(district=staff.riverside, name="a/b")
     log_in(client, staff.dana)
     response = client.get(reverse("survey_original", args=[survey.pk]))
@@ -207,11 +205,11 @@ def test_the_workbook_comes_back_as_it_was_and_is_written_down(staff, client):
     assert (entry.by, entry.district_id) == ("dana@example.org", staff.riverside.pk)
 
 
-def test_a_draft_is_deleted_after_a_question(staff, client):
+def test_draft_is_deleted_after_confirmation(staff, client):
     survey = draft_of(district=staff.riverside)
     log_in(client, staff.dana)
     address = reverse("survey_delete", args=[survey.pk])
-    assert "gone for good" in client.get(address).content.decode()
+    assert "This can’t be undone." in client.get(address).content.decode()
     assert Survey.objects.exists()
     assert client.post(address)["Location"] == reverse("survey_list")
     assert not Survey.objects.exists()
@@ -219,17 +217,17 @@ def test_a_draft_is_deleted_after_a_question(staff, client):
     assert entry.before == {"name": "pets", "version": "1"}
 
 
-def test_what_is_published_is_not_deleted(staff, client):
+def test_published_survey_is_not_deleted(staff, client):
     survey = draft_of()
     publish_survey(survey=survey)
     log_in(client, staff.state)
     response = client.post(reverse("survey_delete", args=[survey.pk]))
     assert response.status_code == 409
-    assert "what is published stays" in response.content.decode()
+    assert "is published and can’t be deleted" in response.content.decode()
     assert Survey.objects.filter(pk=survey.pk).exists()
 
 
-def test_a_survey_that_is_about_to_be_offered_is_not_retired(staff, client):
+def test_survey_of_a_planned_administration_is_not_retired(staff, client):
     survey = draft_of()
     offered(publish_survey(survey=survey), "next-spring", opens=10)
     log_in(client, staff.state)
@@ -239,23 +237,23 @@ def test_a_survey_that_is_about_to_be_offered_is_not_retired(staff, client):
     assert not Retirement.objects.exists()
 
 
-def test_a_draft_is_not_retired(staff):
-    with pytest.raises(SurveyInUse, match="delete it instead"):
-        retire(survey=draft_of(), by=staff.state)
+def test_draft_is_not_retired(staff):
+    with pytest.raises(SurveyInUse, match="Delete it instead"):
+        retire_survey(survey=draft_of(), by=staff.state)
 
 
-def test_a_draft_that_makes_no_survey_is_not_published(staff, client):
+def test_invalid_draft_is_not_published(staff, client):
     survey = draft_of()
     survey.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
     log_in(client, staff.state)
     text = client.get(reverse("survey_detail", args=[survey.pk])).content.decode()
-    assert "It cannot be published yet: pet: required reads gone" in text
+    assert "This draft cannot be published yet: pet: required reads gone" in text
     response = client.post(reverse("survey_publish", args=[survey.pk]))
     assert response.status_code == 409
     assert "reads gone" in response.content.decode()
 
 
-def test_a_district_sees_only_administrations_of_its_own(staff, client):
+def test_survey_page_lists_only_administrations_of_the_users_district(staff, client):
     survey = draft_of()
     published = publish_survey(survey=survey)
     offered(published, "ours", district=staff.riverside)
@@ -270,7 +268,7 @@ def test_a_district_sees_only_administrations_of_its_own(staff, client):
     assert '<td class="number">2</td>' in listed
 
 
-def test_a_new_administration_offers_nothing_retired_and_nothing_of_others(staff):
+def test_retired_surveys_and_those_of_others_cannot_be_offered(staff):
     states, ours, theirs = (
         publish_survey(survey=draft_of(district=district))
         for district in (None, staff.riverside, staff.lakeside)
@@ -279,7 +277,7 @@ def test_a_new_administration_offers_nothing_retired_and_nothing_of_others(staff
     assert not surveys_to_offer(Permissions(staff.chen))
     with pytest.raises(ValidationError, match="no such survey"):
         offered(theirs, district=staff.riverside)
-    retire(survey=states.survey, by=staff.state)
+    retire_survey(survey=states.survey, by=staff.state)
     assert set(surveys_to_offer(Permissions(staff.dana))) == {ours}
     with pytest.raises(ValidationError, match="is retired"):
         offered(states)
@@ -289,16 +287,16 @@ def test_a_new_administration_offers_nothing_retired_and_nothing_of_others(staff
     assert offered(theirs, "states")
 
 
-def test_a_planned_administration_is_not_changed_to_a_retired_survey(staff):
+def test_planned_administration_cannot_change_to_a_retired_survey(staff):
     administration = offered(publish_survey(survey=draft_of()), opens=5)
     other = publish_survey(survey=draft_of(version="2"))
-    retire(survey=other.survey, by=staff.state)
+    retire_survey(survey=other.survey, by=staff.state)
     plan = replace(plan_of(administration), published=other)
     with pytest.raises(ValidationError, match="is retired"):
         change_administration(
             administration=administration, to=plan, seen=None, by=staff.state
         )
-    bring_back(survey=other.survey, by=staff.state)
+    restore_survey(survey=other.survey, by=staff.state)
     change_administration(
         administration=administration, to=plan, seen=None, by=staff.state
     )
@@ -307,7 +305,7 @@ def test_a_planned_administration_is_not_changed_to_a_retired_survey(staff):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_list_costs_the_same_for_any_number(
+def test_list_costs_the_same_number_of_queries_for_any_number_of_surveys(
     staff, client, count, django_assert_num_queries
 ):
     for number in range(count):
@@ -320,7 +318,7 @@ def test_the_list_costs_the_same_for_any_number(
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_survey_costs_the_same_for_any_size(
+def test_survey_page_costs_the_same_number_of_queries_for_any_size(
     staff, client, count, django_assert_num_queries
 ):
     rows = [ROWS[0]]
@@ -352,14 +350,14 @@ def test_a_survey_costs_the_same_for_any_size(
         {"sort": "nonsense", "page": "x"},
     ],
 )
-def test_the_list_is_searched_and_sorted(staff, client, query):
+def test_list_is_searched_and_sorted(staff, client, query):
     draft_of(district=staff.riverside)
     log_in(client, staff.dana)
     assert "survey-row" in client.get(reverse("survey_list"), query).content.decode()
 
 
 @pytest.mark.parametrize("query", ["zebra", "\x00", "%", "'\"<b>", "x" * 5000])
-def test_nonsense_finds_nothing_and_breaks_nothing(staff, client, query):
+def test_invalid_search_finds_nothing(staff, client, query):
     draft_of(district=staff.riverside)
     log_in(client, staff.dana)
     response = client.get(reverse("survey_list"), {"q": query})
@@ -367,14 +365,14 @@ def test_nonsense_finds_nothing_and_breaks_nothing(staff, client, query):
     assert b"<b>" not in response.content
 
 
-def test_a_number_beyond_any_key_is_not_there(staff, client):
+def test_number_larger_than_any_key_is_not_found(staff, client):
     log_in(client, staff.state)
     for route in ("survey_detail", "survey_uploaded"):
         address = reverse(route, args=[10**30])
         assert client.get(address).status_code == 404
 
 
-def test_the_commands_take_the_owner(staff, tmp_path, capsys):
+def test_commands_accept_the_owner(staff, tmp_path, capsys):
     from django.core.management import CommandError, call_command
 
     file = tmp_path / "pets.xlsx"

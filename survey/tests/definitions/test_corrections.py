@@ -1,4 +1,4 @@
-"""A typing mistake in a running survey, mended while people answer it."""
+"""Texts of a running survey are corrected while people answer it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from django.urls import reverse
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.console.surveys import corrections
+from survey.definitions.comparison import compare, moved_names
 from survey.definitions.corrections import (
     NotACorrection,
     WrongSurvey,
-    _moved,
     administrations_to_correct,
-    compare,
     corrected_definition,
     publish_correction,
     root_of,
@@ -35,24 +34,24 @@ pytestmark = pytest.mark.django_db
 
 
 def changed(rows, *changes):
-    """The rows with cells exchanged: (row, column, text)."""
+    """Replace cells of the rows: (row, column, text)."""
     rows = copy.deepcopy(rows)
     for row, column, text in changes:
         rows[row][column] = text
     return rows
 
 
-MENDED = changed(ROWS, (2, 2, "Which animal?"))
+CORRECTED_ROWS = changed(ROWS, (2, 2, "Which animal?"))
 
 
 @pytest.fixture
 def running(staff):
-    """Published and offered to students."""
+    """Publish a survey and offer it to students."""
     published = publish_survey(survey=draft_of())
     return published, offered(published)
 
 
-def correction_of(published, rows=MENDED, version="1.1", by="test", **fields):
+def correction_of(published, rows=CORRECTED_ROWS, version="1.1", by="test", **fields):
     draft = draft_of(rows=rows, version=version, corrects=published, **fields)
     return publish_correction(survey=draft, corrects=published, by=by)
 
@@ -62,7 +61,7 @@ def names_of(published) -> dict[int, str]:
 
 
 def rows_of(administration) -> dict[tuple[int, str], str]:
-    """As an export reads them: by item, under the version offered now."""
+    """Read the answers as an export does: by item of the version offered now."""
     administration.refresh_from_db()
     names = names_of(administration.published)
     rows = Response.objects.filter(administration_id=administration.pk)
@@ -75,7 +74,9 @@ def read_by(browser, shell, n=1) -> str:
     return response.content.decode()
 
 
-def test_answers_before_and_after_a_correction_line_up(staff, running, browser, client):
+def test_answers_before_and_after_a_correction_have_the_same_item_ids(
+    staff, running, browser, client
+):
     published, administration = running
     maya, noor = (
         enrol(administration, school, language="en")
@@ -113,7 +114,7 @@ def test_answers_before_and_after_a_correction_line_up(staff, running, browser, 
     assert again["answers"] == {"pet": "cat", "age": "3"}
 
 
-def test_who_resumes_by_the_cookie_gets_the_new_text(staff, running, browser):
+def test_resume_cookie_leads_to_the_corrected_text(staff, running, browser):
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
     shell = browser.log_in(maya).shell()
@@ -138,20 +139,20 @@ def test_who_resumes_by_the_cookie_gets_the_new_text(staff, running, browser):
     assert len(rows_of(administration)) == 2
 
 
-def test_without_the_same_ids_the_answers_would_fall_apart(staff, running, browser):
-    """The twin: the same workbook, published as a survey of its own."""
+def test_new_item_ids_would_orphan_the_answers(staff, running, browser):
+    # The twin: the same workbook, published as a survey of its own.
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
     shell = browser.log_in(maya).shell()
     browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
-    other = publish_survey(survey=draft_of(rows=MENDED, version="1.1"))
+    other = publish_survey(survey=draft_of(rows=CORRECTED_ROWS, version="1.1"))
     Administration.objects.update(published=other)
     with pytest.raises(KeyError):
         rows_of(administration)
     assert browser.log_in(maya).shell()["answers"] == {}
 
 
-def test_answers_that_wait_in_a_browser_outlive_a_correction(staff, running, browser):
+def test_answers_queued_in_a_browser_survive_a_correction(staff, running, browser):
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
     before = browser.log_in(maya).shell()
@@ -164,19 +165,21 @@ def test_answers_that_wait_in_a_browser_outlive_a_correction(staff, running, bro
     assert after["queueKey"] == before["queueKey"]
 
 
-def test_corrections_of_corrections_keep_the_ids(staff, running):
+def test_correction_of_a_correction_keeps_the_item_ids(staff, running):
     published, administration = running
     second = correction_of(published)
-    third = correction_of(second, changed(MENDED, (3, 2, "Age?")), version="1.2")
+    third = correction_of(
+        second, changed(CORRECTED_ROWS, (3, 2, "Age?")), version="1.2"
+    )
     assert names_of(third) == names_of(second) == names_of(published)
     assert root_of(third) == root_of(second) == root_of(published) == published.digest
     assert third.survey.corrects == second
-    # Any of the family, forwards and back.
+    # To any version with these ids, forwards and back.
     for version in (third, published, second):
         use_correction(administration=administration, published=version, by=staff.state)
         administration.refresh_from_db()
         assert administration.published == version
-    # Whoever has it open on the page that changes it is told.
+    # People who have the administration open for changing are warned.
     assert administration.changes == 3
     assert (
         AuditEntry.objects.filter(action="correct texts of administration").count() == 3
@@ -191,9 +194,9 @@ def test_publishing_a_correction_again_changes_nothing(running):
     assert PublishedSurvey.objects.count() == 2
 
 
-def test_a_version_of_its_own_is_no_correction_afterwards(running):
+def test_published_survey_cannot_become_a_correction(running):
     published, _ = running
-    draft = draft_of(rows=MENDED, version="2", corrects=published)
+    draft = draft_of(rows=CORRECTED_ROWS, version="2", corrects=published)
     publish_survey(survey=draft)
     draft.refresh_from_db()
     assert draft.corrects is None
@@ -201,21 +204,20 @@ def test_a_version_of_its_own_is_no_correction_afterwards(running):
         publish_correction(survey=draft, corrects=published, by="test")
 
 
-def test_nothing_to_correct_is_no_correction(running):
+def test_correction_without_changes_is_refused(running):
     published, _ = running
     with pytest.raises(NotACorrection, match="No text differs"):
         correction_of(published, ROWS)
     assert PublishedSurvey.objects.count() == 1
 
 
-def test_another_owners_survey_is_not_corrected(staff, running):
+def test_correction_by_another_owner_is_refused(staff, running):
     published, _ = running
     with pytest.raises(NotACorrection, match="same owner"):
         correction_of(published, district=staff.riverside)
 
 
-NOTHING = [None] * 5
-MORE = [
+NOT_CORRECTIONS = [
     (
         "an item is gone",
         [*ROWS[:3], ROWS[4]],
@@ -276,7 +278,7 @@ MORE = [
         ["options pets, option dog: was there, is missing"],
     ),
     (
-        "an option is called otherwise",
+        "an option is renamed",
         ROWS,
         changed(CHOICES, (2, 1, "hound")),
         [
@@ -317,26 +319,28 @@ MORE = [
 
 
 @pytest.mark.parametrize(
-    ("rows", "choices", "told"),
-    [one[1:] for one in MORE],
-    ids=[one[0] for one in MORE],
+    ("rows", "choices", "expected"),
+    [one[1:] for one in NOT_CORRECTIONS],
+    ids=[one[0] for one in NOT_CORRECTIONS],
 )
-def test_whatever_is_no_text_refuses_it_by_name(running, rows, choices, told):
+def test_difference_beyond_texts_refuses_the_correction(
+    running, rows, choices, expected
+):
     published, _ = running
     with pytest.raises(NotACorrection) as refused:
         correction_of(published, rows, choices=choices)
     found = [str(one) for one in refused.value.differences]
-    assert [one for one in found if one in told] == told, found
+    assert [one for one in found if one in expected] == expected, found
     assert not Survey.objects.filter(version="1.1", published_at__isnull=False).exists()
 
 
-def test_another_name_of_the_survey_is_no_text(running):
+def test_changed_form_id_refuses_the_correction(running):
     published, _ = running
     with pytest.raises(NotACorrection, match="form_id"):
         correction_of(published, name="beasts")
 
 
-def test_every_text_in_every_language_is_told(running):
+def test_changed_texts_are_listed_in_every_language(running):
     published, _ = running
     rows = changed(
         ROWS, (1, 3, "Animales"), (2, 2, "Which animal?"), (3, 3, "¿Cuántos años?")
@@ -354,7 +358,7 @@ def test_every_text_in_every_language_is_told(running):
     ]
 
 
-def test_a_further_language_is_a_text(running):
+def test_correction_may_add_a_language(running):
     published, _ = running
     head = "label::Français (fr)"
     rows = [[*row, head if row is ROWS[0] else "Quoi ?"] for row in ROWS]
@@ -364,7 +368,7 @@ def test_a_further_language_is_a_text(running):
     assert '"fr"' in correction.definition
 
 
-def test_a_label_that_a_rule_reads_is_no_mere_text(running):
+def test_changed_label_that_a_rule_reads_refuses_the_correction(running):
     rows = changed(ROWS, (3, 5, "jr:choice-name(${pet}, '${pet}') = 'Cat'"))
     published = publish_survey(survey=draft_of(rows=rows, version="5"))
     with pytest.raises(NotACorrection) as refused:
@@ -387,12 +391,12 @@ def test_a_label_that_a_rule_reads_is_no_mere_text(running):
         ("", "", ""),
     ],
 )
-def test_only_what_moved_is_said_to_have_moved(was, now, moved):
-    assert [name for name, _, _ in _moved(list(was), list(now))] == list(moved)
+def test_moved_names_are_as_few_as_possible(was, now, moved):
+    assert moved_names(list(was), list(now)) == list(moved)
 
 
-def test_what_has_no_name_here_is_noticed_all_the_same(running):
-    """The net below the comparison: a part that a later release may add."""
+def test_difference_in_an_unknown_part_is_noticed(running):
+    # A later release may add a part that the comparison does not know.
     published, _ = running
     was = json.loads(published.definition)
     now = copy.deepcopy(was)
@@ -400,10 +404,12 @@ def test_what_has_no_name_here_is_noticed_all_the_same(running):
     assert [one.place for one in compare(was, now).differences] == ["the whole"]
 
 
-# Who may, and where
+# Permissions
 
 
-def test_an_administration_with_other_questions_is_not_corrected(staff, running):
+def test_correction_is_refused_in_an_administration_with_other_questions(
+    staff, running
+):
     published, _ = running
     other = offered(publish_survey(survey=draft_of(name="other")), "other")
     with pytest.raises(WrongSurvey, match="whose questions are not those"):
@@ -414,7 +420,7 @@ def test_an_administration_with_other_questions_is_not_corrected(staff, running)
     assert other.published.survey.name == "other"
 
 
-def test_a_district_does_not_correct_the_states_administration(staff, running):
+def test_district_cannot_correct_an_administration_of_the_state(staff, running):
     published, administration = running
     with pytest.raises(PermissionDenied):
         use_correction(
@@ -426,7 +432,7 @@ def test_a_district_does_not_correct_the_states_administration(staff, running):
     assert administration.published == published
 
 
-def test_those_offering_it_are_found_by_who_may_change_them(staff, running):
+def test_administrations_to_correct_are_those_the_user_may_change(staff, running):
     from accounts.permissions import Permissions
 
     published, administration = running
@@ -443,17 +449,17 @@ def test_those_offering_it_are_found_by_who_may_change_them(staff, running):
     assert found(staff.chen) == set()
 
 
-# The pages
+# The console
 
 
-def test_a_typing_mistake_is_mended_by_pages(staff, client, running):
+def test_spelling_mistake_is_corrected_in_the_console(staff, client, running):
     published, administration = running
     waiting = offered(published, "later")
     log_in(client, staff.state)
     address = reverse("survey_correct", args=[published.survey_id])
     assert "Correct a text" in client.get(address).content.decode()
 
-    response = send(client, book(MENDED, version="1.1"), address=address)
+    response = send(client, book(CORRECTED_ROWS, version="1.1"), address=address)
     draft = Survey.objects.get(version="1.1")
     page = reverse("survey_correction", args=[draft.pk])
     assert response.redirect_chain[-1][0] == page
@@ -463,7 +469,8 @@ def test_a_typing_mistake_is_mended_by_pages(staff, client, running):
     assert draft.published_at is None
 
     done = client.post(page, {"administrations": [administration.pk]}, follow=True)
-    assert "is published and used in spring" in done.content.decode()
+    text = done.content.decode()
+    assert f"is published and used in {administration.title} (spring)" in text
     administration.refresh_from_db()
     waiting.refresh_from_db()
     assert administration.published.survey == draft
@@ -478,17 +485,17 @@ def test_a_typing_mistake_is_mended_by_pages(staff, client, running):
     client.post(page, {"administrations": [waiting.pk]})
     waiting.refresh_from_db()
     assert waiting.published.survey == draft
-    assert "uses this correction already" in client.get(page).content.decode()
+    assert "use this correction already" in client.get(page).content.decode()
 
 
-def test_a_correction_is_used_in_all_that_were_chosen_or_in_none(
+def test_correction_is_used_in_all_chosen_administrations_or_none(
     staff, client, running, monkeypatch
 ):
     published, administration = running
     waiting = offered(published, "later")
     log_in(client, staff.state)
     address = reverse("survey_correct", args=[published.survey_id])
-    send(client, book(MENDED, version="1.1"), address=address)
+    send(client, book(CORRECTED_ROWS, version="1.1"), address=address)
     draft = Survey.objects.get(version="1.1")
     use = corrections.use_correction
 
@@ -509,23 +516,23 @@ def test_a_correction_is_used_in_all_that_were_chosen_or_in_none(
     assert not AuditEntry.objects.filter(action__startswith="correct texts").exists()
 
 
-def test_a_version_that_is_published_is_asked_to_be_raised(staff, client, running):
+def test_correction_needs_a_new_version(staff, client, running):
     published, _ = running
     log_in(client, staff.state)
     address = reverse("survey_correct", args=[published.survey_id])
-    text = send(client, book(MENDED), address=address).content.decode()
+    text = send(client, book(CORRECTED_ROWS), address=address).content.decode()
     assert "give the file a new version" in text
     assert address in text
 
 
-def test_more_than_texts_is_listed_and_not_published(staff, client, running):
+def test_differences_beyond_texts_are_listed_and_not_published(staff, client, running):
     published, administration = running
     log_in(client, staff.state)
     address = reverse("survey_correct", args=[published.survey_id])
-    rows = changed(MENDED, (3, 0, "decimal"))
+    rows = changed(CORRECTED_ROWS, (3, 0, "decimal"))
     response = send(client, book(rows, version="1.1"), address=address)
     text = response.content.decode()
-    assert "This is more than a correction of texts" in text
+    assert "This workbook changes more than texts" in text
     assert "age, type" in text and "integer" in text and "decimal" in text
     page = response.redirect_chain[-1][0]
     client.post(page, {"administrations": [administration.pk]})
@@ -534,9 +541,9 @@ def test_more_than_texts_is_listed_and_not_published(staff, client, running):
     assert PublishedSurvey.objects.count() == 1
 
 
-def test_a_draft_that_makes_no_survey_says_so(staff, client, running):
+def test_invalid_draft_cannot_be_published_as_a_correction(staff, client, running):
     published, _ = running
-    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    draft = draft_of(rows=CORRECTED_ROWS, version="1.1", corrects=published)
     draft.items.filter(name="pet").update(rules={"required": ["$", "gone"]})
     log_in(client, staff.state)
     page = reverse("survey_correction", args=[draft.pk])
@@ -546,21 +553,21 @@ def test_a_draft_that_makes_no_survey_says_so(staff, client, running):
 
 
 @pytest.mark.parametrize("chosen", ["0", "nonsense", "-1", "9" * 30, "\x00"])
-def test_nonsense_is_no_administration(staff, client, running, chosen):
+def test_invalid_administration_is_not_corrected(staff, client, running, chosen):
     published, administration = running
-    draft = draft_of(rows=MENDED, version="1.1", corrects=published)
+    draft = draft_of(rows=CORRECTED_ROWS, version="1.1", corrects=published)
     log_in(client, staff.state)
     page = reverse("survey_correction", args=[draft.pk])
     assert client.post(page, {"administrations": [chosen]}).status_code == 200
     assert PublishedSurvey.objects.count() == 1
 
 
-def test_a_district_corrects_its_own_survey_in_its_own_administrations(staff, client):
+def test_district_corrects_its_own_survey_in_its_own_administrations(staff, client):
     published = publish_survey(survey=draft_of(district=staff.riverside))
     own = offered(published, "own", district=staff.riverside)
     states = offered(published, "states")
     draft = draft_of(
-        rows=MENDED, version="1.1", corrects=published, district=staff.riverside
+        rows=CORRECTED_ROWS, version="1.1", corrects=published, district=staff.riverside
     )
     log_in(client, staff.dana)
     page = reverse("survey_correction", args=[draft.pk])

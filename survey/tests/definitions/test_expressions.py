@@ -90,7 +90,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("vector", EVALUATED, ids=lambda v: str(v["expression"])[:40])
-def test_an_expression_gives_what_its_vector_says(vector):
+def test_expression_evaluates_to_the_value_of_its_vector(vector):
     result = plain(evaluate(compiled(vector), context_of(vector)))
 
     assert same(result, vector["gives"]), result
@@ -99,7 +99,7 @@ def test_an_expression_gives_what_its_vector_says(vector):
 @pytest.mark.parametrize(
     "vector", VECTORS["refused"], ids=lambda v: str(v["expression"])[:40]
 )
-def test_a_wrong_expression_is_refused_with_what_and_where(vector):
+def test_wrong_expression_is_refused_with_reason_and_position(vector):
     with pytest.raises(ExpressionError) as refusal:
         compiled(vector)
 
@@ -107,7 +107,7 @@ def test_a_wrong_expression_is_refused_with_what_and_where(vector):
     assert str(refusal.value).endswith(f"(character {vector['at']})")
 
 
-def test_items_columns_and_own_value_are_told_apart():
+def test_items_columns_and_own_value_compile_to_different_references():
     compiled = compile_expression(
         "region = ${district} and . != name", self_name="school", columns=["region"]
     )
@@ -119,19 +119,19 @@ def test_items_columns_and_own_value_are_told_apart():
     assert references(compiled) == {"district", "school"}
 
 
-def test_labels_are_not_values():
+def test_labels_are_listed_apart_from_values():
     compiled = compile_expression("jr:choice-name(${a}, '${b}')")
 
     assert references(compiled) == {"a"}
     assert labels_of(compiled) == {"b"}
 
 
-def test_reading_the_clock_is_known():
+def test_expressions_that_read_the_clock_are_recognised():
     assert reads_clock(compile_expression("if(${a} = 1, date(now()), 2)"))
     assert not reads_clock(compile_expression("concat('today', ${now})"))
 
 
-def test_every_function_is_known_to_both_tables():
+def test_parser_and_evaluator_know_the_same_functions():
     built = {"true", "false"}
     operators = {"neg", "$", "col", *PRECEDENCE}
 
@@ -250,7 +250,7 @@ def test_evaluating_never_raises(tree, values):
 
 
 @given(TREES, CONTEXTS)
-def test_an_expression_written_out_compiles_to_what_it_means(tree, values):
+def test_random_tree_compiles_from_its_text_to_itself(tree, values):
     context = Context(values, "2026-11-21", "2026-11-21T09:30:00Z")
 
     again = compile_expression(source_of(tree))
@@ -307,7 +307,7 @@ PATTERN_PARTS = [
     st.lists(st.sampled_from(PATTERN_PARTS), max_size=10).map("".join),
     st.text("abc. é\n1_", max_size=6),
 )
-def test_a_portable_pattern_matches_what_the_original_does(pattern, value):
+def test_portable_pattern_matches_the_same_texts_as_the_original(pattern, value):
     try:
         ours = portable(pattern)
     except PatternError as error:
@@ -342,7 +342,7 @@ CATASTROPHES = [
 
 
 @pytest.mark.parametrize(("pattern", "value"), CATASTROPHES)
-def test_a_catastrophic_pattern_is_answered_at_once(pattern, value):
+def test_catastrophic_pattern_is_matched_in_linear_time(pattern, value):
     ours = portable(pattern)
 
     started = time.process_time()
@@ -353,7 +353,7 @@ def test_a_catastrophic_pattern_is_answered_at_once(pattern, value):
 
 
 @pytest.mark.parametrize(("pattern", "value"), CATASTROPHES)
-def test_twin_the_same_pattern_hangs_an_engine_that_backtracks(pattern, value):
+def test_twin_catastrophic_pattern_hangs_a_backtracking_engine(pattern, value):
     code = "import re, sys; print('ready', flush=True); re.fullmatch(*sys.argv[1:])"
     engine = subprocess.Popen(
         [sys.executable, "-c", code, pattern, value], stdout=subprocess.PIPE
@@ -365,6 +365,6 @@ def test_twin_the_same_pattern_hangs_an_engine_that_backtracks(pattern, value):
         engine.send_signal(signal.SIGKILL)
 
 
-def test_half_a_character_in_an_answer_breaks_nothing():
+def test_lone_surrogate_in_an_answer_does_not_raise():
     assert matches("a\ud800", portable("a.")) is True
     assert matches("\ud83d\ude00", portable(".")) is True

@@ -95,7 +95,7 @@ def browser_context(values, row=None):
     return {"values": values, "today": today, "now": now, "row": row or {}}
 
 
-def test_the_browser_gives_what_the_vectors_say(page):
+def test_browser_evaluates_the_vectors(page):
     batch = [
         {
             "expr": compiled(vector),
@@ -115,7 +115,7 @@ def test_the_browser_gives_what_the_vectors_say(page):
     assert differing == []
 
 
-def test_the_browser_agrees_with_python_on_any_expression(page):
+def test_browser_agrees_with_python_on_any_expression(page):
     """A few hundred expressions, the same in every run."""
     cases = []
 
@@ -152,7 +152,7 @@ def in_python(tree, values):
     return plain(evaluate(tree, context))
 
 
-def test_the_browser_writes_and_reads_numbers_as_python_does(page):
+def test_browser_writes_and_reads_numbers_like_python(page):
     random = Random(7)
     numbers = [
         random.uniform(-1, 1) * 10.0 ** random.randint(-30, 30) for _ in "x" * 500
@@ -177,7 +177,7 @@ def test_the_browser_writes_and_reads_numbers_as_python_does(page):
     assert results == ours
 
 
-def test_the_browser_agrees_with_python_on_any_pattern(page):
+def test_browser_agrees_with_python_on_any_pattern(page):
     random = Random(11)
     pairs = []
     while len(pairs) < 5000:
@@ -195,7 +195,7 @@ def test_the_browser_agrees_with_python_on_any_pattern(page):
     assert 200 < sum(ours) < 4800
 
 
-def test_a_catastrophic_pattern_is_answered_at_once_in_the_browser(page):
+def test_catastrophic_pattern_is_matched_in_linear_time_in_the_browser(page):
     batch = [(value * 50, portable(pattern)) for pattern, value in CATASTROPHES]
     script = f"""async (batch) => {{
       const started = performance.now();
@@ -209,7 +209,7 @@ def test_a_catastrophic_pattern_is_answered_at_once_in_the_browser(page):
     assert milliseconds < 3000
 
 
-def test_twin_the_same_pattern_hangs_the_browsers_own_engine(page):
+def test_twin_catastrophic_pattern_hangs_the_browsers_own_engine(page):
     """In a worker, which can be ended; a tab could not."""
     script = """async (pairs) => {
       const ask = async (pair) => {
@@ -232,7 +232,7 @@ def test_twin_the_same_pattern_hangs_the_browsers_own_engine(page):
     assert in_browser(page, script, pairs) == ["hangs"] * len(pairs)
 
 
-def test_the_browser_applies_the_rules_of_a_survey_as_python_does(page):
+def test_browser_applies_the_rules_like_python(page):
     vectors = RULES_VECTORS["whole"]
     asked = [
         {
@@ -255,7 +255,7 @@ def test_the_browser_applies_the_rules_of_a_survey_as_python_does(page):
     assert differing == []
 
 
-def test_the_browser_and_python_agree_on_any_answers(page):
+def test_browser_agrees_with_python_on_any_answers(page):
     random = Random(3)
     names = list(DEFINITION["items"])
     values = [
@@ -295,7 +295,7 @@ def test_the_browser_and_python_agree_on_any_answers(page):
         }
 
 
-def test_options_are_shuffled_the_same_at_every_visit(page):
+def test_shuffled_options_keep_their_order_at_every_visit(page):
     options = ["a", "b", "c", "d", "e"]
 
     one, again = in_browser(page, SHUFFLE, [(options, 4711, "pets")] * 2)
@@ -304,7 +304,7 @@ def test_options_are_shuffled_the_same_at_every_visit(page):
     assert one == again == ["e", "b", "a", "c", "d"]
 
 
-def test_options_are_shuffled_evenly_and_for_each_item_anew(page):
+def test_options_are_shuffled_evenly_and_differently_for_each_item(page):
     options = ["a", "b", "c"]
     given = [(options, number * 7919 - 2**31, "pets") for number in range(6000)]
     given += [(options, 1, f"q{number}") for number in range(6000)]

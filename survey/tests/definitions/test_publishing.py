@@ -47,7 +47,7 @@ def draft(**settings: str) -> Survey:
 
 
 @pytest.mark.django_db
-def test_a_draft_is_compiled_under_the_digest_of_its_content():
+def test_draft_is_compiled_and_stored_under_its_digest():
     survey = draft()
     published = publish_survey(survey=survey)
 
@@ -120,7 +120,9 @@ def test_publishing_again_changes_nothing():
 
 
 @pytest.mark.django_db
-def test_publishing_costs_the_same_for_any_size(django_assert_num_queries):
+def test_publishing_costs_the_same_number_of_queries_for_any_size(
+    django_assert_num_queries,
+):
     small = draft()
     large = import_survey(draft=read_xlsform(climate()).draft)
     for survey in (small, large):
@@ -138,7 +140,7 @@ def test_publishing_costs_the_same_for_any_size(django_assert_num_queries):
         ("a", {"constraint": ["jr:choice-name", "x", "gone"]}, "reads gone"),
     ],
 )
-def test_a_draft_that_was_changed_by_hand_is_judged_again(name, rules, reason):
+def test_draft_changed_by_hand_is_checked_again(name, rules, reason):
     survey = draft()
     Item.objects.filter(name=name).update(rules=rules)
     with pytest.raises(NotPublishable, match=reason):
@@ -149,7 +151,7 @@ def test_a_draft_that_was_changed_by_hand_is_judged_again(name, rules, reason):
 
 
 @pytest.mark.django_db
-def test_a_select_without_options_and_a_survey_without_questions_are_refused():
+def test_select_without_options_and_survey_without_questions_are_refused():
     survey = draft()
     Option.objects.all().delete()
     with pytest.raises(NotPublishable, match="pet has no options"):
@@ -194,7 +196,7 @@ CHANGES = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_database_refuses_every_change(change: str):
+def test_database_refuses_changes_to_a_published_survey(change: str):
     publish_survey(survey=draft())
     with (
         pytest.raises(DatabaseError, match="frozen|never changes"),
@@ -215,7 +217,7 @@ def test_the_database_refuses_every_change(change: str):
     [change for change in CHANGES if change.split()[-1] in ("set", "more")]
     + ["survey", "page", "block", "item", "option"],
 )
-def test_the_same_changes_to_a_draft_go_through(change: str):
+def test_same_changes_are_allowed_in_a_draft(change: str):
     draft()
     with connection.cursor() as cursor:
         cursor.execute(CHANGES[change])
@@ -223,7 +225,7 @@ def test_the_same_changes_to_a_draft_go_through(change: str):
 
 
 @pytest.mark.django_db
-def test_nothing_is_moved_into_or_out_of_a_published_survey():
+def test_rows_cannot_move_into_or_out_of_a_published_survey():
     publish_survey(survey=draft())
     other = draft(form_id="other")
     published = Survey.objects.get(name="climate")
@@ -233,7 +235,7 @@ def test_nothing_is_moved_into_or_out_of_a_published_survey():
 
 
 @pytest.mark.django_db
-def test_a_draft_beside_it_can_still_change_and_go():
+def test_other_drafts_can_still_be_changed_and_deleted():
     publish_survey(survey=draft())
     other = draft(form_id="other")
     other.items.filter(name="a").update(kind="decimal")
@@ -258,7 +260,7 @@ def test_without_the_triggers_a_published_survey_changes():
     connection.vendor != "postgresql", reason="SQLite has one writer at a time"
 )
 @pytest.mark.parametrize("change", ["item more", "item", "option gone", "page more"])
-def test_a_row_does_not_slip_in_behind_the_compiler(change: str):
+def test_row_added_while_publishing_is_refused(change: str):
     survey = draft()
     outcome: list[str] = []
     started = threading.Event()
@@ -287,14 +289,14 @@ def test_a_row_does_not_slip_in_behind_the_compiler(change: str):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_test_database_can_be_emptied_after_publishing():
+def test_test_database_can_be_emptied_after_publishing():
     """Flushing deletes rows one by one on SQLite; the next test checks that
     it could, and that the triggers are back."""
     publish_survey(survey=draft())
 
 
 @pytest.mark.django_db
-def test_the_test_database_was_emptied_and_is_frozen_again():
+def test_emptied_test_database_has_its_triggers_again():
     assert not PublishedSurvey.objects.exists()
     publish_survey(survey=draft())
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
@@ -305,7 +307,7 @@ def test_the_test_database_was_emptied_and_is_frozen_again():
 
 
 @pytest.mark.django_db
-def test_the_command_prints_the_digest(capsys):
+def test_command_prints_the_digest(capsys):
     survey = draft()
     call_command("publish_survey", "climate")
     assert capsys.readouterr().out.strip() == survey.published.get().digest
@@ -314,7 +316,7 @@ def test_the_command_prints_the_digest(capsys):
 
 
 @pytest.mark.django_db
-def test_the_command_takes_the_draft_where_there_is_one():
+def test_command_publishes_the_only_draft():
     publish_survey(survey=draft())
     second = draft(version="2")
     call_command("publish_survey", "climate")
@@ -322,7 +324,7 @@ def test_the_command_takes_the_draft_where_there_is_one():
 
 
 @pytest.mark.django_db
-def test_the_command_asks_which_where_there_are_several():
+def test_command_requires_a_version_where_there_are_several_drafts():
     draft()
     draft(version="2")
     with pytest.raises(CommandError, match="--version: 1, 2"):
@@ -332,7 +334,7 @@ def test_the_command_asks_which_where_there_are_several():
 
 
 @pytest.mark.django_db
-def test_the_command_says_why_a_draft_cannot_be_published():
+def test_command_says_why_a_draft_cannot_be_published():
     draft()
     Item.objects.filter(name="a").update(rules={"relevant": ["$", "b"]})
     with pytest.raises(CommandError, match="wait for each other"):
@@ -340,7 +342,7 @@ def test_the_command_says_why_a_draft_cannot_be_published():
 
 
 @pytest.mark.django_db
-def test_a_page_whose_rules_take_too_long_is_not_published():
+def test_page_with_too_costly_rules_is_not_published():
     """Drafts can be changed by hand; fewer of the same rule are published."""
     survey = draft()
 

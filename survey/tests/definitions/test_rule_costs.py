@@ -22,7 +22,7 @@ def costs(item, option_count=1, **others):
     return RuleCosts(items, {"many": options(option_count)}).of_item(items["q"])
 
 
-def test_a_choice_filter_counts_once_for_each_option():
+def test_choice_filter_costs_once_for_each_option():
     heavy = " + ".join(["count-selected(${t})"] * 100) + " > 0"
     item = {"kind": "select_multiple", "option_set": "many", "choice_filter": heavy}
     once = costs(item)["choice_filter"]
@@ -30,7 +30,7 @@ def test_a_choice_filter_counts_once_for_each_option():
     assert costs(item, 1000)["choice_filter"] == pytest.approx(1000 * once, rel=0.001)
 
 
-def test_an_ordinary_choice_filter_is_light():
+def test_ordinary_choice_filter_is_far_from_the_limit():
     item = {
         "kind": "select_one",
         "option_set": "many",
@@ -50,7 +50,7 @@ def test_long_texts_cost_more_than_short_ones():
     assert costs(grown)["relevant"] > 3 * costs(rule, a={})["relevant"]
 
 
-def test_a_pattern_counts_by_its_states():
+def test_pattern_costs_by_its_states():
     def units(pattern):
         return costs({"constraint": f"regex(., '{pattern}')"})["constraint"]
 

@@ -146,7 +146,7 @@ def test_rules_that_read_calculations_of_the_page_are_local():
     assert rules == ["relevant"]
 
 
-def test_a_rule_that_reads_the_clock_is_not_local():
+def test_rule_that_reads_the_clock_is_not_local():
     assert local("a", a={"constraint": ". <= today()"}) == []
 
 
@@ -155,12 +155,12 @@ def test_constraint_is_local_although_another_page_may_hide_the_item():
     assert rules == ["constraint"]
 
 
-def test_a_rule_that_reads_a_label_is_not_local():
+def test_rule_that_reads_a_label_is_not_local():
     assert local("a", q1=ASKED, a={"relevant": SAYS_YES}) == []
     assert local("a", q1=ASKED, a={"relevant": "${q1} = 'yes'"}) == ["relevant"]
 
 
-def test_a_rule_that_reads_a_label_through_a_calculation_is_not_local():
+def test_rule_that_reads_a_label_through_a_calculation_is_not_local():
     said = {"kind": "calculate", "calculation": SAYS_YES}
     again = {"kind": "calculate", "calculation": "${said}"}
     rule = {"relevant": "${again} = 'true'"}

@@ -28,11 +28,11 @@ VECTORS = json.loads(Path(__file__).with_name("expression_vectors.json").read_te
         "${a} = ${b} = (${c} != 1.5)",
     ],
 )
-def test_a_rule_reads_as_it_was_written(text):
+def test_rule_is_written_as_its_author_wrote_it(text):
     assert as_text(compile_expression(text)) == text
 
 
-def test_every_rule_compiles_to_the_same_again():
+def test_written_rules_compile_to_the_same_expressions():
     vectors = VECTORS["evaluated"]
     for vector in vectors:
         names = {"columns": vector.get("columns", ()), "self_name": "own"}
@@ -42,6 +42,6 @@ def test_every_rule_compiles_to_the_same_again():
     assert len(vectors) > 100
 
 
-def test_a_column_of_the_choices_is_its_name():
+def test_column_of_the_choices_is_written_as_its_name():
     compiled = compile_expression("region = ${state}", columns={"region"})
     assert as_text(compiled) == "region = ${state}"

@@ -18,7 +18,7 @@ from survey.models import Item, Response
 from survey.taking import validation
 
 
-def test_every_kind_of_item_is_answerable_or_known_not_to_be():
+def test_kinds_of_the_schema_are_those_of_the_model():
     assert {*Item.Kind} - ANSWERABLE == {"note", "calculate", "hidden"}
     assert {*Item.Kind} - VISIBLE == {"calculate", "hidden"}
     assert SELECTS < ANSWERABLE < VISIBLE < {*Item.Kind}

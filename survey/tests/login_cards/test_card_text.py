@@ -1,4 +1,4 @@
-"""What a card says: in whose language, until when, in which order."""
+"""Words, dates, layout and order of login cards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = ZoneInfo(settings.TIME_ZONE)
 OPENS = datetime(2027, 3, 1, 8, tzinfo=HERE)
 
 
-def test_the_window_is_said_in_the_language_of_the_card():
+def test_dates_are_in_the_language_of_the_card():
     closes = datetime(2027, 3, 26, 16, tzinfo=HERE)
     assert [window_in_words(one, OPENS, closes) for one in ("en", "es", "ar")] == [
         "Open from March 1, 2027 to March 26, 2027.",
@@ -29,12 +29,12 @@ def test_the_window_is_said_in_the_language_of_the_card():
     ]
 
 
-def test_what_closes_at_midnight_is_open_until_the_day_before():
+def test_closing_at_midnight_shows_the_day_before():
     midnight = datetime(2027, 3, 27, tzinfo=HERE).astimezone(UTC)
     assert "to March 26, 2027" in window_in_words("en", OPENS, midnight)
 
 
-def test_a_window_of_one_day_names_it_once():
+def test_a_single_day_is_named_once():
     closes = datetime(2027, 3, 1, 16, tzinfo=HERE)
     assert window_in_words("en", OPENS, closes) == "Open on March 1, 2027 only."
 
@@ -43,11 +43,11 @@ def test_a_window_of_one_day_names_it_once():
     ("wanted", "found"),
     [(["es-MX"], "es"), (["AR"], "ar"), (["fr", "es"], "es"), (["fr"], ""), ([""], "")],
 )
-def test_a_language_without_words_is_passed_over(wanted, found):
+def test_languages_without_card_words_are_skipped(wanted, found):
     assert card_language(*wanted) == found
 
 
-def drawn(cards, address="https://survey.example.org"):
+def draw(cards, address="https://survey.example.org"):
     sheet = CardSheet(
         title="Login cards: Lincoln",
         address=address,
@@ -62,9 +62,9 @@ def card(number: int, group: str, language: str = "") -> LoginCard:
     return LoginCard(group, group, "Ann", f"Smith{number}", "ABCD-EFGH-KLMN", language)
 
 
-def test_a_page_belongs_to_one_class_and_says_which_of_how_many_it_is():
+def test_each_class_has_numbered_pages_of_its_own():
     cards = [card(n, "Class 7B") for n in range(9)] + [card(9, "Class 8A")]
-    pdf, counted = drawn(cards)
+    pdf, counted = draw(cards)
     texts = [page.text for page in read_pages(pdf)]
     assert counted == [8, 1, 1]
     assert ["1 / 2" in texts[0], "2 / 2" in texts[1], "/ 1" in texts[2]] == [
@@ -75,26 +75,26 @@ def test_a_page_belongs_to_one_class_and_says_which_of_how_many_it_is():
     assert "Class 7B" not in texts[2]
 
 
-def test_the_file_says_its_language_and_its_title():
-    pdf, _ = drawn([card(1, "Class 7B")])
+def test_the_pdf_declares_language_and_title():
+    pdf, _ = draw([card(1, "Class 7B")])
     assert b"/Lang (en)" in pdf
     assert b"/DisplayDocTitle true" in pdf
 
 
-def test_a_long_address_is_small_and_whole():
+def test_long_addresses_are_shrunk_and_never_cut():
     host = "school-climate-survey.department-of-education.state.example.gov"
-    [page] = read_pages(drawn([card(1, "Class 7B")], f"https://{host}")[0])
+    [page] = read_pages(draw([card(1, "Class 7B")], f"https://{host}")[0])
     assert host in page.text
     assert page.links == [f"https://{host}/#ABCD-EFGH-KLMN"]
 
 
 @pytest.mark.parametrize("language", ["en", "es", "ar"])
-def test_no_line_of_the_instructions_is_cut(language):
-    [page] = read_pages(drawn([card(1, "Class 7B", language)])[0])
+def test_instructions_fit_on_the_card(language):
+    [page] = read_pages(draw([card(1, "Class 7B", language)])[0])
     assert "…" not in page.text
 
 
-def test_cards_come_in_the_order_of_classes(administration, lincoln):
+def test_cards_are_sorted_by_class(administration, lincoln):
     for number, (grade, room) in enumerate(
         [("10", "10A"), ("09", "9B"), ("11", ""), ("09", ""), ("09", "9b"), ("2", "")]
     ):
@@ -117,7 +117,7 @@ def test_cards_come_in_the_order_of_classes(administration, lincoln):
 
 
 def dark_columns(pdf: bytes) -> int:
-    """How wide the Arabic lines of the first card are, in dots."""
+    """Return the width of the Arabic lines of the first card, in dots."""
     document = pypdfium2.PdfDocument(pdf)
     image = document[0].render(scale=3, grayscale=True).to_pil()
     document.close()
@@ -130,10 +130,10 @@ def dark_columns(pdf: bytes) -> int:
 
 
 def test_arabic_letters_are_joined(monkeypatch):
-    """The twin: without shaping each letter stands alone, which takes more room."""
-    joined, _ = drawn([card(1, "Class 7B", "ar")])
+    """The twin: without shaping, letters are separate and take more space."""
+    joined, _ = draw([card(1, "Class 7B", "ar")])
     monkeypatch.setattr(pdf, "_needs_shaping", lambda text: False)
-    apart, _ = drawn([card(1, "Class 7B", "ar")])
+    apart, _ = draw([card(1, "Class 7B", "ar")])
     assert dark_columns(joined) > 0
     assert dark_columns(apart) != dark_columns(joined)
     assert "رمزك" in read_pages(joined)[0].text

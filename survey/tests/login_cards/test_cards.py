@@ -1,4 +1,4 @@
-"""Login cards and mail merge files: asked for, made, read back, deleted."""
+"""Login cards and mail merge files, from the order to the deletion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
 from survey.models import CardSet, Identity, Job, Respondent
-from survey.taking.login import LoginRefused, log_in_respondent
+from survey.taking.login import log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -66,36 +66,38 @@ def noor(administration, staff) -> Respondent:
 
 @pytest.fixture
 def order(client, administration, django_capture_on_commit_callbacks):
-    """Asks for cards as the page does, and has them made."""
+    """Order cards on the page and run the job."""
 
-    def ordered(school, **asked):
+    def order(school, **options):
         address = f"/console/administrations/{administration.pk}/cards/"
-        asked = {"format": "pdf", **asked}
+        options = {"format": "pdf", **options}
         with django_capture_on_commit_callbacks(execute=True):
-            response = client.post(f"{address}?school={school.pk}", asked, follow=True)
+            response = client.post(
+                f"{address}?school={school.pk}", options, follow=True
+            )
         assert response.status_code == 200, response.content
         card_set = CardSet.objects.latest("pk")
         assert f"/cards/{card_set.pk}/" in response.request["PATH_INFO"]
         return card_set
 
-    return ordered
+    return order
 
 
-def address(card_set, act=""):
+def url_of(card_set, action=""):
     return (
         f"/console/administrations/{card_set.administration_id}"
-        f"/cards/{card_set.pk}/{act}"
+        f"/cards/{card_set.pk}/{action}"
     )
 
 
-def downloaded(client, card_set) -> bytes:
-    response = client.get(address(card_set, "file/"))
+def download(client, card_set) -> bytes:
+    response = client.get(url_of(card_set, "file/"))
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     return b"".join(response.streaming_content)
 
 
-def lines_of(content: bytes):
+def csv_rows(content: bytes):
     return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
@@ -103,11 +105,11 @@ def text_of(response) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
 
 
-def test_cards_are_printed_a_page_for_each_class_and_let_their_people_in(
+def test_cards_have_a_page_per_class_and_valid_codes(
     client, staff, order, maya, layla, noor
 ):
     log_in(client, staff.chen)
-    pages = read_pages(downloaded(client, order(staff.lincoln)))
+    pages = read_pages(download(client, order(staff.lincoln)))
 
     # 10A comes after 7B.
     assert [("7B" in page.text, "10A" in page.text) for page in pages] == [
@@ -126,21 +128,19 @@ def test_cards_are_printed_a_page_for_each_class_and_let_their_people_in(
     assert "Maya López" in pages[0].text
     assert "Escribe tu código" in pages[0].text
     assert "اكتب" in pages[1].text
-    # Nothing else of who they are.
+    # No other personal data.
     everything = "".join(page.text for page in pages)
     for hidden in ("40313", "layla@", "Hassan", "2010"):
         assert hidden not in everything
 
 
-def test_a_class_of_many_goes_on_over_pages_and_every_code_is_right(
-    client, staff, administration, order
-):
+def test_large_classes_fill_several_pages(client, staff, administration, order):
     people = [
         invite(administration, staff.lincoln, str(n), f"Ann Smith{n}", classroom="7B")
         for n in range(19)
     ]
     log_in(client, staff.chen)
-    pages = read_pages(downloaded(client, order(staff.lincoln, classroom="7B")))
+    pages = read_pages(download(client, order(staff.lincoln, classroom="7B")))
     assert [len(page.links) for page in pages] == [8, 8, 3]
     found = [
         log_in_respondent(link.partition("#")[2]).respondent_id
@@ -150,17 +150,15 @@ def test_a_class_of_many_goes_on_over_pages_and_every_code_is_right(
     assert sorted(found) == [person.pk for person in people]
 
 
-def test_only_the_class_that_was_asked_for_is_printed(
-    client, staff, order, maya, layla
-):
+def test_cards_of_a_single_class_or_grade(client, staff, order, maya, layla):
     log_in(client, staff.chen)
-    [page] = read_pages(downloaded(client, order(staff.lincoln, classroom="7B")))
+    [page] = read_pages(download(client, order(staff.lincoln, classroom="7B")))
     assert page.links == [f"https://survey.example.org/#{format_code(code_of(maya))}"]
-    [page] = read_pages(downloaded(client, order(staff.lincoln, grade="10")))
+    [page] = read_pages(download(client, order(staff.lincoln, grade="10")))
     assert format_code(code_of(layla)) in page.text
 
 
-def test_a_class_that_is_not_of_that_grade_is_refused_in_words(
+def test_a_class_of_another_grade_is_refused(
     client, staff, administration, maya, layla
 ):
     log_in(client, staff.chen)
@@ -168,29 +166,29 @@ def test_a_class_that_is_not_of_that_grade_is_refused_in_words(
         f"/console/administrations/{administration.pk}/cards/",
         {"format": "pdf", "grade": "07", "classroom": "10A"},
     )
-    assert "Nobody of grade 07 is in class 10A" in text_of(response)
+    assert "No one in grade 07 is in class 10A" in text_of(response)
     assert not CardSet.objects.exists()
 
 
-def test_the_second_language_may_be_chosen(client, staff, order, maya):
+def test_second_language_of_the_cards(client, staff, order, maya):
     log_in(client, staff.chen)
-    [page] = read_pages(downloaded(client, order(staff.lincoln, language="ar")))
+    [page] = read_pages(download(client, order(staff.lincoln, language="ar")))
     assert "Escribe" not in page.text
     assert "اكتب" in page.text
-    [page] = read_pages(downloaded(client, order(staff.lincoln, language="en")))
+    [page] = read_pages(download(client, order(staff.lincoln, language="en")))
     assert "Type your code" in page.text
     assert "Escribe" not in page.text
 
 
-def test_the_id_is_on_the_card_only_where_it_was_asked_for(client, staff, order, maya):
+def test_ids_are_printed_only_when_chosen(client, staff, order, maya):
     log_in(client, staff.chen)
-    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    [page] = read_pages(download(client, order(staff.lincoln)))
     assert "40313" not in page.text
-    [page] = read_pages(downloaded(client, order(staff.lincoln, shown="id")))
+    [page] = read_pages(download(client, order(staff.lincoln, shown="id")))
     assert "40313" in page.text
 
 
-def test_names_however_long_or_strange_leave_the_code_readable(
+def test_long_and_unusual_names_leave_the_code_readable(
     client, staff, administration, order
 ):
     names = [
@@ -204,34 +202,34 @@ def test_names_however_long_or_strange_leave_the_code_readable(
     for n, name in enumerate(names):
         invite(administration, staff.lincoln, str(n), name, classroom="9")
     log_in(client, staff.chen)
-    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    [page] = read_pages(download(client, order(staff.lincoln)))
     assert len(page.links) == len(names)
     assert "Zoë Nguyễn" in page.text and "Иван Петров" in page.text
     for link in page.links:
         assert link.partition("#")[2] in page.text
 
 
-def test_whose_names_were_destroyed_gets_a_card_and_who_withdrew_gets_none(
+def test_cards_for_people_without_identity_but_not_for_withdrawn_ones(
     client, staff, order, maya, layla
 ):
     Identity.objects.filter(respondent=maya).delete()
     Respondent.objects.filter(pk=layla.pk).update(withdrawn_at=timezone.now())
     log_in(client, staff.chen)
-    [page] = read_pages(downloaded(client, order(staff.lincoln)))
+    [page] = read_pages(download(client, order(staff.lincoln)))
     assert "López" not in page.text
     assert page.links == [f"https://survey.example.org/#{format_code(code_of(maya))}"]
-    [line] = lines_of(downloaded(client, order(staff.lincoln, format="csv")))
+    [line] = csv_rows(download(client, order(staff.lincoln, format="csv")))
     assert line["code"] == format_code(code_of(maya))
 
 
-def test_a_list_for_mail_merge_has_names_codes_and_links(
+def test_lists_for_mail_merge_have_names_codes_and_links(
     client, staff, order, maya, layla, noor
 ):
     Identity.objects.filter(respondent=maya).update(given_name="=HYPERLINK(1)")
     log_in(client, staff.chen)
-    content = downloaded(client, order(staff.lincoln, format="excel"))
+    content = download(client, order(staff.lincoln, format="excel"))
     assert content.startswith(b"\xef\xbb\xbf")
-    first, second = lines_of(content)
+    first, second = csv_rows(content)
     assert first["given name"] == "'=HYPERLINK(1)"
     assert second == {
         "school": "Lincoln",
@@ -245,11 +243,11 @@ def test_a_list_for_mail_merge_has_names_codes_and_links(
         "code": format_code(code_of(layla)),
         "link": f"https://survey.example.org/#{format_code(code_of(layla))}",
     }
-    plain = downloaded(client, order(staff.lincoln, format="csv"))
+    plain = download(client, order(staff.lincoln, format="csv"))
     assert not plain.startswith(b"\xef\xbb\xbf")
 
 
-def test_a_district_is_one_list_and_nobody_else_s(
+def test_a_districts_list_is_private_to_the_district(
     client, staff, administration, maya, noor, django_capture_on_commit_callbacks
 ):
     everybody = f"/console/administrations/{administration.pk}/cards/"
@@ -257,23 +255,23 @@ def test_a_district_is_one_list_and_nobody_else_s(
     with django_capture_on_commit_callbacks(execute=True):
         client.post(everybody, {"format": "csv"})
     of_district = CardSet.objects.get()
-    assert [one["ID"] for one in lines_of(downloaded(client, of_district))] == ["40313"]
+    assert [one["ID"] for one in csv_rows(download(client, of_district))] == ["40313"]
     log_in(client, staff.state)
     with django_capture_on_commit_callbacks(execute=True):
         client.post(everybody, {"format": "csv"})
     of_state = CardSet.objects.latest("pk")
-    assert len(lines_of(downloaded(client, of_state))) == 2
+    assert len(csv_rows(download(client, of_state))) == 2
 
     log_in(client, staff.dana)
-    assert client.get(address(of_state)).status_code == 404
-    # A coordinator has a school of their own, and sees neither.
+    assert client.get(url_of(of_state)).status_code == 404
+    # A coordinator of one school sees neither.
     log_in(client, staff.chen)
     for card_set in (of_district, of_state):
-        assert client.get(address(card_set)).status_code == 404
-        assert client.get(address(card_set, "file/")).status_code == 404
+        assert client.get(url_of(card_set)).status_code == 404
+        assert client.get(url_of(card_set, "file/")).status_code == 404
 
 
-def test_one_lost_card_is_printed_again(
+def test_a_lost_card_is_printed_again(
     client, staff, administration, maya, layla, django_capture_on_commit_callbacks
 ):
     log_in(client, staff.chen)
@@ -283,42 +281,42 @@ def test_one_lost_card_is_printed_again(
             f"/console/administrations/{administration.pk}/people/{maya.pk}/card/"
         )
     card_set = CardSet.objects.get()
-    [page] = read_pages(downloaded(client, card_set))
+    [page] = read_pages(download(client, card_set))
     assert page.links == [f"https://survey.example.org/#{format_code(before)}"]
-    # What is written down of it has no name.
+    # The audit log shows no name.
     assert str(card_set) == "Login cards to print (PDF): one person of Lincoln"
 
 
 @pytest.mark.parametrize("who", ["sam", "analyst"])
-def test_others_cards_are_not_there(client, staff, order, maya, who):
+def test_cards_of_other_places_are_not_found(client, staff, order, maya, who):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
     asked = AuditEntry.objects.count()
     log_in(client, getattr(staff, who))
-    assert client.get(address(card_set)).status_code == 404
-    assert client.get(address(card_set, "file/")).status_code == 404
-    assert client.post(address(card_set, "again/")).status_code == 404
-    of_school = address(card_set).rsplit("/", 2)[0] + f"/?school={staff.lincoln.pk}"
+    assert client.get(url_of(card_set)).status_code == 404
+    assert client.get(url_of(card_set, "file/")).status_code == 404
+    assert client.post(url_of(card_set, "again/")).status_code == 404
+    of_school = url_of(card_set).rsplit("/", 2)[0] + f"/?school={staff.lincoln.pk}"
     assert client.get(of_school).status_code == 404
     assert client.post(of_school, {"format": "pdf"}).status_code == 404
     assert AuditEntry.objects.count() == asked
 
 
-def test_a_card_set_is_of_its_own_administration_only(
+def test_a_card_set_is_found_only_under_its_administration(
     client, staff, order, maya, administration
 ):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
-    wrong = address(card_set).replace(
+    wrong = url_of(card_set).replace(
         f"/{administration.pk}/cards", f"/{administration.pk + 1}/cards"
     )
     assert client.get(wrong).status_code == 404
 
 
-def test_asking_and_downloading_are_recorded(client, staff, order, maya):
+def test_orders_and_downloads_are_audited(client, staff, order, maya):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
-    downloaded(client, card_set)
+    download(client, card_set)
     asked, got = AuditEntry.objects.order_by("id")
     assert (asked.action, got.action) == ("ask for cards", "download cards")
     assert got.subject == "Login cards to print (PDF): Lincoln"
@@ -329,7 +327,7 @@ def test_asking_and_downloading_are_recorded(client, staff, order, maya):
     assert format_code(code_of(maya)) not in written
 
 
-def test_the_file_is_nobody_else_s_on_this_machine(client, staff, order, maya):
+def test_the_file_is_readable_only_by_its_owner(client, staff, order, maya):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
     assert stat.S_IMODE(path_of(card_set.file).stat().st_mode) == 0o600
@@ -341,7 +339,7 @@ def test_files_are_deleted_after_seven_days(client, staff, order, maya):
     old, young = order(staff.lincoln), order(staff.lincoln)
     past = timezone.now() - timedelta(days=7, minutes=1)
     CardSet.objects.filter(pk=old.pk).update(created_at=past)
-    # A worker was killed while it wrote.
+    # The draft of a worker that was killed while writing.
     left = path_of(old.file).with_name(f".{path_of(old.file).name}.1.1")
     left.write_text("codes")
 
@@ -350,12 +348,12 @@ def test_files_are_deleted_after_seven_days(client, staff, order, maya):
     assert not path_of(old.file).exists()
     assert not left.exists()
     assert path_of(young.file).exists()
-    assert "was deleted" in text_of(client.get(address(old)))
-    response = client.get(address(old, "file/"), follow=True)
-    assert "no longer there" in text_of(response)
+    assert "was deleted" in text_of(client.get(url_of(old)))
+    response = client.get(url_of(old, "file/"), follow=True)
+    assert "no longer exists" in text_of(response)
 
 
-def test_what_was_written_behind_its_deletion_is_swept_up(client, staff, order, maya):
+def test_orphaned_files_are_deleted(client, staff, order, maya):
     log_in(client, staff.chen)
     deleted, there = order(staff.lincoln), order(staff.lincoln)
     card_sets.delete_file(deleted)
@@ -368,30 +366,30 @@ def test_what_was_written_behind_its_deletion_is_swept_up(client, staff, order, 
     assert path_of(there.file).exists()
 
 
-def test_the_time_table_deletes_them(client):
+def test_the_schedule_deletes_old_cards(client):
     tasks = [one["task"] for one in settings.CELERY_BEAT_SCHEDULE.values()]
     assert "survey.tasks.delete_old_cards" in tasks
 
 
-def test_nobody_to_print_for_is_said_in_words(client, staff, order):
+def test_an_order_without_people_fails_with_a_message(client, staff, order):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
-    assert "No one is invited here" in text_of(client.get(address(card_set)))
+    assert "No one is invited here" in text_of(client.get(url_of(card_set)))
     assert not card_set.made_at
 
 
-def test_too_many_for_one_file_are_refused_with_advice(
+def test_too_many_cards_for_one_file_are_refused(
     client, staff, order, maya, layla, monkeypatch
 ):
     monkeypatch.setattr(card_sets, "MAX_CARDS", 1)
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
-    assert "class by class" in text_of(client.get(address(card_set)))
-    # A list has no such bound.
-    assert len(lines_of(downloaded(client, order(staff.lincoln, format="csv")))) == 2
+    assert "class by class" in text_of(client.get(url_of(card_set)))
+    # Lists have no limit.
+    assert len(csv_rows(download(client, order(staff.lincoln, format="csv")))) == 2
 
 
-def test_what_failed_can_be_tried_again(
+def test_a_failed_order_can_be_tried_again(
     client, staff, order, maya, monkeypatch, django_capture_on_commit_callbacks
 ):
     def broken(*args):
@@ -401,15 +399,15 @@ def test_what_failed_can_be_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(card_sets, "write_pdf", broken)
         card_set = order(staff.lincoln)
-    assert "Something went wrong" in text_of(client.get(address(card_set)))
-    assert client.get(address(card_set, "file/")).status_code == 302
+    assert "Something went wrong" in text_of(client.get(url_of(card_set)))
+    assert client.get(url_of(card_set, "file/")).status_code == 302
     with django_capture_on_commit_callbacks(execute=True):
-        client.post(address(card_set, "again/"))
-    assert len(read_pages(downloaded(client, card_set))) == 1
+        client.post(url_of(card_set, "again/"))
+    assert len(read_pages(download(client, card_set))) == 1
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_the_sets_take_as_many_statements_for_three_as_for_one(
+def test_listing_three_sets_takes_as_many_statements_as_one(
     client, staff, administration, order, maya, django_assert_num_queries, number
 ):
     log_in(client, staff.chen)
@@ -424,7 +422,7 @@ def test_the_sets_take_as_many_statements_for_three_as_for_one(
     assert text_of(response).count("ready") == number
 
 
-def test_cards_are_always_of_one_school(staff, administration):
+def test_the_database_requires_a_school_for_cards(staff, administration):
     with pytest.raises(IntegrityError), transaction.atomic():
         CardSet.objects.create(administration=administration, by=staff.chen, file="x")
 
@@ -434,7 +432,7 @@ def test_cards_are_always_of_one_school(staff, administration):
 
 @pytest.fixture
 def reissue(client, administration, django_capture_on_commit_callbacks):
-    def reissued(school, typed="Lincoln", **asked):
+    def reissue(school, typed="Lincoln", **asked):
         query = "&".join(f"{key}={value}" for key, value in asked.items())
         with django_capture_on_commit_callbacks(execute=True):
             return client.post(
@@ -444,10 +442,10 @@ def reissue(client, administration, django_capture_on_commit_callbacks):
                 follow=True,
             )
 
-    return reissued
+    return reissue
 
 
-def test_a_whole_school_is_given_new_codes_and_new_cards(
+def test_new_codes_and_cards_for_a_whole_school(
     client, staff, order, reissue, maya, layla, noor
 ):
     log_in(client, staff.chen)
@@ -455,7 +453,7 @@ def test_a_whole_school_is_given_new_codes_and_new_cards(
     reissue(staff.lincoln)
 
     new_cards = CardSet.objects.latest("pk")
-    pages = read_pages(downloaded(client, new_cards))
+    pages = read_pages(download(client, new_cards))
     people = [
         log_in_respondent(link.partition("#")[2]).respondent_id
         for page in pages
@@ -463,11 +461,11 @@ def test_a_whole_school_is_given_new_codes_and_new_cards(
     ]
     assert people == [maya.pk, layla.pk]
     for code in old_codes:
-        with pytest.raises(LoginRefused, match="code_wrong"):
+        with pytest.raises(NotAdmitted, match="code_wrong"):
             log_in_respondent(code)
     assert log_in_respondent(code_of(noor)).respondent_id == noor.pk
-    assert "no longer work" in text_of(client.get(address(old_cards)))
-    assert "no longer work" not in text_of(client.get(address(new_cards)))
+    assert "no longer work" in text_of(client.get(url_of(old_cards)))
+    assert "no longer work" not in text_of(client.get(url_of(new_cards)))
     entry = AuditEntry.objects.get(action="reissue access codes")
     assert (entry.by, entry.school_id, entry.after["people"]) == (
         "chen@example.org",
@@ -476,7 +474,7 @@ def test_a_whole_school_is_given_new_codes_and_new_cards(
     )
 
 
-def test_one_class_alone_is_given_new_codes(client, staff, reissue, maya, layla):
+def test_new_codes_for_a_single_class(client, staff, reissue, maya, layla):
     log_in(client, staff.chen)
     reissue(staff.lincoln, classroom="7B")
     maya.refresh_from_db()
@@ -484,14 +482,12 @@ def test_one_class_alone_is_given_new_codes(client, staff, reissue, maya, layla)
     assert (maya.issue, layla.issue) == (2, 1)
 
 
-def test_nothing_changes_until_the_school_s_name_was_typed(
-    client, staff, reissue, maya
-):
+def test_new_codes_require_typing_the_schools_name(client, staff, reissue, maya):
     log_in(client, staff.chen)
     for typed in ("", "yes", "Roosevelt", "\x00"):
         page = reissue(staff.lincoln, typed=typed)
         assert page.status_code == 200
-    assert "That is not Lincoln" in text_of(reissue(staff.lincoln, typed="Linkoln"))
+    assert "This is not Lincoln" in text_of(reissue(staff.lincoln, typed="Linkoln"))
     maya.refresh_from_db()
     assert maya.issue == 1
     reissue(staff.lincoln, typed="  lincoln ")
@@ -499,7 +495,7 @@ def test_nothing_changes_until_the_school_s_name_was_typed(
     assert maya.issue == 2
 
 
-def test_the_page_says_what_will_happen_and_how_many_only_where_it_may(
+def test_the_reissue_page_explains_the_effects(
     client, staff, administration, maya, layla
 ):
     Respondent.objects.filter(pk=maya.pk).update(started_at=timezone.now())
@@ -509,16 +505,16 @@ def test_the_page_says_what_will_happen_and_how_many_only_where_it_may(
         f"?school={staff.lincoln.pk}"
     )
     text = text_of(client.get(page))
-    assert "handed out to 2 people no longer work" in text
-    assert "Whoever has started keeps their answers" in text
+    assert "current cards of 2 people stop working" in text
+    assert "Saved answers are kept" in text
     administration.coordinators_see_finished = True
     administration.save()
-    assert "1 person has started and keeps their answers" in text_of(client.get(page))
-    # PostgreSQL takes no such sign in a text.
+    assert "1 person has started" in text_of(client.get(page))
+    # PostgreSQL refuses a null character in a text.
     assert client.get(f"{page}&grade=a%00b&classroom=%00").status_code == 200
 
 
-def test_another_s_school_gets_no_new_codes(client, staff, reissue, maya, noor):
+def test_other_schools_cannot_be_reissued(client, staff, reissue, maya, noor):
     log_in(client, staff.sam)
     assert reissue(staff.lincoln).status_code == 404
     log_in(client, staff.analyst)
@@ -527,18 +523,18 @@ def test_another_s_school_gets_no_new_codes(client, staff, reissue, maya, noor):
     assert maya.issue == 1
 
 
-def test_a_new_code_outdates_the_lists_that_held_the_old_one_and_no_other(
+def test_a_new_code_marks_only_the_sets_with_the_old_one(
     staff, administration, maya, noor
 ):
-    def asked(**whose):
+    def ordered(**place):
         return card_sets.order_cards(
-            administration=administration, by=staff.state, format="csv", **whose
+            administration=administration, by=staff.state, format="csv", **place
         )
 
     district, school = staff.lincoln.district, staff.lincoln
-    holding = {asked().pk, asked(district=district).pk, asked(school=school).pk}
-    asked(district=staff.roosevelt.district)
-    asked(school=staff.roosevelt)
+    holding = {ordered().pk, ordered(district=district).pk, ordered(school=school).pk}
+    ordered(district=staff.roosevelt.district)
+    ordered(school=staff.roosevelt)
 
     card_sets.mark_sets_of_person_outdated(maya)
 
@@ -546,10 +542,10 @@ def test_a_new_code_outdates_the_lists_that_held_the_old_one_and_no_other(
     assert set(outdated.values_list("pk", flat=True)) == holding
 
 
-def test_a_job_that_is_run_again_reissues_nobody_twice(
+def test_a_repeated_job_issues_codes_once(
     client, staff, reissue, maya, layla, monkeypatch
 ):
-    """The worker dies after the new codes and before the cards."""
+    """The worker dies after issuing the codes and before making the cards."""
     log_in(client, staff.chen)
     with monkeypatch.context() as patch:
 
@@ -570,15 +566,17 @@ def test_a_job_that_is_run_again_reissues_nobody_twice(
 
     maya.refresh_from_db()
     assert maya.issue == 2
-    pages = read_pages(downloaded(client, CardSet.objects.get()))
+    pages = read_pages(download(client, CardSet.objects.get()))
     assert pages[0].links == [
         f"https://survey.example.org/#{format_code(code_of(maya))}"
     ]
     assert AuditEntry.objects.filter(action="reissue access codes").count() == 1
 
 
-def test_without_the_mark_it_would(staff, administration, maya, layla):
-    """The twin: what the mark in the same transaction is there for."""
+def test_without_the_mark_codes_would_be_issued_twice(
+    staff, administration, maya, layla
+):
+    """The twin: without `reissued_at`, a repeated job issues codes again."""
     card_set = card_sets.order_cards(
         administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
     )
@@ -592,7 +590,7 @@ def test_without_the_mark_it_would(staff, administration, maya, layla):
     assert maya.issue == 3
 
 
-def test_a_worker_killed_among_the_new_codes_has_changed_none(
+def test_a_worker_killed_while_issuing_codes_changes_none(
     staff, administration, maya, layla, monkeypatch
 ):
     card_set = card_sets.order_cards(
@@ -616,7 +614,7 @@ def test_a_worker_killed_among_the_new_codes_has_changed_none(
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
-def test_a_code_that_is_somebody_else_s_by_chance_is_passed_over(
+def test_a_code_that_belongs_to_another_person_is_skipped(
     administration, staff, maya, layla, monkeypatch
 ):
     code_for = access_codes.code_for
@@ -636,7 +634,7 @@ def test_a_code_that_is_somebody_else_s_by_chance_is_passed_over(
         assert log_in_respondent(code_of(person)).respondent_id == person.pk
 
 
-def test_new_codes_come_under_the_newest_key(administration, maya):
+def test_new_codes_use_the_newest_key(administration, maya):
     Respondent.objects.filter(pk=maya.pk).update(code_key_version=1)
     access_codes.reissue_all(administration.respondents.all())
     maya.refresh_from_db()
@@ -645,11 +643,11 @@ def test_new_codes_come_under_the_newest_key(administration, maya):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layla):
+def test_two_simultaneous_workers_issue_codes_once(staff, administration, maya, layla):
     card_set = card_sets.order_cards(
         administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
     )
-    # Making the cards, at once in the tests, gave the first.
+    # In tests the job runs at once and issued the first codes.
     CardSet.objects.update(reissued_at=None)
     together = threading.Barrier(2)
 
@@ -666,7 +664,7 @@ def test_two_workers_at_once_give_one_new_code(staff, administration, maya, layl
     assert maya.issue == 3
 
 
-def test_a_group_that_no_database_holds_is_nobodys(client, staff, administration):
+def test_null_characters_in_a_group_are_ignored(client, staff, administration):
     log_in(client, staff.chen)
     address = f"/console/administrations/{administration.pk}/cards/reissue/"
     assert client.get(address, {"grade": "a\x00b"}).status_code == 200

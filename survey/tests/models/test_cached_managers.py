@@ -52,7 +52,7 @@ def statements(act) -> int:
     return len(queries)
 
 
-def test_a_published_row_is_read_once(draft):
+def test_published_row_is_read_from_the_database_once(draft):
     publish_survey(survey=draft)
     for model in (*INSTRUMENT, PublishedSurvey):
         row = model.objects.get()
@@ -62,7 +62,7 @@ def test_a_published_row_is_read_once(draft):
         assert find() == [row]
 
 
-def test_a_draft_is_neither_found_nor_kept(draft):
+def test_draft_is_neither_found_nor_cached(draft):
     for model in INSTRUMENT:
         row = model.objects.get()
         assert list(model.cached.filter(pk=row.pk)) == []
@@ -73,7 +73,7 @@ def test_a_draft_is_neither_found_nor_kept(draft):
         assert len(model.cached.filter(pk=model.objects.get().pk)) == 1
 
 
-def test_every_model_of_the_instrument_has_one_that_it_does_not_use_by_itself():
+def test_every_survey_model_has_a_cached_manager_that_is_not_the_default():
     managed = {model for model in apps.get_models() if hasattr(model, "cached")}
     assert managed == {*INSTRUMENT, PublishedSurvey}
     for model in managed:
@@ -81,7 +81,7 @@ def test_every_model_of_the_instrument_has_one_that_it_does_not_use_by_itself():
         assert not isinstance(model._base_manager, FrozenManager)
 
 
-def test_a_kept_row_cannot_become_stale(draft):
+def test_cached_row_cannot_become_stale(draft):
     publish_survey(survey=draft)
     item = Item.cached.get(name="safe", survey_id=draft.pk)
     with pytest.raises(IntegrityError, match="frozen"), transaction.atomic():
@@ -89,7 +89,7 @@ def test_a_kept_row_cannot_become_stale(draft):
     assert Item.cached.get(name="safe", survey_id=draft.pk) == item
 
 
-def test_what_is_rolled_back_is_never_kept(draft):
+def test_rolled_back_rows_are_not_cached(draft):
     def rolled_back() -> str:
         with transaction.atomic():
             digest = publish_survey(survey=draft).digest
@@ -101,13 +101,13 @@ def test_what_is_rolled_back_is_never_kept(draft):
     assert list(PublishedSurvey.cached.filter(digest=digest)) == []
 
 
-def test_without_the_bypass_it_would_be(draft, monkeypatch):
+def test_twin_rolled_back_rows_would_be_cached_without_the_bypass(draft, monkeypatch):
     monkeypatch.setattr("survey.models.cached._in_transaction", lambda: False)
     with pytest.raises(AssertionError):
-        test_what_is_rolled_back_is_never_kept(draft)
+        test_rolled_back_rows_are_not_cached(draft)
 
 
-def test_a_transaction_sees_the_database_and_not_the_cache(draft):
+def test_transaction_reads_the_database_and_not_the_cache(draft):
     digest = publish_survey(survey=draft).digest
     rows = PublishedSurvey.cached.filter(digest=digest)
     list(rows)
@@ -117,7 +117,7 @@ def test_a_transaction_sees_the_database_and_not_the_cache(draft):
 
 
 @pytest.mark.parametrize("entry", ["words", 7, {"a": 1}, ["words"], [None]])
-def test_an_entry_that_is_no_row_is_replaced(draft, entry):
+def test_cache_entry_that_is_not_a_list_of_rows_is_replaced(draft, entry):
     digest = publish_survey(survey=draft).digest
     rows = PublishedSurvey.cached.filter(digest=digest)
     list(rows)
@@ -127,19 +127,19 @@ def test_an_entry_that_is_no_row_is_replaced(draft, entry):
     assert statements(lambda: list(rows.all())) == 0
 
 
-def test_counting_is_left_to_the_database(draft):
+def test_counts_are_not_cached(draft):
     publish_survey(survey=draft)
     assert statements(lambda: Item.cached.count()) == 1
     assert statements(lambda: Item.cached.count()) == 1
 
 
-def test_rows_of_written_out_statements_are_not_kept(draft):
+def test_rows_of_raw_queries_are_not_cached(draft):
     find = lambda: list(Item.cached.raw("SELECT * FROM survey_item"))  # noqa: E731
     assert statements(find) == 1
     assert statements(find) == 1
 
 
-def test_saving_a_draft_asks_the_cache_nothing(draft, monkeypatch):
+def test_saving_a_draft_does_not_touch_the_cache(draft, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("the cache was asked")
 
@@ -156,14 +156,14 @@ def cache_keys(rows) -> list[str]:
     return [rows._iterable_class(rows).query_key()]
 
 
-def test_a_cold_process_finds_the_survey_in_the_cache(publish):
+def test_new_process_finds_the_survey_in_the_cache(publish):
     digest = publish().digest
     assert statements(lambda: published_survey(digest)) == 1
     forget_published()
     assert statements(lambda: published_survey(digest)) == 0
 
 
-def test_a_forged_survey_is_not_believed_and_does_not_stay(publish):
+def test_forged_cache_entry_is_rejected_and_replaced(publish):
     row = publish()
     rows = PublishedSurvey.cached.filter(digest=row.digest)
     list(rows)
@@ -179,7 +179,7 @@ def test_a_forged_survey_is_not_believed_and_does_not_stay(publish):
     assert statements(lambda: published_survey(row.digest)) == 0
 
 
-def test_an_unknown_survey_costs_one_statement_each_time():
+def test_unknown_survey_costs_one_statement_each_time():
     def ask() -> None:
         with pytest.raises(SurveyNotFound):
             published_survey("0" * 64)
@@ -212,7 +212,7 @@ def lag_and_fail(monkeypatch, settings):
     health.mark_up()
 
 
-def test_the_primary_has_the_last_word_although_the_replica_is_gone(
+def test_survey_missing_on_a_failing_replica_is_read_from_the_primary(
     publish, lag_and_fail
 ):
     digest = publish().digest
@@ -221,7 +221,7 @@ def test_the_primary_has_the_last_word_although_the_replica_is_gone(
     assert lag_and_fail == ["replica", "default"]
 
 
-def test_deciding_afterwards_where_it_was_asked_it_would_not_be(
+def test_twin_survey_is_not_found_if_the_database_is_chosen_again(
     publish, lag_and_fail, monkeypatch
 ):
     """The twin."""
@@ -232,7 +232,7 @@ def test_deciding_afterwards_where_it_was_asked_it_would_not_be(
 
 
 @pytest.mark.parametrize("digest", ["x", "0" * 63, "0" * 65, "F" * 64, "0" * 2000])
-def test_for_what_is_no_digest_nobody_is_asked(client, db, digest):
+def test_invalid_digest_costs_no_query(client, db, digest):
     def ask(digest: str) -> None:
         address = f"/content/{digest}/any/en/1/"
         assert client.get(address).status_code == 404

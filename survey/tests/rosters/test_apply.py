@@ -1,4 +1,4 @@
-"""Applying a roster while people answer, while workers die, two at a time."""
+"""Apply rosters while people answer, while workers die, and two at a time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
-from survey.rosters import apply, uploads
+from survey.rosters import apply, apply_job, uploads
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.browser.serving import ROOT
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 needs_postgresql = pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="SQLite has one writer, and one worker"
+    connection.vendor == "sqlite", reason="SQLite has one writer and one worker"
 )
 
 HEADER = "district,school,student ID,given name,grade"
@@ -35,8 +35,8 @@ def people(numbers, school="lincoln", grade=7):
     return [f"riverside,{school},{n:05},Ann {n},{grade}" for n in numbers]
 
 
-def checked(staff, administration, rows):
-    """An upload whose dry run is done. Jobs run here only when they are told to."""
+def upload_and_check(staff, administration, rows):
+    """Upload a roster and run its dry run. Other jobs are run by the tests."""
     file = ContentFile("\n".join([HEADER, *rows]).encode(), "roster.csv")
     upload = uploads.receive(
         administration=administration,
@@ -45,14 +45,14 @@ def checked(staff, administration, rows):
         by=staff.dana,
         district=staff.riverside,
     )
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     upload.refresh_from_db()
     assert upload.state == "checked", upload.message
     return upload
 
 
-def confirmed(staff, administration, rows):
-    upload = checked(staff, administration, rows)
+def upload_and_confirm(staff, administration, rows):
+    upload = upload_and_check(staff, administration, rows)
     uploads.confirm(
         upload,
         by=staff.dana,
@@ -62,21 +62,21 @@ def confirmed(staff, administration, rows):
     return upload
 
 
-def applied(staff, administration, rows):
-    upload = confirmed(staff, administration, rows)
-    jobs.run(uploads.job_of(upload).pk)
+def upload_and_apply(staff, administration, rows):
+    upload = upload_and_confirm(staff, administration, rows)
+    jobs.run(uploads.latest_job(upload).pk)
     upload.refresh_from_db()
     assert upload.state == "applied", upload.message
     return upload
 
 
 @pytest.fixture(autouse=True)
-def by_hand(monkeypatch):
+def jobs_run_by_hand(monkeypatch):
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
 
 
-def as_they_are(administration):
-    """Everybody, without what differs between two imports of the same file."""
+def people_of(administration):
+    """Return all people, without what differs between two imports of a file."""
     found = Identity.objects.filter(administration=administration).values_list(
         "external_id",
         "given_name",
@@ -88,9 +88,9 @@ def as_they_are(administration):
     return sorted((*one, withdrawn is None) for *one, withdrawn in found)
 
 
-# A worker dies --------------------------------------------------------------
+# Interrupted workers --------------------------------------------------------
 
-# As a worker does it, in small steps, so that there is a middle.
+# A worker in slow motion, so that it can be killed in the middle.
 WORKER = """
 import sys, time
 import django
@@ -98,16 +98,16 @@ django.setup()
 from survey import jobs, tasks
 from survey.rosters import apply
 apply.ADD_AT_ONCE = apply.CHANGE_AT_ONCE = 20
-in_brief = apply.in_brief
+write_batch = apply.write_batch
 def slowly(write):
-    in_brief(write)
+    write_batch(write)
     time.sleep(0.02)
-apply.in_brief = slowly
+apply.write_batch = slowly
 jobs.run(int(sys.argv[1]))
 """
 
 
-def worker(job):
+def start_worker(job):
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, str(job.pk)],
         cwd=ROOT,
@@ -121,11 +121,11 @@ def worker(job):
     )
 
 
-def killed_once(process, begun):
-    """Kill -9, once `begun` says that there is something to see."""
+def kill_once(process, has_started):
+    """Kill a process with SIGKILL as soon as `has_started` returns true."""
     deadline = time.monotonic() + 60
-    while not begun():
-        assert process.poll() is None, "it ended before it could be killed"
+    while not has_started():
+        assert process.poll() is None, "it finished before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
@@ -133,7 +133,7 @@ def killed_once(process, begun):
 
 
 FIRST = [*people(range(600)), *people(range(600, 700), "washington")]
-# Two hundred are new, a hundred move, three hundred change, a hundred are gone.
+# 200 people are new, 100 move, 300 change and 100 are missing.
 SECOND = [
     *people(range(300), grade=8),
     *people(range(300, 400), "washington"),
@@ -144,15 +144,15 @@ SECOND = [
 
 
 @pytest.fixture
-def again(administration):
-    """Another administration, into which the same files come in one run."""
-    again = type(administration).objects.get(pk=administration.pk)
-    again.pk, again.name = None, "again"
-    again.save(force_insert=True)
-    return again
+def second_administration(administration):
+    """Another administration, into which the same files are imported undisturbed."""
+    second_administration = type(administration).objects.get(pk=administration.pk)
+    second_administration.pk, second_administration.name = None, "again"
+    second_administration.save(force_insert=True)
+    return second_administration
 
 
-# In the middle of the new people, of the changes, and of those who are gone.
+# When to kill the worker.
 MIDDLES = {
     "adding": lambda own: own.count() > 740,
     "changing": lambda own: own.filter(grade="08").count() > 60,
@@ -161,17 +161,17 @@ MIDDLES = {
 
 
 @pytest.mark.parametrize("middle", MIDDLES)
-def test_a_killed_worker_leaves_what_another_run_completes(
-    staff, administration, again, middle
+def test_another_run_completes_the_work_of_a_killed_worker(
+    staff, administration, second_administration, middle
 ):
-    applied(staff, administration, FIRST)
+    upload_and_apply(staff, administration, FIRST)
     codes = dict(Respondent.objects.values_list("pk", "code_digest"))
-    upload = confirmed(staff, administration, SECOND)
-    job = uploads.job_of(upload)
+    upload = upload_and_confirm(staff, administration, SECOND)
+    job = uploads.latest_job(upload)
     own = Respondent.objects.filter(administration=administration)
-    process = worker(job)
-    killed_once(process, lambda: MIDDLES[middle](own))
-    half = as_they_are(administration)
+    process = start_worker(job)
+    kill_once(process, lambda: MIDDLES[middle](own))
+    half = people_of(administration)
 
     Job.objects.filter(pk=job.pk).update(
         heartbeat_at=timezone.now() - timedelta(minutes=5)
@@ -181,35 +181,33 @@ def test_a_killed_worker_leaves_what_another_run_completes(
     upload.refresh_from_db()
     assert (job.state, job.attempts, upload.state) == ("done", 2, "applied")
 
-    applied(staff, again, FIRST)
-    applied(staff, again, SECOND)
-    whole = as_they_are(again)
-    assert as_they_are(administration) == whole != half
+    upload_and_apply(staff, second_administration, FIRST)
+    upload_and_apply(staff, second_administration, SECOND)
+    whole = people_of(second_administration)
+    assert people_of(administration) == whole != half
     assert len(whole) == 900
-    # Nobody was given another code by it, and none is there twice.
+    # All people have kept their codes.
     kept = dict(Respondent.objects.values_list("pk", "code_digest"))
     assert {pk: bytes(kept[pk]) for pk in codes} == {
         pk: bytes(code) for pk, code in codes.items()
     }
-    # What was confirmed is what the page goes on to show.
+    # The page still shows the figures that were confirmed.
     assert upload.report["added"] == 200 and upload.withdrawn == 100
 
 
-def test_run_again_after_it_was_applied_it_does_nothing(staff, administration):
-    upload = applied(staff, administration, FIRST)
+def test_running_an_applied_roster_again_does_nothing(staff, administration):
+    upload = upload_and_apply(staff, administration, FIRST)
     before = list(Respondent.objects.order_by("pk").values())
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
     Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
     jobs.run(job.pk)
     assert list(Respondent.objects.order_by("pk").values()) == before
 
 
-def test_a_worker_that_ends_leaves_the_rest_to_another(
-    staff, administration, monkeypatch
-):
+def test_another_worker_continues_after_a_shutdown(staff, administration, monkeypatch):
     monkeypatch.setattr(apply, "ADD_AT_ONCE", 20)
-    upload = confirmed(staff, administration, people(range(200)))
-    job = uploads.job_of(upload)
+    upload = upload_and_confirm(staff, administration, people(range(200)))
+    job = uploads.latest_job(upload)
     write = apply.write_changes
 
     def ended(diff, tell):
@@ -220,7 +218,7 @@ def test_a_worker_that_ends_leaves_the_rest_to_another(
         write(diff, and_stop)
 
     with monkeypatch.context() as deploy:
-        deploy.setattr(uploads, "write_changes", ended)
+        deploy.setattr(apply_job, "write_changes", ended)
         jobs.run(job.pk)
     jobs._stopping.clear()
     job.refresh_from_db()
@@ -233,15 +231,15 @@ def test_a_worker_that_ends_leaves_the_rest_to_another(
     assert Respondent.objects.count() == 200
 
 
-def test_a_database_that_was_away_costs_nothing(staff, administration, monkeypatch):
-    upload = confirmed(staff, administration, people(range(20)))
-    job = uploads.job_of(upload)
+def test_a_lost_database_connection_is_retried(staff, administration, monkeypatch):
+    upload = upload_and_confirm(staff, administration, people(range(20)))
+    job = uploads.latest_job(upload)
 
     def away(*_):
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as failover:
-        failover.setattr(uploads, "write_changes", away)
+        failover.setattr(apply_job, "write_changes", away)
         jobs.run(job.pk)
     upload.refresh_from_db()
     assert upload.state == "applying"
@@ -250,32 +248,32 @@ def test_a_database_that_was_away_costs_nothing(staff, administration, monkeypat
     assert upload.state == "applied"
 
 
-# Two at a time --------------------------------------------------------------
+# Two rosters at once ----------------------------------------------------------
 
 
-def in_threads(*works):
+def start_threads(*actions):
     errors = []
 
-    def run(work):
+    def run(action):
         try:
-            work()
+            action()
         except Exception as error:
             errors.append(error)
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=[work]) for work in works]
+    threads = [threading.Thread(target=run, args=[action]) for action in actions]
     for thread in threads:
         thread.start()
     return threads, errors
 
 
 @needs_postgresql
-def test_two_rosters_at_once_come_one_after_the_other(
+def test_two_rosters_of_one_administration_are_applied_in_turn(
     staff, administration, monkeypatch
 ):
-    one = confirmed(staff, administration, people(range(300)))
-    two = confirmed(staff, administration, people(range(200, 500)))
+    one = upload_and_confirm(staff, administration, people(range(300)))
+    two = upload_and_confirm(staff, administration, people(range(200, 500)))
     steps = []
     write = apply.write_changes
 
@@ -284,39 +282,39 @@ def test_two_rosters_at_once_come_one_after_the_other(
         write(diff, tell)
         steps.append("end")
 
-    monkeypatch.setattr(uploads, "write_changes", noted)
-    jobs_of_both = [uploads.job_of(upload).pk for upload in (one, two)]
-    threads, errors = in_threads(*[partial(jobs.run, pk) for pk in jobs_of_both])
+    monkeypatch.setattr(apply_job, "write_changes", noted)
+    jobs_of_both = [uploads.latest_job(upload).pk for upload in (one, two)]
+    threads, errors = start_threads(*[partial(jobs.run, pk) for pk in jobs_of_both])
     for thread in threads:
         thread.join(60)
 
     assert not errors
     states = sorted(RosterUpload.objects.values_list("state", flat=True))
-    # The later one would withdraw who came by the first: it asks again.
+    # The second would withdraw people of the first, so it needs a confirmation.
     assert states == ["applied", "checked"]
     assert steps == ["begin", "end"]
     assert Respondent.objects.filter(withdrawn_at=None).count() == 300
 
 
-# People answer meanwhile ----------------------------------------------------
+# Respondents who answer meanwhile ---------------------------------------------
 
 
-def slow_machine(monkeypatch):
-    """On which each changed row costs half a millisecond more."""
-    update = apply._update
+def slow_down_updates(monkeypatch):
+    """Make each changed row cost half a millisecond more."""
+    update = apply.update_rows
 
     def slowly(writer, table, key, columns):
         update(writer, table, key, columns)
         if table == "survey_respondent":
-            [(rows,)] = writer.all("SELECT count(*) FROM roster_batch")
+            [(rows,)] = writer.fetch_all("SELECT count(*) FROM roster_batch")
             time.sleep(rows / 2000)
 
-    monkeypatch.setattr(apply, "_update", slowly)
+    monkeypatch.setattr(apply, "update_rows", slowly)
 
 
-def saves_while(work, administration, pk):
-    """How long saves of one person took, while something else was done."""
-    threads, errors = in_threads(work)
+def time_saves_during(action, administration, pk):
+    """Save one person's page again and again while `action` runs; return times."""
+    threads, errors = start_threads(action)
     seconds, refused, revision = [], [], 10**15
     item = next(iter(Response.objects.values_list("item_id", flat=True)), 1)
     while threads[0].is_alive():
@@ -342,16 +340,18 @@ LARGE = 4000
 
 
 @needs_postgresql
-def test_no_save_is_refused_while_a_large_roster_changes_everybody(
+def test_no_page_save_fails_while_a_large_roster_is_applied(
     staff, administration, monkeypatch
 ):
-    applied(staff, administration, people(range(LARGE)))
-    upload = confirmed(staff, administration, people(range(LARGE), grade=8))
-    slow_machine(monkeypatch)
+    upload_and_apply(staff, administration, people(range(LARGE)))
+    upload = upload_and_confirm(staff, administration, people(range(LARGE), grade=8))
+    slow_down_updates(monkeypatch)
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
 
-    seconds, refused = saves_while(lambda: jobs.run(job.pk), administration, someone)
+    seconds, refused = time_saves_during(
+        lambda: jobs.run(job.pk), administration, someone
+    )
 
     assert Respondent.objects.filter(grade="08").count() == LARGE
     assert refused == []
@@ -360,25 +360,27 @@ def test_no_save_is_refused_while_a_large_roster_changes_everybody(
 
 
 @needs_postgresql
-def test_in_one_transaction_it_would_refuse_them(staff, administration, monkeypatch):
-    """The twin."""
-    applied(staff, administration, people(range(LARGE)))
-    upload = confirmed(staff, administration, people(range(LARGE), grade=8))
-    slow_machine(monkeypatch)
+def test_page_saves_would_fail_in_a_single_transaction(
+    staff, administration, monkeypatch
+):
+    """Shows that the test above would fail without batches."""
+    upload_and_apply(staff, administration, people(range(LARGE)))
+    upload = upload_and_confirm(staff, administration, people(range(LARGE), grade=8))
+    slow_down_updates(monkeypatch)
     monkeypatch.setattr(apply, "CHANGE_AT_ONCE", LARGE)
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
-    job = uploads.job_of(upload)
+    job = uploads.latest_job(upload)
 
-    _, refused = saves_while(lambda: jobs.run(job.pk), administration, someone)
+    _, refused = time_saves_during(lambda: jobs.run(job.pk), administration, someone)
 
     assert any("lock timeout" in one for one in refused)
 
 
 @needs_postgresql
-def test_a_person_who_is_locked_is_waited_for(staff, administration):
-    """A batch lets go of the others meanwhile, and tries again."""
-    applied(staff, administration, people(range(50)))
-    upload = confirmed(staff, administration, people(range(50), grade=8))
+def test_a_batch_with_a_locked_person_is_retried(staff, administration):
+    """In the meantime a batch releases the locks of its other people."""
+    upload_and_apply(staff, administration, people(range(50)))
+    upload = upload_and_confirm(staff, administration, people(range(50), grade=8))
     held, over = threading.Event(), threading.Event()
 
     def hold():
@@ -389,9 +391,9 @@ def test_a_person_who_is_locked_is_waited_for(staff, administration):
             over.wait(2)
             cursor.execute("COMMIT")
 
-    threads, errors = in_threads(hold)
+    threads, errors = start_threads(hold)
     held.wait(5)
-    jobs.run(uploads.job_of(upload).pk)
+    jobs.run(uploads.latest_job(upload).pk)
     over.set()
     threads[0].join(10)
     assert not errors

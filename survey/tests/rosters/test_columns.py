@@ -6,8 +6,6 @@ import pytest
 
 from survey.rosters.columns import columns_of
 
-pytestmark = pytest.mark.once
-
 
 def test_headers_of_real_systems_are_recognised():
     columns = columns_of(

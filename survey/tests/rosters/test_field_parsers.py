@@ -1,4 +1,4 @@
-"""Cells of rosters as people write them."""
+"""Parse single cells as people write them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from survey.rosters import field_parsers
-from survey.rosters.field_parsers import Unreadable
-
-pytestmark = pytest.mark.once
+from survey.rosters.field_parsers import InvalidCell
 
 TODAY = date(2026, 11, 21)
 
@@ -38,15 +36,15 @@ TODAY = date(2026, 11, 21)
     ],
 )
 def test_birth_date_is_read_in_all_usual_forms(cell, readings):
-    assert field_parsers.birth_dates_of(cell, TODAY) == readings
+    assert field_parsers.parse_birth_date(cell, TODAY) == readings
 
 
 @pytest.mark.parametrize(
     "cell", ["soon", "30.2.2012", "3/4", "2026-01-01", "1850-01-01"]
 )
 def test_impossible_birth_date_is_refused(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.birth_dates_of(cell, TODAY)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_birth_date(cell, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +54,13 @@ def test_impossible_birth_date_is_refused(cell):
      ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", "")],
 )  # fmt: skip
 def test_grade_becomes_its_standard_code(cell, grade):
-    assert field_parsers.grade_of(cell) == grade
+    assert field_parsers.parse_grade(cell) == grade
 
 
 @pytest.mark.parametrize("cell", ["14", "K-5", "-4", "four"])
 def test_unknown_grade_is_refused(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.grade_of(cell)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_grade(cell)
 
 
 @pytest.mark.parametrize(
@@ -71,26 +69,28 @@ def test_unknown_grade_is_refused(cell):
      ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E")],
 )  # fmt: skip
 def test_id_is_read_as_it_was_before_excel(cell, id_):
-    assert field_parsers.external_id_of(cell) == id_
+    assert field_parsers.parse_external_id(cell) == id_
 
 
 @pytest.mark.parametrize(
     "cell", ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b"]
 )
 def test_id_that_excel_destroyed_is_refused(cell):
-    with pytest.raises(Unreadable):
-        field_parsers.external_id_of(cell)
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_external_id(cell)
 
 
 def test_invisible_characters_are_removed_and_joiners_kept():
-    assert field_parsers.text_of("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
-    assert field_parsers.text_of("می\u200cروم") == "می\u200cروم"
+    assert (
+        field_parsers.parse_text("\u200b\ufeffMaya\u00a0\u202eLopez\n") == "Maya Lopez"
+    )
+    assert field_parsers.parse_text("می\u200cروم") == "می\u200cروم"
 
 
 def test_language_is_read_by_code_and_by_name():
     names = field_parsers.language_names({"en": "English", "es": "Español"})
     written = ["es", "ES-mx", "Spanish", "español", "spa", "eng", "", "Klingon"]
-    read_as = [field_parsers.language_of(cell, names) for cell in written]
+    read_as = [field_parsers.parse_language(cell, names) for cell in written]
     assert read_as == ["es", "es", "es", "es", "es", "en", "", None]
 
 
@@ -108,7 +108,7 @@ def test_address_is_valid_exactly_if_it_is_for_django(cell):
     try:
         validate_email(cell)
     except ValidationError:
-        with pytest.raises(Unreadable):
-            field_parsers.email_of(cell)
+        with pytest.raises(InvalidCell):
+            field_parsers.parse_email(cell)
     else:
-        assert field_parsers.email_of(cell) == cell
+        assert field_parsers.parse_email(cell) == cell

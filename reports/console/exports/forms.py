@@ -1,0 +1,245 @@
+"""The form for a new export, and the size of what it would contain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django import forms
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Count, Q
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from accounts.models import District, School
+from accounts.permissions import Capability, Permissions, Places
+from reports.exports.job import too_many_columns, too_many_rows
+from reports.exports.requests import ExportChoices
+from reports.exports.snapshot import Selection, Snapshot
+from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
+from reports.models.exports import IDENTITIES, RESPONSES, Export
+from survey.administrations import administrations_for
+from survey.definitions.schema import ANSWERABLE
+from survey.models import Administration, Role
+
+SHORTEST_REASON = 10
+Format = Export.Format
+
+
+class AdministrationsField(forms.ModelMultipleChoiceField):
+    def label_from_instance(self, obj: Administration) -> str:  # type: ignore[override]
+        opens, closes = map(timezone.localtime, (obj.opens_at, obj.closes_at))
+        window = f"{date_format(opens, 'M j, Y')} to {date_format(closes, 'M j, Y')}"
+        version = obj.published.survey.version
+        return f"{obj.title} ({obj.name}; {window}; version {version})"
+
+
+class ExportForm(forms.Form):
+    """Offers only what the user may see. `choices` is set once it is valid."""
+
+    administrations = AdministrationsField(
+        label="Surveys",
+        queryset=Administration.objects.none(),
+        widget=forms.CheckboxSelectMultiple,
+        help_text="You can combine different versions of the same survey in one file.",
+        error_messages={"required": "Choose at least one survey."},
+    )
+    district = forms.ModelChoiceField(
+        queryset=District.objects.none(),
+        required=False,
+        empty_label="All districts you may see",
+    )
+    school = forms.ModelChoiceField(
+        queryset=School.objects.none(), required=False, empty_label="All schools"
+    )
+    role = forms.ChoiceField(
+        label="Audience", required=False, choices=[("", "Everyone"), *Role.choices]
+    )
+    finished_only = forms.ChoiceField(
+        label="Progress",
+        choices=[("", "People who started"), ("1", "Only people who finished")],
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    format = forms.ChoiceField(
+        choices=Format.choices, initial=Format.WIDE, widget=forms.RadioSelect
+    )
+    labels = forms.ChoiceField(
+        label="Answers to single-choice questions",
+        choices=[("", "Codes, such as 4"), ("1", "Labels, such as Agree")],
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    language = forms.ChoiceField(label="Language of labels", required=False)
+    bom = forms.BooleanField(
+        label="Open the CSV file in Excel",
+        required=False,
+        help_text="Adds a byte order mark, so that Excel shows accents correctly.",
+    )
+    identities = forms.BooleanField(
+        label="Include names, student numbers and e-mail addresses",
+        required=False,
+        help_text="Answers are confidential, and this file shows what each person"
+        " answered. Your request and its reason are logged.",
+    )
+    reason = forms.CharField(
+        label="Reason for including names",
+        required=False,
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="For example: The school board asked us to check parental consent.",
+    )
+
+    def __init__(self, *args: Any, permissions: Permissions, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.permissions = permissions
+        self.choices: ExportChoices = {}
+        administrations = (
+            administrations_for(permissions, Capability.SEE_RESPONSES)
+            .select_related("published__survey__district")
+            .defer("published__definition", "published__survey__source")
+            .order_by("-opens_at", "-pk")
+        )
+        self._model_field("administrations").queryset = administrations
+        self._offer_places()
+        names: dict[str, str] = {}
+        for administration in administrations:
+            for language in administration.published.survey.languages:
+                names.setdefault(language["code"], language["name"])
+        self.is_empty = not names
+        languages = list(names.items()) or [("", "English")]
+        self.first_language = languages[0][0]
+        cast("forms.ChoiceField", self.fields["language"]).choices = languages
+        if not permissions.places(*IDENTITIES):
+            del self.fields["identities"], self.fields["reason"]
+
+    def _model_field(self, name: str) -> forms.ModelChoiceField:
+        return cast("forms.ModelChoiceField", self.fields[name])
+
+    def _offer_places(self) -> None:
+        schools = self.permissions.schools(*RESPONSES)
+        districts = District.objects.filter(pk__in=schools.values("district"))
+        districts = districts.order_by("name", "pk")
+        self._model_field("district").queryset = districts
+        chosen = self.data.get("district", "") if self.is_bound else ""
+        schools = schools.order_by("name", "pk")
+        if len(districts[:2]) <= 1:
+            del self.fields["district"]
+        elif chosen.isdecimal() and len(chosen) < 19:
+            schools = schools.filter(district_id=int(chosen))
+        else:
+            # A list of thousands of schools would be no help.
+            schools = schools.none()
+            self.fields["school"].help_text = "Choose a district first."
+        self._model_field("school").queryset = schools
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        administrations = given.get("administrations") or ()
+        surveys = {one.published.survey for one in administrations}
+        names = {f"{one.name} of {one.district or 'the state'}" for one in surveys}
+        if len(names) > 1:
+            self.add_error(
+                "administrations",
+                f"These are different surveys ({', '.join(sorted(names))}). Create one"
+                " export for each.",
+            )
+        elif administrations and not self.chosen():
+            self.add_error("role", "None of the chosen surveys has this audience.")
+
+        places = self._places(given)
+        identities, reason = bool(given.get("identities")), given.get("reason", "")
+        if identities and len(reason.strip()) < SHORTEST_REASON:
+            self.add_error("reason", "Explain in one sentence why you need the names.")
+        if identities and not self.permissions.cover(places, *IDENTITIES):
+            self.add_error(
+                "identities",
+                "You may not see the names of everyone in this export. Choose a"
+                " district or school whose names you may see, or leave names out.",
+            )
+        finished_only = bool(given.get("finished_only"))
+        if not self.errors and given.get("format") == Format.XLSX:
+            size = size_of(self.chosen(), places, finished_only)
+            if size.respondents + 1 > MOST_ROWS:
+                self.add_error("format", too_many_rows(size.respondents))
+            if size.items > MOST_COLUMNS:
+                self.add_error("format", too_many_columns(size.items))
+        self.choices = {
+            "format": given.get("format", ""),
+            "district": given.get("district"),
+            "school": given.get("school"),
+            "role": given.get("role", ""),
+            "finished_only": finished_only,
+            "language": given.get("language") or self.first_language,
+            "labels": bool(given.get("labels")),
+            "bom": bool(given.get("bom")) and given.get("format") != Format.XLSX,
+            "identities": identities,
+            "reason": reason if identities else "",
+            "places": {
+                "state": places.state,
+                "districts": sorted(places.districts),
+                "schools": sorted(places.schools),
+            },
+        }
+        return given
+
+    def chosen(self) -> list[Administration]:
+        """Return the chosen administrations that have the chosen audience."""
+        given = self.cleaned_data
+        role = given.get("role")
+        return [
+            one for one in given.get("administrations", ()) if role in ("", one.role)
+        ]
+
+    def _places(self, given: dict[str, Any]) -> Places:
+        own = self.permissions.places(*RESPONSES)
+        district, school = given.get("district"), given.get("school")
+        if school is not None:
+            return Places(schools=frozenset((school.pk,)))
+        if district is None:
+            return own
+        if own.has_district(district.pk):
+            return Places(districts=frozenset((district.pk,)))
+        schools = self.permissions.schools(*RESPONSES).filter(district=district)
+        return Places(schools=frozenset(schools.values_list("pk", flat=True)))
+
+    def size(self) -> ExportSize | None:
+        """Return the size of the choices so far; None without a survey."""
+        self.is_valid()
+        administrations = self.chosen()
+        if not administrations or "administrations" in self.errors:
+            return None
+        finished_only = bool(self.cleaned_data.get("finished_only"))
+        return size_of(administrations, self._places(self.cleaned_data), finished_only)
+
+
+@dataclass(slots=True)
+class ExportSize:
+    """`most_responses` is reached if everyone answers every item."""
+
+    respondents: int = 0
+    most_responses: int = 0
+    items: int = 0
+
+
+def size_of(
+    administrations: Sequence[Administration], places: Places, finished_only: bool
+) -> ExportSize:
+    """Count the respondents, but not their answers.
+
+    1 statement, and 1 for each administration.
+    """
+    answerable = Q(published__survey__items__kind__in=ANSWERABLE)
+    items = dict(
+        Administration.objects.filter(pk__in=[one.pk for one in administrations])
+        .annotate(items=Count("published__survey__items", filter=answerable))
+        .values_list("pk", "items")
+    )
+    size = ExportSize(items=max(items.values(), default=0))
+    for administration in administrations:
+        selection = Selection([administration], places, finished_only)
+        people = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
+        size.respondents += people
+        size.most_responses += people * items[administration.pk]
+    return size

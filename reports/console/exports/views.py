@@ -1,0 +1,192 @@
+"""Exports in the console: request one, watch its job, download the files."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.text import slugify
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from accounts import audit
+from accounts.access import needs
+from accounts.console.listing import Listing
+from accounts.http import CSV, StaffRequest
+from accounts.permissions import Capability
+from reports.console.exports.forms import ExportForm
+from reports.exports.requests import delete_file, request_export
+from reports.models.exports import Export, exports_visible_to
+from survey.files import download, path_of
+from survey.models import Administration
+
+CONTENT_TYPES = {
+    ".csv": CSV,
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+LONGEST_NAME = 80
+
+
+class ExportListFilter(forms.Form):
+    whose = forms.ChoiceField(
+        label="Show",
+        choices=[("", "My exports"), ("all", "All exports")],
+        required=False,
+    )
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_safe
+def export_list(request: StaffRequest) -> HttpResponse:
+    exports = exports_visible_to(request.permissions, request.user.pk)
+    sees_all = request.permissions.places(Capability.SEE_AUDIT).state
+    show_all = sees_all and request.GET.get("whose") == "all"
+    if not show_all:
+        exports = exports.filter(by=request.user)
+    listing = Listing(
+        request,
+        # A search may find both administrations of an export.
+        _with_related(exports).distinct(),
+        search=("pk", "administrations__name", "by__email"),
+        sorts={
+            "newest": ("-created_at", "-pk"),
+            "asked": ("created_at",),
+            "rows": ("rows",),
+        },
+    )
+    context = {
+        "show_all": show_all,
+        "filter_form": ExportListFilter(request.GET) if sees_all else (),
+    }
+    return listing.render("reports/export_list.html", context)
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_http_methods(["GET", "HEAD", "POST"])
+def export_new(request: StaffRequest) -> HttpResponse:
+    permissions = request.permissions
+    if request.method == "POST":
+        form = ExportForm(request.POST, permissions=permissions)
+        if form.is_valid():
+            export = request_export(
+                administrations=form.chosen(),
+                by=request.user,
+                request=request,
+                **form.choices,
+            )
+            return redirect("export_detail", export.pk)
+    elif request.htmx:
+        # The choices changed: show the size of what they would export.
+        form = ExportForm(request.GET, permissions=permissions)
+        context = {"form": form, "size": form.size(), "part": True}
+        return render(request, "reports/_export_size.html", context)
+    else:
+        # The page of an administration links here with its key.
+        chosen = request.GET.getlist("administrations")
+        form = ExportForm(permissions=permissions, initial={"administrations": chosen})
+    size = form.size() if form.is_bound else None
+    return render(request, "reports/export_new.html", {"form": form, "size": size})
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_safe
+def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
+    # From the primary: the worker may have finished a moment ago.
+    exports = exports_visible_to(request.permissions, request.user.pk)
+    export = get_object_or_404(_with_related(exports.using(DEFAULT_DB_ALIAS)), pk=pk)
+    is_own = export.by_id == request.user.pk
+    context = {
+        "export": export,
+        "job": export.job,
+        "is_own": is_own,
+        "can_download": is_own and export.is_allowed(request.permissions),
+        "file_name": file_name(export),
+    }
+    return render(request, "reports/export_detail.html", context)
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_GET
+def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
+    export = _own_export_or_404(request, pk)
+    _record_download(request, export, "download export")
+    return download(
+        export.file_name,
+        as_name=file_name(export),
+        content_type=CONTENT_TYPES[export.suffix],
+    )
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_GET
+def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
+    export = _own_export_or_404(request, pk)
+    _record_download(request, export, "download codebook")
+    return download(
+        export.codebook_name,
+        as_name=f"{file_name(export).removesuffix(export.suffix)}-codebook.html",
+        content_type="text/html; charset=utf-8",
+    )
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_POST
+def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
+    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)
+    export = get_object_or_404(own.exclude(file_name=""), pk=pk)
+    delete_file(export, by=request.user, request=request)
+    messages.success(request, "File deleted. The record of this export is kept.")
+    return redirect("export_detail", pk)
+
+
+def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
+    """Read with the exports what pages show of them, in 1 more statement."""
+    administrations = Administration.objects.select_related("published__survey")
+    heavy = ("published__definition", "published__survey__source")
+    return exports.select_related("by", "job", "district", "school").prefetch_related(
+        Prefetch("administrations", administrations.defer(*heavy))
+    )
+
+
+def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
+    """Return the export if this user may download it now.
+
+    Checked at every download, because roles end and files expire.
+    """
+    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(
+        by=request.user, expires_at__gt=timezone.now()
+    )
+    with_file = own.exclude(file_name="").prefetch_related("administrations")
+    export = get_object_or_404(with_file, pk=pk)
+    if not export.is_allowed(request.permissions):
+        raise Http404
+    if not path_of(export.file_name).exists():
+        raise Http404
+    return export
+
+
+def _record_download(request: StaffRequest, export: Export, action: str) -> None:
+    with transaction.atomic():
+        audit.record(
+            action,
+            by=export.by,
+            request=request,
+            subject=export,
+            **export.place_for_audit(),
+            after={"identities": export.identities, "sha256": export.sha256},
+        )
+
+
+def file_name(export: Export) -> str:
+    """Return the name under which browsers save the file."""
+    names = "-".join(sorted(one.name for one in export.administrations.all()))
+    short = slugify(names)[:LONGEST_NAME].strip("-")
+    return f"{short}-{export.format}-{export.pk}{export.suffix}"

@@ -1,0 +1,106 @@
+"""The tables of the rates pages as CSV files, with the same numbers hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.http import HttpResponse
+from django.utils import timezone
+
+from accounts.http import Cell, csv_response
+from accounts.models import School
+from reports.console.rates.board import RolePanel
+from reports.freshness import freshness_of
+from reports.rate_lines import RateLine, RateTotal, SchoolRateLine
+from reports.suppression import HIDDEN
+from survey.models import Administration
+
+FIGURES = ("eligible", "started", "finished", "rate (%)")
+DISTRICTS = (
+    "district",
+    "code",
+    *FIGURES,
+    "schools",
+    "schools that can have a report",
+    "threshold reached",
+    "missing",
+)
+SCHOOLS = ("district", "school", "code", *FIGURES, "needed", "threshold", "last start")
+SCHOOL = ("school", "code", "administration", "role", "grade", *FIGURES)
+
+
+def districts_csv(
+    lines: Iterable[RateTotal], administration: Administration
+) -> HttpResponse:
+    rows = (
+        (
+            line.district.name if line.district else "",
+            line.district.code if line.district else "",
+            *_figures(line),
+            line.schools,
+            line.reporting,
+            line.reached,
+            line.missing,
+        )
+        for line in lines
+    )
+    return _rates_csv(DISTRICTS, rows, administration, "districts")
+
+
+def schools_csv(
+    lines: Iterable[SchoolRateLine], administration: Administration
+) -> HttpResponse:
+    def rows() -> Iterable[Sequence[Cell]]:
+        for line in lines:
+            last = line.last_started_at
+            day = timezone.localtime(last).date().isoformat() if last else ""
+            yield (
+                line.school.district.name,
+                line.name,
+                line.school.code,
+                *_figures(line),
+                line.needed,
+                line.words,
+                HIDDEN if line.is_hidden else day,
+            )
+
+    return _rates_csv(SCHOOLS, rows(), administration, "schools")
+
+
+def school_csv(
+    school: School, panels: Sequence[RolePanel], administration: Administration
+) -> HttpResponse:
+    def rows() -> Iterable[Sequence[Cell]]:
+        for panel in panels:
+            about = (
+                school.name,
+                school.code,
+                panel.administration.name,
+                panel.administration.role,
+            )
+            yield (*about, "all", *_figures(panel.line))
+            for grade in panel.grades:
+                yield (*about, grade.name, *_figures(grade))
+
+    return _rates_csv(SCHOOL, rows(), administration, "school")
+
+
+def _figures(line: RateLine | RateTotal) -> tuple[Cell, ...]:
+    """Return plain numbers to calculate with, and a blank without a rate."""
+    if line.finished is None:
+        return (line.eligible, HIDDEN, HIDDEN, HIDDEN)
+    return (line.eligible, line.started or 0, line.finished, line.rate)
+
+
+def _rates_csv(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    administration: Administration,
+    subject: str,
+) -> HttpResponse:
+    as_of = freshness_of(administration).as_of
+    counted = f"{timezone.localtime(as_of):%Y-%m-%d %H:%M:%S}" if as_of else ""
+    lines: list[Sequence[Cell]] = [(*header, "as of")]
+    lines += [(*row, counted) for row in rows]
+    filename = f"response-rates-{administration.name}-{subject}.csv"
+    return csv_response(lines, filename=filename)

@@ -1,0 +1,216 @@
+"""Response rates in the console: by district, by school, and of one school."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_safe
+
+from accounts.access import needs
+from accounts.audit import record
+from accounts.http import StaffRequest
+from accounts.models import District, School
+from accounts.permissions import Capability
+from reports import visible_rates
+from reports.console.rates import csv_files
+from reports.console.rates.board import (
+    RatesBoard,
+    curve_context,
+    district_listing,
+    places_chart,
+    role_panels,
+    school_listing,
+)
+from reports.models import Curve
+from survey.models import Administration
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_board(request: StaffRequest) -> HttpResponse:
+    """List the districts, or redirect users with a single place to its page."""
+    own = request.permissions.places(Capability.SEE_RATES)
+    if not own.state:
+        if len(own.districts) == 1 and not own.schools:
+            return _redirect(request, "rates_district", *own.districts)
+        if not own.districts and len(own.schools) == 1:
+            return _redirect(request, "rates_school", *own.schools)
+        if not own.districts:
+            return _redirect(request, "rates_schools")
+    board = RatesBoard.from_request(request)
+    if board is None:
+        return render(request, "reports/rates_nothing.html")
+    chosen = board.chosen
+    listing = district_listing(request, chosen)
+    lines = [
+        visible_rates.district_line(row, chosen) for row in listing.page.object_list
+    ]
+    total = visible_rates.total_for(request.permissions, chosen)
+    of_all = total if own.state else None
+    context = {
+        **board.context(),
+        **curve_context(request, chosen, Curve.Level.ALL, 0, of_all),
+        "total": total,
+        "lines": lines,
+        "places": places_chart(lines),
+        "filter_form": board.filter_form(request),
+    }
+    return listing.render("reports/rates_districts.html", context)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_schools(request: StaffRequest) -> HttpResponse:
+    """List the schools of all districts."""
+    return _schools_page(request, None)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_district(request: StaffRequest, pk: int) -> HttpResponse:
+    return _schools_page(request, _district_or_404(request, pk))
+
+
+def _schools_page(request: StaffRequest, district: District | None) -> HttpResponse:
+    board = RatesBoard.from_request(request)
+    if board is None:
+        return render(request, "reports/rates_nothing.html")
+    chosen = board.chosen
+    own = request.permissions.places(Capability.SEE_RATES)
+    total = visible_rates.total_for(request.permissions, chosen, district=district)
+    listing = school_listing(request, chosen, district)
+    lines = [visible_rates.school_line(row, chosen) for row in listing.page.object_list]
+    if district is not None:
+        curve = curve_context(request, chosen, Curve.Level.DISTRICT, district.pk, total)
+    else:
+        # The curve is that of the whole state.
+        of_all = total if own.state else None
+        curve = curve_context(request, chosen, Curve.Level.ALL, 0, of_all)
+    context = {
+        **board.context(),
+        **curve,
+        "district": district,
+        "sees_districts": own.state or len(own.districts) > 1,
+        "total": total,
+        "lines": lines,
+        "places": places_chart(lines),
+        "filter_form": board.filter_form(request, with_state=True),
+    }
+    return listing.render("reports/rates_schools.html", context)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show each role of the wave in one school, and its grades."""
+    permissions = request.permissions
+    school = _school_or_404(request, pk)
+    board = RatesBoard.from_request(request, school)
+    if board is None:
+        return render(request, "reports/rates_nothing.html")
+    panels = role_panels(permissions, school, board.same_wave)
+    chosen = next(panel for panel in panels if panel.administration == board.chosen)
+    context = {
+        **board.context(),
+        **curve_context(
+            request, board.chosen, Curve.Level.SCHOOL, school.pk, chosen.line
+        ),
+        "school": school,
+        "panels": panels,
+        "filter_form": board.filter_form(request),
+        "has_choices": len(board.choices) > 1,
+        "sees_people": permissions.places(Capability.SEE_IDENTITIES).has_school(school),
+        "sees_district": permissions.places(Capability.SEE_RATES).has_district(
+            school.district_id
+        ),
+        "layout": "console/list_alone.html" if request.htmx else "console/base.html",
+    }
+    response = render(request, "reports/rates_school.html", context)
+    patch_vary_headers(response, ("HX-Request",))
+    return response
+
+
+# Downloads -------------------------------------------------------------------
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_board_csv(request: StaffRequest) -> HttpResponse:
+    chosen = _board_or_404(request).chosen
+    rows = district_listing(request, chosen).page.paginator.object_list
+    lines = (visible_rates.district_line(row, chosen) for row in rows)
+    _record_download(request, chosen)
+    return csv_files.districts_csv(lines, chosen)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_schools_csv(request: StaffRequest) -> HttpResponse:
+    return _schools_csv(request, None)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_district_csv(request: StaffRequest, pk: int) -> HttpResponse:
+    return _schools_csv(request, _district_or_404(request, pk))
+
+
+def _schools_csv(request: StaffRequest, district: District | None) -> HttpResponse:
+    chosen = _board_or_404(request).chosen
+    rows = school_listing(request, chosen, district).page.paginator.object_list
+    lines = (visible_rates.school_line(row, chosen) for row in rows)
+    _record_download(request, chosen, district=district)
+    return csv_files.schools_csv(lines, chosen)
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def rates_school_csv(request: StaffRequest, pk: int) -> HttpResponse:
+    school = _school_or_404(request, pk)
+    board = _board_or_404(request, school)
+    panels = role_panels(request.permissions, school, board.same_wave)
+    _record_download(request, board.chosen, school=school)
+    return csv_files.school_csv(school, panels, board.chosen)
+
+
+def _record_download(
+    request: StaffRequest,
+    administration: Administration,
+    school: School | None = None,
+    district: District | None = None,
+) -> None:
+    record(
+        "download response rates",
+        by=request.user,
+        request=request,
+        subject=administration,
+        school=school,
+        district=district,
+    )
+
+
+def _board_or_404(request: StaffRequest, school: School | None = None) -> RatesBoard:
+    board = RatesBoard.from_request(request, school)
+    if board is None:
+        raise Http404
+    return board
+
+
+def _district_or_404(request: StaffRequest, pk: int) -> District:
+    """Return a district that the user sees as a whole."""
+    districts = request.permissions.districts(Capability.SEE_RATES)
+    return get_object_or_404(districts, pk=pk)
+
+
+def _school_or_404(request: StaffRequest, pk: int) -> School:
+    schools = request.permissions.schools(Capability.SEE_RATES)
+    return get_object_or_404(schools.select_related("district"), pk=pk)
+
+
+def _redirect(request: StaffRequest, route: str, *arguments: int) -> HttpResponse:
+    """Redirect with the query, so that a link keeps its search and order."""
+    query = request.GET.urlencode()
+    address = reverse(route, args=arguments)
+    return redirect(f"{address}?{query}" if query else address)

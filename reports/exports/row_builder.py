@@ -1,0 +1,347 @@
+"""Turn lines of the stream into rows, some thousand respondents at a time.
+
+Respondents who answered the same items are grouped and processed column by
+column: each distinct answer to an item is encoded and counted once, so nearly
+all of the work happens inside the interpreter's C code.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+
+from reports.exports.answer_mask import AnswerMask
+from reports.exports.cells import (
+    NUMERIC_CODE,
+    Cell,
+    Piece,
+    Row,
+    Writer,
+    number_or_text,
+)
+from reports.exports.columns import (
+    CHOICES,
+    NUMBERS,
+    ExportVersion,
+    ItemColumns,
+    Tally,
+    Variable,
+)
+from reports.exports.missing_codes import MissingCodes
+from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
+from survey.definitions.schema import ItemDefinition
+from survey.models import Administration
+
+# Encoded answers that are kept for each item.
+MOST_CACHED = 5_000
+# Seconds. A date never changes within a quarter of an hour, in any time zone.
+QUARTER = 900
+
+IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date")
+PLACE = ("district_code", "district_name", "school_code", "school_name")
+
+
+class MalformedLine(Exception):
+    """A line of the stream does not have the expected fields."""
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """The contents of a file, the same for every format."""
+
+    columns: ItemColumns
+    administrations: Mapping[int, Administration]
+    # School -> code and name of its district, code and name of the school.
+    schools: Mapping[int, Sequence[str]]
+    # Names of the further columns of the rosters.
+    attributes: Sequence[str]
+    missing: MissingCodes
+    language: str
+    labels: bool
+    zone: tzinfo
+    # Returns IDENTITY cells by respondent; None for exports without names.
+    identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
+
+    def respondent_columns(self) -> list[str]:
+        return self.columns.distinct_from_items(self.plain_respondent_columns())
+
+    def plain_respondent_columns(self) -> list[str]:
+        """Return the columns' names before any is changed for an item's sake."""
+        return [
+            "research_id",
+            *(IDENTITY if self.identities else ()),
+            "administration",
+            "survey_version",
+            *PLACE,
+            "role",
+            "grade",
+            "language",
+            *self.attributes,
+            "started",
+            "finished",
+            "withdrawn",
+        ]
+
+
+@dataclass(slots=True)
+class RespondentLine:
+    """The fields of a line of the stream; see `snapshot`."""
+
+    research_id: str
+    administration: str
+    key: int
+    school: str
+    started: str
+    completed: str
+    withdrawn: str
+    about: str
+    items: str
+    answers: list[str]
+    saved: str
+
+    @classmethod
+    def parse(cls, line: bytes) -> RespondentLine:
+        fields = line[:-1].decode().split("\t")
+        # The research id comes before the fields of the database.
+        if len(fields) != FIELDS + 1:
+            raise MalformedLine(f"{len(fields)} fields")
+        return cls(
+            research_id=fields[0],
+            administration=fields[1],
+            key=int(fields[2]),
+            school=fields[3],
+            started=fields[4],
+            completed=fields[5],
+            withdrawn=fields[6],
+            about=fields[7],
+            items=fields[8],
+            answers=fields[9].split("\x1f")[1:],
+            saved=fields[10],
+        )
+
+
+@dataclass
+class ItemEncoder:
+    """Encodes and counts the answers to one item in one version."""
+
+    item: ItemDefinition
+    version: ExportVersion
+    variable: Variable
+    tally: Tally
+    encode: Callable[[ItemEncoder, str], Piece]
+    is_json: bool = False
+    _cache: dict[str, Piece] = field(default_factory=dict)
+
+    def encode_all(self, answers: Sequence[str]) -> list[Piece]:
+        counts = Counter(answers)
+        cache = self._cache
+        # Free text hardly ever repeats.
+        if self.is_json or len(cache) > MOST_CACHED:
+            cache = {}
+        for answer in counts.keys() - cache.keys():
+            cache[answer] = self.encode(self, answer)
+        skipped, hidden = counts[SKIPPED], counts[NOT_APPLICABLE]
+        self.tally.skipped += skipped
+        self.tally.not_applicable += hidden
+        self.tally.answered += len(answers) - skipped - hidden
+        if self.item["kind"] in CHOICES:
+            self.tally.values.update(counts)
+        return [cache[answer] for answer in answers]
+
+    def value(self, answer: str) -> str:
+        if self.is_json:
+            text: str = json.loads(answer)
+            return text
+        return answer
+
+    def label(self, value: str, language: str) -> str:
+        for option in self.version.options(self.item):
+            if option["value"] == value:
+                return self.version.in_language(option["label"], language) or value
+        return value
+
+
+@dataclass
+class VersionEncoder:
+    """Encodes the answers to one version of the survey."""
+
+    version: ExportVersion
+    mask: AnswerMask
+    # By primary key of the item.
+    items: Mapping[int, ItemEncoder]
+    _patterns: dict[str, list[ItemEncoder]] = field(default_factory=dict)
+
+    def encoders_of(self, items: str) -> list[ItemEncoder]:
+        """Return the encoders of "{12,13,…}"."""
+        known = self._patterns.get(items)
+        if known is None:
+            if len(self._patterns) >= MOST_CACHED:
+                self._patterns.clear()
+            known = [self.items[key] for key in parse_array(items)]
+            self._patterns[items] = known
+        return known
+
+
+def parse_array(items: str) -> list[int]:
+    inside = items[1:-1]
+    return [int(key) for key in inside.split(",")] if inside else []
+
+
+@dataclass(slots=True)
+class RespondentGroup:
+    """Respondents of a batch with answers to the same items of the same version."""
+
+    encoder: VersionEncoder
+    items: str
+    # Positions in the batch, and the answers of each respondent.
+    positions: list[int] = field(default_factory=list)
+    answers: list[list[str]] = field(default_factory=list)
+
+    def encoded_columns(self) -> list[tuple[ItemEncoder, list[Piece]]]:
+        """Return each item with its encoded answers, one for each respondent."""
+        encoders = self.encoder.encoders_of(self.items)
+        if not encoders:
+            return []
+        columns = zip(*self.answers, strict=True)
+        return [
+            (encoder, encoder.encode_all(answers))
+            for encoder, answers in zip(encoders, columns, strict=True)
+        ]
+
+
+class RowBuilder(ABC):
+    """Base of both shapes of a file: one row per respondent, or per answer."""
+
+    def __init__(self, plan: ExportPlan, writer: Writer) -> None:
+        self.plan = plan
+        self.writer = writer
+        # Totals of what was written, to be compared with the database.
+        self.respondents = 0
+        self.responses = 0
+        self.rows = 0
+        self.versions = {
+            version.digest: self._version_encoder(version)
+            for version in plan.columns.versions.values()
+        }
+        self._version_of = {
+            str(key): self.versions[administration.published_id]
+            for key, administration in plan.administrations.items()
+        }
+        self._shared: dict[tuple[str, ...], Piece] = {}
+
+    def _version_encoder(self, version: ExportVersion) -> VersionEncoder:
+        variables = self.plan.columns.variables_of(version.digest)
+        encoders = {
+            int(version.items[name]["id"]): ItemEncoder(
+                item=version.items[name],
+                version=version,
+                variable=variables[name],
+                tally=Tally(),
+                encode=self.encode,
+                is_json=version.comes_as_json(version.items[name]),
+            )
+            for name in version.exported()
+        }
+        return VersionEncoder(version, AnswerMask(version, self.plan.zone), encoders)
+
+    @classmethod
+    @abstractmethod
+    def headers_of(cls, plan: ExportPlan) -> list[str]:
+        """Return one header for each cell of a row."""
+
+    @abstractmethod
+    def encode(self, encoder: ItemEncoder, answer: str) -> Piece:
+        """Return an answer as it is in the file."""
+
+    @abstractmethod
+    def rows_of(self, people: Sequence[RespondentLine]) -> list[Row]:
+        """Return the rows of these respondents, in their order."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        people = [RespondentLine.parse(line) for line in lines]
+        rows = self.rows_of(people)
+        self.writer.write(rows)
+        self.respondents += len(people)
+        self.rows += len(rows)
+
+    def groups(self, people: Sequence[RespondentLine]) -> Iterator[RespondentGroup]:
+        """Group respondents by version and answered items, masking their answers."""
+        groups: dict[tuple[str, str], RespondentGroup] = {}
+        for position, person in enumerate(people):
+            encoder = self._version_of[person.administration]
+            items, answers = person.items, person.answers
+            self.responses += len(answers)
+            if encoder.mask.concerned:
+                keys, answers = encoder.mask.applied(
+                    parse_array(person.items),
+                    person.answers,
+                    finished=bool(person.completed),
+                    at=int(person.completed or person.started),
+                    language=json.loads(person.about)[1]
+                    or encoder.version.definition["languages"][0]["code"],
+                )
+                items = f"{{{','.join(map(str, keys))}}}"
+            group = groups.get((person.administration, items))
+            if group is None:
+                group = RespondentGroup(encoder, items)
+                groups[person.administration, items] = group
+            group.positions.append(position)
+            group.answers.append(answers)
+        yield from groups.values()
+
+    def identity_pieces(self, people: Sequence[RespondentLine]) -> list[Piece]:
+        """Return the research id of each respondent, with names if planned."""
+        if not self.plan.identities:
+            return [self.piece(person.research_id) for person in people]
+        identities = self.plan.identities([person.key for person in people])
+        # An identity may have been erased since.
+        blank = ("",) * len(IDENTITY)
+        return [
+            self.piece(person.research_id, *identities.get(person.key, blank))
+            for person in people
+        ]
+
+    def piece(self, *cells: Cell) -> Piece:
+        return self.writer.piece(cells)
+
+    def shared_piece(self, kind: str, *key: str, make: Callable[[], Piece]) -> Piece:
+        """Return a piece that many respondents share, made once."""
+        known = self._shared.get((kind, *key))
+        if known is None:
+            if len(self._shared) > 20 * MOST_CACHED:
+                self._shared.clear()
+            known = self._shared[kind, *key] = make()
+        return known
+
+    def dates(self, *seconds: str) -> Piece:
+        """Return dates of Unix times; in exports with names, times as well.
+
+        Exact times would tie together the rows of two exports.
+        """
+        if self.plan.identities:
+            return self.piece(*map(self._date, seconds))
+        rounded = [text and str(int(text) // QUARTER * QUARTER) for text in seconds]
+        return self.shared_piece(
+            "dates", *rounded, make=lambda: self.piece(*map(self._date, rounded))
+        )
+
+    def _date(self, seconds: str) -> str:
+        if not seconds:
+            return ""
+        moment = datetime.fromtimestamp(int(seconds), self.plan.zone)
+        if self.plan.identities:
+            return moment.isoformat(sep=" ")[:19]
+        return moment.date().isoformat()
+
+
+def value_cell(kind: str, value: str) -> Cell:
+    """Return the cell of a value or option code."""
+    if kind in CHOICES:
+        return number_or_text(value, NUMERIC_CODE)
+    if kind in NUMBERS or kind in ("calculate", "hidden"):
+        return number_or_text(value)
+    return value

@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEntry, District, Membership, School
+from accounts.tests.logging_in import log_in
+from reports.models import RollUp
+from reports.rollup import roll_up
+from reports.tests.conftest import invite
+from survey.models import Role, Wave
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def counted(staff, students):
+    """Lincoln is below its threshold, Roosevelt above, Washington has no roster."""
+    invite(students, staff.lincoln, 20, grade="07", finished=8)
+    invite(students, staff.lincoln, 20, grade="08", started=12, finished=4)
+    invite(students, staff.roosevelt, 30, grade="07", finished=20)
+    roll_up()
+    return students
+
+
+def visible_text(response):
+    """Return the visible text of the page in one line."""
+    assert response.status_code == 200, response.status_code
+    bare = re.sub(
+        r"<script.*?</script>|<[^>]+>", " ", response.content.decode(), flags=re.S
+    )
+    return re.sub(r"\s+", " ", bare)
+
+
+def test_state_administrators_go_from_districts_to_schools_and_grades(
+    client, staff, counted
+):
+    log_in(client, staff.state)
+
+    board = client.get("/console/rates/")
+    assert "Riverside" in visible_text(board)
+    assert "32 of 70 students" in visible_text(board)
+    assert "1 of 2 schools reached the threshold" in visible_text(board)
+    district = f"/console/rates/districts/{staff.riverside.pk}/"
+    assert f'href="{district}?administration={counted.pk}"' in board.content.decode()
+
+    schools = visible_text(client.get(district))
+    assert "8 more students to reach 50 %" in schools
+    assert "No one is invited yet" in schools
+    assert "Roosevelt" not in schools
+
+    school = visible_text(client.get(f"/console/rates/schools/{staff.lincoln.pk}/"))
+    assert "12 of 40 finished, 20 started" in school
+    assert "30 %" in school
+    assert "07 20 8 8 40 %" in school
+    assert "08 20 12 4 20 %" in school
+
+
+@pytest.mark.parametrize(
+    ("person", "address"),
+    [
+        ("dana", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
+        ("analyst", "/console/rates/districts/{riverside.pk}/?sort=quiet"),
+        ("chen", "/console/rates/schools/{lincoln.pk}/?sort=quiet"),
+        ("sam", "/console/rates/schools/{roosevelt.pk}/?sort=quiet"),
+    ],
+)
+def test_users_with_a_single_place_are_redirected_to_it(
+    client, staff, counted, person, address
+):
+    response = log_in(client, getattr(staff, person)).get("/console/rates/?sort=quiet")
+    assert response["Location"] == address.format_map(vars(staff))
+    assert client.get(response["Location"]).status_code == 200
+
+
+def pages(staff):
+    lincoln, riverside = staff.lincoln.pk, staff.riverside.pk
+    return {
+        "board": ("/console/rates/", "/console/rates/districts.csv"),
+        "schools": ("/console/rates/schools/", "/console/rates/schools.csv"),
+        "district": (
+            f"/console/rates/districts/{riverside}/",
+            f"/console/rates/districts/{riverside}/schools.csv",
+        ),
+        "school": (
+            f"/console/rates/schools/{lincoln}/",
+            f"/console/rates/schools/{lincoln}/school.csv",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("person", "found"),
+    [
+        ("state", {"board", "schools", "district", "school"}),
+        ("dana", {"board", "schools", "district", "school"}),
+        ("analyst", {"board", "schools", "district", "school"}),
+        ("chen", {"board", "schools", "school"}),
+        ("sam", {"board", "schools"}),
+    ],
+)
+def test_other_places_are_not_found(client, staff, counted, person, found):
+    log_in(client, getattr(staff, person))
+    for name, addresses in pages(staff).items():
+        for address in addresses:
+            status = client.get(address, follow=True).status_code
+            assert (address, status) == (address, 200 if name in found else 404)
+
+
+def test_without_the_capability_no_page_is_found(client, staff, counted, monkeypatch):
+    monkeypatch.setattr(
+        "accounts.permissions.CAPABILITIES", dict.fromkeys(Membership.Role, frozenset())
+    )
+    log_in(client, staff.dana)
+    for addresses in pages(staff).values():
+        for address in addresses:
+            assert client.get(address).status_code == 404
+
+
+def test_lists_and_files_have_only_schools_of_the_user(client, staff, counted):
+    log_in(client, staff.dana)
+    for address in pages(staff)["schools"] + pages(staff)["board"]:
+        body = client.get(address, follow=True).content.decode()
+        assert "Roosevelt" not in body
+        assert "Lakeside" not in body
+    # There is something to hide.
+    log_in(client, staff.state)
+    assert "Roosevelt" in client.get("/console/rates/schools.csv").content.decode()
+
+
+def test_administrations_of_another_district_are_not_found(
+    client, staff, counted, administer
+):
+    theirs = administer("theirs", district=staff.lakeside)
+    roll_up()
+    log_in(client, staff.dana)
+    for addresses in pages(staff).values():
+        for address in addresses:
+            theirs_at = f"{address}?administration={theirs.pk}"
+            assert client.get(theirs_at, follow=True).status_code == 404
+    assert "theirs" not in client.get("/console/rates/schools/").content.decode()
+
+
+@pytest.mark.parametrize(
+    "administration", ["0", "-1", "x", "1e9", "' OR 1=1", "9" * 40]
+)
+def test_an_invalid_administration_is_not_found(client, staff, counted, administration):
+    log_in(client, staff.state)
+    response = client.get("/console/rates/schools/", {"administration": administration})
+    assert response.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"sort": "nothing"},
+        {"sort": "-quiet", "page": "99999999999"},
+        {"page": "x"},
+        {"state": "nothing"},
+        {"q": "\x00' %_"},
+        {"day": "yesterday"},
+        {"day": "2026-02-31"},
+    ],
+)
+def test_an_invalid_filter_is_ignored(client, staff, counted, query):
+    log_in(client, staff.state)
+    for address, _ in pages(staff).values():
+        assert client.get(address, query, follow=True).status_code == 200
+
+
+def test_schools_are_searched_sorted_and_filtered(client, staff, counted, students):
+    log_in(client, staff.state)
+
+    def shown(**query):
+        body = client.get("/console/rates/schools/", query).content.decode()
+        return re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body)
+
+    assert shown() == ["Lincoln", "Roosevelt", "Washington"]
+    assert shown(sort="-rate") == ["Roosevelt", "Lincoln", "Washington"]
+    assert shown(sort="missing")[0] == "Lincoln"
+    assert shown(q="roose") == ["Roosevelt"]
+    assert shown(q="riverside") == ["Lincoln", "Washington"]
+    assert shown(state="below") == ["Lincoln"]
+    assert shown(state="reached") == ["Roosevelt"]
+    assert shown(state="nobody") == ["Washington"]
+    assert shown(state="quiet") == []
+
+
+def test_schools_longest_without_a_start_come_first(client, staff, students):
+    now = timezone.now()
+    invite(students, staff.lincoln, 20, started=3, at=now - timedelta(minutes=1))
+    invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=7))
+    # Everyone has started there, so there is no one left to remind.
+    invite(students, staff.washington, 12, finished=12, at=now - timedelta(days=8))
+    roll_up()
+
+    body = log_in(client, staff.state).get("/console/rates/schools/?sort=quiet")
+    names = re.findall(r'id="school-\d+"[^>]*>([^<]+)<', body.content.decode())
+    assert names == ["Roosevelt", "Lincoln", "Washington"]
+    assert "No start for 5 school days" in visible_text(body)
+
+
+def test_each_role_has_a_panel_and_teachers_have_no_grades(client, staff, administer):
+    wave = Wave.objects.create(name="Spring 2027")
+    students = administer("students", wave=wave)
+    teachers = administer("teachers", Role.TEACHER, wave=wave)
+    parents = administer("parents", Role.PARENT, wave=wave)
+    invite(students, staff.lincoln, 100, grade="07", finished=50)
+    invite(teachers, staff.lincoln, 20, grade="07", finished=9)
+    invite(parents, staff.lincoln, 80, grade="07", finished=19)
+    roll_up()
+
+    page = visible_text(
+        log_in(client, staff.dana).get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    )
+    assert "50 % Threshold reached" in page
+    assert "1 more teacher to reach 50 %" in page
+    assert "1 more parent to reach 20 % of the 100 students" in page
+    assert page.count("Grade Invited Started Finished Rate") == 2
+
+
+# Age of the figures
+
+
+def set_age(administration, **ago):
+    RollUp.objects.filter(administration=administration).update(
+        as_of=timezone.now() - timedelta(**ago)
+    )
+
+
+def test_late_figures_have_a_warning(client, staff, counted):
+    log_in(client, staff.dana)
+    address = f"/console/rates/schools/{staff.lincoln.pk}/"
+    assert "counting is late" not in visible_text(client.get(address))
+    set_age(counted, seconds=119)
+    assert "counting is late" not in visible_text(client.get(address))
+
+    set_age(counted, seconds=121)
+    for address, _ in pages(staff).values():
+        response = client.get(address, follow=True)
+        assert "These figures are 2 minutes old: counting is late." in visible_text(
+            response
+        )
+        assert 'id="age" class="badge caution"' in response.content.decode()
+
+
+def test_final_figures_are_not_late(client, staff, counted):
+    counted.opens_at = timezone.now() - timedelta(days=30)
+    counted.closes_at = timezone.now() - timedelta(days=10)
+    counted.save()
+    set_age(counted, days=9)
+    page = log_in(client, staff.dana).get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    assert "Counted after closing, 9 days ago." in visible_text(page)
+
+    # Counted before it closed, so people may be missing.
+    set_age(counted, days=11)
+    page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    assert "These figures are 11 days old: counting is late." in visible_text(page)
+
+
+def test_an_administration_that_was_never_counted_says_so(client, staff, students):
+    page = log_in(client, staff.state).get("/console/rates/")
+    assert "Not counted yet" in visible_text(page)
+
+
+def test_without_surveys_the_page_says_what_will_be_there(client, staff):
+    for user in (staff.state, staff.dana, staff.chen):
+        page = log_in(client, user).get("/console/rates/", follow=True)
+        assert "There is no survey in your schools yet." in visible_text(page)
+
+
+# Refreshing
+
+
+def test_htmx_gets_only_the_figures(client, staff, counted):
+    log_in(client, staff.state)
+    for address, _ in pages(staff).values():
+        part = client.get(address, headers={"HX-Request": "true"})
+        body = part.content.decode()
+        assert "<html" not in body
+        assert 'id="age"' in body
+        assert "HX-Request" in part["Vary"]
+
+
+# Files
+
+
+def rows(response):
+    assert response.status_code == 200
+    body = response.content.decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(body)))
+
+
+def test_csv_files_keep_search_and_order(client, staff, counted):
+    log_in(client, staff.state)
+    found = rows(client.get("/console/rates/schools.csv?sort=-rate&q=l"))
+    assert [row["school"] for row in found] == ["Roosevelt", "Lincoln"] or found
+    lincoln = next(row for row in found if row["school"] == "Lincoln")
+    assert (lincoln["eligible"], lincoln["finished"], lincoln["rate (%)"]) == (
+        "40",
+        "12",
+        "30",
+    )
+    assert lincoln["threshold"] == "8 more students to reach 50 %"
+    districts = rows(client.get("/console/rates/districts.csv"))
+    assert {row["district"]: row["finished"] for row in districts} == {
+        "Riverside": "12",
+        "Lakeside": "20",
+    }
+    grades = rows(client.get(f"/console/rates/schools/{staff.lincoln.pk}/school.csv"))
+    assert [(row["grade"], row["finished"]) for row in grades] == [
+        ("all", "12"),
+        ("07", "8"),
+        ("08", "4"),
+    ]
+
+
+def test_csv_files_have_all_rows_and_not_one_page(client, staff, students):
+    schools = School.objects.bulk_create(
+        School(district=staff.riverside, code=f"s{n}", name=f"School {n:03}")
+        for n in range(60)
+    )
+    assert len(schools) == 60
+    roll_up()
+    log_in(client, staff.dana)
+    address = f"/console/rates/districts/{staff.riverside.pk}/schools.csv"
+    assert len(rows(client.get(address))) == 62
+
+
+def test_cells_of_csv_files_cannot_run_as_formulas(client, staff, students):
+    School.objects.filter(pk=staff.lincoln.pk).update(name='=HYPERLINK("http://x")')
+    invite(students, staff.lincoln, 12, grade="@SUM(1)")
+    roll_up()
+    log_in(client, staff.dana)
+    for address in (
+        "/console/rates/schools.csv",
+        f"/console/rates/schools/{staff.lincoln.pk}/school.csv",
+    ):
+        found = rows(client.get(address))
+        named = next(row for row in found if "HYPERLINK" in row["school"])
+        assert named["school"].startswith("'=")
+    assert found[-1]["grade"] == "'@SUM(1)"
+
+
+def test_downloads_are_logged_and_page_views_are_not(client, staff, counted):
+    log_in(client, staff.dana)
+    for address, _ in pages(staff).values():
+        client.get(address, follow=True)
+    assert not AuditEntry.objects.filter(action="download response rates").exists()
+    for _, file in pages(staff).values():
+        client.get(file)
+    entries = AuditEntry.objects.filter(
+        action="download response rates", user_id=staff.dana.pk
+    )
+    assert entries.count() == 4
+    assert entries.filter(school_id=staff.lincoln.pk).count() == 1
+    assert entries.filter(district_id=staff.riverside.pk).count() == 2
+
+
+# Queries
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_number_of_queries_does_not_grow_with_rows(
+    client, staff, students, more, settings, django_assert_num_queries
+):
+    invite(students, staff.lincoln, 12, grade="07", finished=3)
+    for n in range(more):
+        district = District.objects.create(code=f"d{n}", name=f"District {n}")
+        for name in ("East", "West"):
+            school = School.objects.create(district=district, code=name, name=name)
+            invite(students, school, 12, grade="07", finished=3)
+        invite(students, staff.lincoln, 12, grade=f"1{n}", finished=3)
+    roll_up()
+    log_in(client, staff.state)
+    # On the stack's servers the session comes from Redis.
+    session = settings.SESSION_ENGINE == "django.contrib.sessions.backends.db"
+    costs = {"board": 7, "schools": 7, "district": 8, "school": 8}
+    for name, (address, _) in pages(staff).items():
+        with django_assert_num_queries(costs[name] + session):
+            client.get(address)

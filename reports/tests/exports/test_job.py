@@ -1,0 +1,421 @@
+"""Files are complete or absent, and made only for people with permission."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import AuditEntry, User
+from accounts.staff import dismiss
+from reports.exports import job, requests, snapshot
+from reports.models import Export
+from reports.tests.exports.conftest import answer, identify, made, requested
+from reports.tests.exports.test_formats import content, rows_of
+from survey import jobs
+from survey.files import ORPHANED_AFTER, path_of
+from survey.models import Job, Respondent, Response
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def people(staff, fall, enrol) -> list[Respondent]:
+    found = [
+        enrol(fall, school)
+        for school in (staff.lincoln, staff.washington, staff.roosevelt)
+        for _ in range(4)
+    ]
+    for respondent in found:
+        answer(respondent, {"safe": "1", "comment": "fine"})
+    return found
+
+
+def folder() -> Path:
+    return path_of("exports/any").parent
+
+
+def files() -> set[str]:
+    return {path.name for path in folder().iterdir()}
+
+
+@pytest.mark.django_db
+def test_the_job_makes_the_file_and_its_record(staff, fall, people):
+    before = files()
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+
+    assert export.job.state == Job.State.DONE
+    assert (export.job.done, export.job.total) == (8, 8)
+    assert (export.rows, export.responses) == (8, 16)
+    kept = {Path(export.file_name).name, Path(export.codebook_name).name}
+    assert files() - before == kept
+    assert path_of(export.file_name).stat().st_mode & 0o777 == 0o600
+    [entry] = AuditEntry.objects.filter(action="make export")
+    assert (entry.subject_id, entry.district_id) == (export.pk, staff.riverside.pk)
+    assert entry.after["sha256"] == export.sha256
+
+
+@pytest.mark.django_db
+def test_no_file_is_made_after_the_role_has_ended(staff, fall, people):
+    export = requested(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    dismiss(membership=staff.dana.memberships.get(), by=staff.state)
+    jobs.run(export.job_id)
+
+    export.refresh_from_db()
+    export.job.refresh_from_db()
+    assert export.file_name == ""
+    assert export.job.state == Job.State.FAILED
+    assert export.job.message == job.PERMISSIONS_CHANGED
+
+
+@pytest.mark.django_db
+def test_a_scope_beyond_the_permissions_is_refused(staff, fall, people):
+    for places in (
+        {"state": True},
+        {"districts": [staff.riverside.pk, staff.lakeside.pk]},
+        {"districts": [staff.riverside.pk], "schools": [staff.roosevelt.pk]},
+        {},
+    ):
+        export = made(staff.dana, fall, places=places)
+        assert (export.file_name, export.job.state) == ("", Job.State.FAILED)
+
+
+@pytest.mark.django_db
+def test_names_need_one_role_that_sees_answers_and_identities(staff, fall, people):
+    from accounts.models import Membership
+
+    Membership.objects.create(
+        user=staff.analyst,
+        role=Membership.Role.COORDINATOR,
+        school=staff.lincoln,
+    )
+    lincoln = {"schools": [staff.lincoln.pk]}
+    why = {"identities": True, "reason": "consent has to be checked"}
+    export = made(staff.analyst, fall, places=lincoln, **why)
+    assert export.file_name == ""
+
+    export = made(staff.dana, fall, places=lincoln, **why)
+    assert export.rows == 4
+
+
+@pytest.mark.django_db
+def test_an_export_with_names_has_identities_and_answers(staff, fall, people):
+    identify(people[0], given_name="=Maya", family_name="Diaz", email="m@example.org")
+    export = made(
+        staff.dana,
+        fall,
+        places={"schools": [staff.lincoln.pk]},
+        identities=True,
+        reason="consent has to be checked",
+    )
+    found = {row["external_id"]: row for row in rows_of(export)}
+    maya = found[f"S{people[0].pk}"]
+    assert (maya["given_name"], maya["family_name"]) == ("'=Maya", "Diaz")
+    # Names identify rows anyway, so times are exact.
+    assert maya["started"] == "2027-03-01 08:05:06"
+    # Answers stay when an identity is erased.
+    assert len(found) == 2
+    assert found[""]["comment"] == "fine"
+
+
+@pytest.mark.django_db
+def test_an_export_without_names_has_no_identities(staff, fall, people):
+    for respondent in people:
+        identify(respondent, given_name="Maya", email="m@example.org")
+    for kind in ("wide", "long"):
+        text = content(made(staff.state, fall, format=kind)).decode()
+        assert "Maya" not in text
+        assert "S1" not in text
+        assert "14:" not in text
+
+
+@pytest.mark.django_db
+def test_rows_of_two_exports_cannot_be_matched(staff, fall, enrol):
+    for number in range(40):
+        answer(enrol(fall, staff.lincoln), {"age": str(number)})
+    exports = [rows_of(made(staff.state, fall)) for _ in range(2)]
+    one, two = ([row["research_id"] for row in found] for found in exports)
+    assert not set(one) & set(two)
+    assert one == sorted(one)
+    ages = [[row["age"] for row in found] for found in exports]
+    assert sorted(ages[0]) == sorted(ages[1])
+    # In the order of primary keys they would be the same.
+    assert ages[0] != ages[1]
+
+
+@pytest.mark.django_db
+def test_running_the_job_again_keeps_the_first_file(staff, fall, people):
+    export = made(staff.state, fall)
+    checksum, name = export.sha256, export.file_name
+    Job.objects.filter(pk=export.job_id).update(state="waiting", ended_at=None)
+    jobs.run(export.job_id)
+    export.refresh_from_db()
+    assert (export.sha256, export.file_name) == (checksum, name)
+
+
+@pytest.mark.django_db
+def test_a_worker_that_was_replaced_keeps_nothing(staff, fall, people, monkeypatch):
+    before = files()
+    write = job.codebook.write
+
+    def replaced_meanwhile(*args, **options):
+        write(*args, **options)
+        Job.objects.update(attempts=2)
+
+    monkeypatch.setattr(job.codebook, "write", replaced_meanwhile)
+    export = made(staff.state, fall)
+    assert (export.file_name, export.made_at) == ("", None)
+    assert files() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
+def test_a_lost_line_fails_the_export(staff, fall, people, kind, monkeypatch):
+    before = files()
+    add = job.Shuffle.add
+
+    def forgetful(self, respondent, line):
+        if respondent != str(people[3].pk).encode():
+            add(self, respondent, line)
+
+    monkeypatch.setattr(job.Shuffle, "add", forgetful)
+    export = made(staff.state, fall, format=kind)
+    assert export.job.state == Job.State.FAILED
+    assert export.file_name == ""
+    assert files() == before
+
+
+@pytest.mark.django_db
+def test_a_lost_answer_fails_the_export(staff, fall, people, monkeypatch):
+    count = snapshot.Snapshot.count_responses
+    monkeypatch.setattr(
+        snapshot.Snapshot, "count_responses", lambda self: count(self) + 1
+    )
+    assert made(staff.state, fall).job.state == Job.State.FAILED
+
+
+@pytest.mark.django_db
+def test_an_answer_to_an_unknown_item_fails_the_export(staff, fall, people):
+    Response.objects.filter(respondent_id=people[0].pk).update(revision=2)
+    Response.objects.create(
+        administration_id=fall.pk,
+        respondent_id=people[0].pk,
+        item_id=99_999_999,
+        state="s",
+        revision=1,
+        saved_at=timezone.now(),
+    )
+    assert made(staff.state, fall).job.state == Job.State.FAILED
+
+
+@pytest.mark.django_db
+def test_cancelling_leaves_no_files(staff, fall, people, monkeypatch):
+    before = files()
+    monkeypatch.setattr(job, "REPORT_EVERY", 2)
+    advance = jobs.Progress.advance
+
+    def cancelled(self, count=1):
+        self.cancel_asked = True
+        advance(self, count)
+
+    monkeypatch.setattr(jobs.Progress, "advance", cancelled)
+    export = made(staff.state, fall)
+    assert (export.file_name, export.job.state) == ("", Job.State.CANCELLED)
+    assert files() == before
+    # The connection can be used for the next export.
+    monkeypatch.undo()
+    assert made(staff.state, fall).rows == 12
+
+
+@pytest.mark.django_db
+def test_cancelling_before_the_commit_leaves_no_files(staff, fall, people, monkeypatch):
+    before = files()
+    confirm = jobs.Progress.confirm
+
+    def asked_to_stop(progress):
+        jobs.request_cancel(progress.job)
+        confirm(progress)
+
+    monkeypatch.setattr(jobs.Progress, "confirm", asked_to_stop)
+    export = made(staff.state, fall)
+    assert (export.job.state, export.made_at) == (Job.State.CANCELLED, None)
+    assert files() == before
+
+
+@pytest.mark.django_db
+def test_cancelling_after_the_commit_keeps_the_file(staff, fall, people, monkeypatch):
+    keep = job.keep_files
+
+    def cancel_too_late(*args):
+        keep(*args)
+        args[-1].cancel_asked = True
+
+    monkeypatch.setattr(job, "keep_files", cancel_too_late)
+    export = made(staff.state, fall)
+    assert (export.job.state, export.status) == (Job.State.DONE, "ready")
+    assert (export.job.done, export.job.total) == (12, 12)
+
+
+@pytest.mark.django_db
+def test_many_respondents_are_shuffled_on_disk(staff, fall, people, monkeypatch):
+    monkeypatch.setattr("reports.exports.anonymise.MEMORY", 300)
+    monkeypatch.setattr(job, "BATCH_BYTES", 400)
+    before = files()
+    found = rows_of(made(staff.state, fall))
+    assert len(found) == 12
+    ids = [row["research_id"] for row in found]
+    assert ids == sorted(ids)
+    assert len(files() - before) == 2
+
+
+@pytest.mark.django_db
+def test_an_export_too_large_for_excel_is_refused(staff, fall, people, monkeypatch):
+    monkeypatch.setattr(job, "MOST_ROWS", 12)
+    export = made(staff.state, fall, format="xlsx")
+    assert "Choose CSV" in export.job.message
+    monkeypatch.setattr(job, "MOST_ROWS", 13)
+    assert made(staff.state, fall, format="xlsx").rows == 12
+    monkeypatch.setattr(job, "MOST_COLUMNS", 20)
+    assert "Choose CSV" in made(staff.state, fall, format="xlsx").job.message
+
+
+@pytest.mark.django_db
+def test_a_full_disk_is_reported(staff, fall, people, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(job.WideRowBuilder, "write", full)
+    assert made(staff.state, fall).job.message == job.DISK_FULL
+
+
+@pytest.mark.django_db
+def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
+    old, new = made(staff.state, fall), made(staff.state, fall)
+    past = timezone.now() - timedelta(seconds=1)
+    Export.objects.filter(pk=old.pk).update(expires_at=past)
+    names = [old.file_name, old.codebook_name]
+    requests.delete_old_exports()
+    old.refresh_from_db()
+    assert (old.file_name, old.codebook_name, old.status) == ("", "", "deleted")
+    assert old.rows == 12
+    assert not any(path_of(name).exists() for name in names)
+    assert path_of(new.file_name).exists()
+    assert AuditEntry.objects.filter(action="delete export").count() == 1
+
+
+@pytest.mark.django_db
+def test_leftovers_of_dead_workers_are_deleted(staff, fall, people):
+    export = made(staff.state, fall)
+    forgotten = folder() / ".1-left"
+    forgotten.mkdir()
+    (forgotten / "3.lines").write_bytes(b"x")
+    stray = folder() / "stray.csv"
+    stray.write_bytes(b"x")
+    fresh = folder() / "fresh.csv"
+    fresh.write_bytes(b"x")
+    long_ago = time.time() - ORPHANED_AFTER - 60
+    for path in (forgotten, stray, path_of(export.file_name)):
+        os.utime(path, (long_ago, long_ago))
+    requests.delete_old_exports()
+    assert not forgotten.exists()
+    assert not stray.exists()
+    assert fresh.exists()
+    assert path_of(export.file_name).exists()
+    fresh.unlink()
+
+
+WORKER = """
+import sys, time, django
+django.setup()
+import reports.tasks
+from reports.exports import anonymise, job
+from survey import jobs
+anonymise.MEMORY = 100
+add = anonymise.Shuffle.add
+def slow(self, respondent, line):
+    add(self, respondent, line)
+    if self.count == 6:
+        print("halfway", flush=True)
+        time.sleep(60)
+job.Shuffle.add = slow
+jobs.run(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
+    export = requested(staff.state, fall)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(export.job_id)],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
+            "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+            "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stdout.readline() == "halfway\n"
+    worker.send_signal(signal.SIGKILL)
+    worker.wait(10)
+    worker.stdout.close()
+    export.refresh_from_db()
+    assert export.file_name == ""
+    Job.objects.filter(pk=export.job_id).update(
+        heartbeat_at=timezone.now() - 2 * jobs.DEAD_AFTER
+    )
+    jobs.run(export.job_id)
+    export.refresh_from_db()
+    assert export.rows == len(rows_of(export)) == 12
+    assert Job.objects.get(pk=export.job_id).attempts == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_answers_saved_while_reading_are_not_exported(staff, fall, people, monkeypatch):
+    count = snapshot.Snapshot.count_people
+
+    def count_and_save_more(self):
+        found = count(self)
+        if not meanwhile:
+            from threading import Thread
+
+            thread = Thread(target=save_more)
+            thread.start()
+            thread.join()
+        return found
+
+    meanwhile = []
+
+    def save_more():
+        from django.db import connections
+
+        answer(people[0], {"last": "late"})
+        meanwhile.append(True)
+        connections.close_all()
+
+    monkeypatch.setattr(snapshot.Snapshot, "count_people", count_and_save_more)
+    export = made(staff.state, fall)
+    assert meanwhile
+    assert Response.objects.count() == 25
+    assert export.responses == 24
+    assert b"late" not in content(export)
+
+
+@pytest.mark.django_db
+def test_no_file_is_made_for_a_deactivated_user(staff, fall, people):
+    export = requested(staff.state, fall)
+    User.objects.filter(pk=staff.state.pk).update(is_active=False)
+    jobs.run(export.job_id)
+    export.refresh_from_db()
+    assert export.file_name == ""

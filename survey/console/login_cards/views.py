@@ -1,0 +1,303 @@
+"""The pages to print login cards, and to issue new codes to a school."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from django.contrib import messages
+from django.db import transaction
+from django.db.models import Count, Q
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.text import slugify
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from accounts import audit
+from accounts.access import needs
+from accounts.console.listing import Listing
+from accounts.http import CSV, StaffRequest
+from accounts.models import District, School
+from accounts.permissions import Capability as C
+from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
+from survey.console.people.scope import (
+    administration_or_404,
+    groups_of,
+    may_choose_school,
+    respondent_or_404,
+    schools_listing,
+    selected_school,
+    shows_progress,
+)
+from survey.files import download, path_of
+from survey.login_cards.card_sets import (
+    card_sets_for,
+    order_cards,
+    people_in,
+    start_making,
+)
+from survey.login_cards.card_text import first_card_language
+from survey.models import Administration, CardSet, Respondent
+
+CONTENT_TYPES = {"pdf": "application/pdf", "csv": CSV}
+MAX_LISTS_SHOWN = 10
+
+
+class FormatOptions(TypedDict, total=False):
+    format: str
+    marked: bool
+
+
+class CardOptions(FormatOptions, total=False):
+    """Options of `order_cards` that the pages offer."""
+
+    school: School
+    district: District | None
+    grade: str
+    classroom: str
+    respondent: Respondent
+    language: str
+    with_ids: bool
+    reissue: bool
+
+
+@needs(C.SEE_IDENTITIES)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
+    """Order cards of a school and list its sets; without a school, choose one."""
+    administration = administration_or_404(request, pk)
+    school = selected_school(request)
+    if school is None:
+        return _choose_school(request, administration)
+    form = CardsForm(
+        request.POST if request.method == "POST" else None,
+        groups=groups_of(administration, school),
+        first_language=first_card_language(administration),
+    )
+    if request.method == "POST" and form.is_valid():
+        cleaned = form.cleaned_data
+        return _order_cards(
+            request,
+            administration,
+            school=school,
+            grade=cleaned.get("grade", ""),
+            classroom=cleaned.get("classroom", ""),
+            language=cleaned["language"],
+            with_ids=cleaned["shown"] == "id",
+            **_format_options(cleaned["format"]),
+        )
+    card_sets = card_sets_for(request.permissions, administration)
+    listing = Listing(
+        request,
+        card_sets.filter(school=school).select_related("school", "by", "job"),
+        sorts={"created": ("-created_at",)},
+        per_page=20,
+    )
+    return listing.render(
+        "survey/console/cards_list.html",
+        {
+            "administration": administration,
+            "school": school,
+            "form": form,
+            "may_choose_school": may_choose_school(request),
+            "may_reissue": _may_reissue(request, school),
+        },
+    )
+
+
+def _choose_school(
+    request: StaffRequest, administration: Administration
+) -> HttpResponse:
+    """Show the schools; offer a list of all people of one district or the state."""
+    permissions = request.permissions
+    places = permissions.places(C.SEE_IDENTITIES)
+    district: District | None = None
+    if not places.state and len(places.districts) == 1 and not places.schools:
+        district = permissions.districts(C.SEE_IDENTITIES).get()
+    may_list = places.state or district is not None
+    form = ListForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        if not may_list or not form.is_valid():
+            raise Http404
+        options = _format_options(form.cleaned_data["format"])
+        return _order_cards(request, administration, district=district, **options)
+    lists = card_sets_for(permissions, administration).filter(school=None)
+    lists = lists.select_related("by", "district")[:MAX_LISTS_SHOWN]
+    listing = schools_listing(request, administration)
+    return listing.render(
+        "survey/console/cards_schools.html",
+        {
+            "administration": administration,
+            "form": form,
+            "may_list": may_list,
+            "all_of": district or "the state",
+            "card_sets": lists if may_list else (),
+        },
+    )
+
+
+def _format_options(format: str) -> FormatOptions:
+    if format == EXCEL:
+        return {"format": CardSet.Format.CSV, "marked": True}
+    return {"format": format}
+
+
+def _order_cards(
+    request: StaffRequest,
+    administration: Administration,
+    **options: Unpack[CardOptions],
+) -> HttpResponse:
+    with transaction.atomic():
+        card_set = order_cards(
+            administration=administration, by=request.user, **options
+        )
+        action = "ask for new access codes" if card_set.reissue else "ask for cards"
+        _record(action, request, card_set)
+    return redirect("cards_detail", administration.pk, card_set.pk)
+
+
+def _record(action: str, request: StaffRequest, card_set: CardSet) -> None:
+    audit.record(
+        action,
+        by=request.user,
+        request=request,
+        subject=card_set,
+        school=card_set.school,
+        district=card_set.district,
+        after={
+            "administration": str(card_set.administration),
+            "format": card_set.format,
+            "respondent": card_set.respondent_id,
+            "people": card_set.people,
+        },
+    )
+
+
+@needs(C.SEE_IDENTITIES)
+@never_cache
+@require_POST
+def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Print one person's card again."""
+    administration = administration_or_404(request, pk)
+    person = respondent_or_404(request, administration, respondent)
+    if person.withdrawn_at:
+        raise Http404
+    return _order_cards(
+        request, administration, school=person.school, respondent=person
+    )
+
+
+@needs(C.SEE_IDENTITIES)
+@never_cache
+@require_safe
+def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
+    administration = administration_or_404(request, pk)
+    found = _card_set_or_404(request, administration, card_set)
+    return render(
+        request,
+        "survey/console/cards_detail.html",
+        {
+            "administration": administration,
+            "card_set": found,
+            "job": found.job,
+            "is_mine": found.job is not None and found.job.by_id == request.user.pk,
+        },
+    )
+
+
+@needs(C.SEE_IDENTITIES)
+@never_cache
+@require_POST
+def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
+    """Start the job again after it was cancelled or failed."""
+    administration = administration_or_404(request, pk)
+    found = _card_set_or_404(request, administration, card_set)
+    if found.reissue and not _may_reissue(request, found.school):
+        raise Http404
+    if found.deleted_at is None and (found.job is None or found.job.is_over):
+        with transaction.atomic():
+            start_making(found, by=request.user)
+            _record("ask for cards again", request, found)
+    return redirect("cards_detail", pk, found.pk)
+
+
+@needs(C.SEE_IDENTITIES)
+@require_safe
+def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpResponseBase:
+    administration = administration_or_404(request, pk)
+    found = _card_set_or_404(request, administration, card_set)
+    if not found.is_ready or not path_of(found.file).exists():
+        messages.error(request, "This file no longer exists. Make a new one.")
+        return redirect("cards_detail", pk, found.pk)
+    _record("download cards", request, found)
+    return download(
+        found.file,
+        as_name=f"{slugify(found.whose) or 'cards'}-{found.pk}.{found.format}",
+        content_type=CONTENT_TYPES[found.format],
+    )
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
+    """Issue new codes and cards to a school, a grade or a class."""
+    administration = administration_or_404(request, pk)
+    school = selected_school(request)
+    if school is None or not _may_reissue(request, school):
+        raise Http404
+    grade, classroom = (
+        request.GET.get(name, "")[:64].replace("\x00", "")
+        for name in ("grade", "classroom")
+    )
+    form = ReissueForm(
+        request.POST if request.method == "POST" else None, school=school
+    )
+    if request.method == "POST" and form.is_valid():
+        return _order_cards(
+            request,
+            administration,
+            school=school,
+            grade=grade,
+            classroom=classroom,
+            reissue=True,
+        )
+    group = CardSet(
+        administration=administration, school=school, grade=grade, classroom=classroom
+    )
+    counts = people_in(group).aggregate(
+        invited=Count("pk"), started=Count("pk", filter=Q(started_at__isnull=False))
+    )
+    return render(
+        request,
+        "survey/console/cards_reissue.html",
+        {
+            "administration": administration,
+            "school": school,
+            "form": form,
+            "invited": counts["invited"],
+            # In a class of three the number would reveal individual progress.
+            "started": counts["started"] if shows_progress(administration) else None,
+            "whose": group.whose,
+            "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
+        },
+    )
+
+
+def _may_reissue(request: StaffRequest, school: School | None) -> bool:
+    places = request.permissions.places(C.MANAGE_ROSTERS)
+    return school is not None and places.has_school(school)
+
+
+def _card_set_or_404(
+    request: StaffRequest, administration: Administration, pk: int
+) -> CardSet:
+    card_sets = card_sets_for(request.permissions, administration)
+    related = ("school", "district", "by", "job", "administration", "respondent")
+    return get_object_or_404(card_sets.select_related(*related), pk=pk)

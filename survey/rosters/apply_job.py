@@ -1,0 +1,117 @@
+"""Apply a confirmed roster in the background.
+
+The file is compared again under the administration's lock, since other rosters
+may have been applied after the dry run. The job can be interrupted and run
+again at any time: a new comparison finds what is left to do.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.email_outbox import post
+from accounts.permissions import Permissions
+from survey import access_codes
+from survey.jobs import JobRefused, Progress, job
+from survey.models import Job, RosterUpload
+from survey.rosters.apply import write_changes
+from survey.rosters.dry_run import (
+    compare_upload,
+    open_upload,
+    store_result,
+    storing_failure,
+    upload_of_job,
+    write_rejected_file,
+)
+from survey.rosters.file_reader import open_table
+from survey.rosters.report import RosterReport
+from survey.rosters.scope import scope_of_upload
+from survey.rosters.upload_state import COUNTS, change_state, record_action
+
+State = RosterUpload.State
+MORE_WITHDRAWN = (
+    "The roster has changed since this check: more people would be withdrawn than"
+    " you were shown. Nothing was applied. Check the figures and confirm again."
+)
+MORE_REJECTED = (
+    "The roster or its administration has changed since this check: more rows would"
+    " be rejected than you were shown. Nothing was applied. Check the reasons and"
+    " confirm again."
+)
+
+
+@job("roster.apply", long=True, stoppable=False)
+def apply_roster(job: Job, progress: Progress) -> None:
+    """Apply a confirmed roster, or ask to confirm it again."""
+    upload = upload_of_job(job)
+    if upload.state != State.APPLYING:
+        return
+    assert upload.confirmed_by is not None  # noqa: S101
+    with storing_failure(upload):
+        access_codes.current_version()
+        with (
+            open_upload(upload) as file,
+            open_table(file) as table,
+            compare_upload(
+                upload, table, upload.confirmed_by, progress, lock=True
+            ) as diff,
+        ):
+            upload.refresh_from_db(fields=["state"])
+            if upload.state != State.APPLYING:
+                # A worker that was taken for dead has finished after all.
+                return
+            if message := reason_to_confirm_again(upload, diff.report):
+                rejected_file = write_rejected_file(diff, table, progress)
+                store_result(upload, diff.report, rejected_file, progress, message)
+                raise JobRefused(message)
+
+            write_changes(
+                diff, lambda step, people: progress.begin_step(f"{step}: {people:,}")
+            )
+            with transaction.atomic():
+                finish(upload)
+                progress.confirm()
+        progress.message = "Applied."
+
+
+def reason_to_confirm_again(upload: RosterUpload, report: RosterReport) -> str:
+    """Return a message if more would be withdrawn or rejected than was shown.
+
+    People are compared school by school. When a part was already applied, there
+    are fewer of them.
+    """
+    shown = dict(
+        upload.schools.filter(withdrawn__gt=0).values_list("school_id", "withdrawn")
+    )
+    if any(one.withdrawn > shown.get(one.school_id, 0) for one in report.schools):
+        return MORE_WITHDRAWN
+    return MORE_REJECTED if report.rejected > upload.rejected else ""
+
+
+def finish(upload: RosterUpload) -> None:
+    """Mark the upload as applied, and e-mail the people who uploaded and confirmed.
+
+    The e-mails are stored in the caller's transaction, so each is sent once.
+    """
+    change_state(
+        upload,
+        allowed=(State.APPLYING,),
+        values={"state": State.APPLIED, "ended_at": timezone.now()},
+    )
+    counts = {name: upload.report.get(name) for name in COUNTS}
+    record_action("apply roster", upload, by=upload.confirmed_by or upload.by, **counts)
+    users = {user.email: user for user in (upload.by, upload.confirmed_by) if user}
+    for address, user in sorted(users.items()):
+        # Not to people who have lost their permission in the meantime.
+        if scope_of_upload(upload, Permissions(user)) is None:
+            continue
+        post(
+            "roster applied",
+            to=address,
+            name=upload.name,
+            administration=upload.administration.title,
+            address=reverse("roster_detail", args=[upload.pk]),
+            **{name: upload.report.get(name, 0) for name in COUNTS},
+        )

@@ -1,0 +1,227 @@
+"""Check an uploaded roster without changing anything, and store the result.
+
+The result is what the console shows before a person confirms. Applying compares
+the file once more, and comes back here if more people would be withdrawn than
+were shown: see `rosters.apply_job`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import BinaryIO
+
+from django.db import InterfaceError, OperationalError, transaction
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.permissions import Permissions
+from survey.files import new_name, path_of
+from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver, job
+from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
+from survey.models.roster import is_many
+from survey.rosters.diff import RosterDiff, compare_roster
+from survey.rosters.file_reader import RosterUnreadable, Table, open_table
+from survey.rosters.private_files import private_file
+from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
+from survey.rosters.retention import FOLDER, delete_files
+from survey.rosters.scope import RosterScope, scope_of_upload
+
+State = RosterUpload.State
+NOT_PERMITTED = (
+    "The person who confirmed this roster may no longer manage rosters in its place."
+    " Ask someone who may to upload it again."
+)
+FILE_DELETED = "The file was deleted, as all are after 30 days. Upload it again."
+
+
+@job("roster.check", long=True)
+def check_roster(job: Job, progress: Progress) -> None:
+    """Compare an uploaded file with the people already invited."""
+    upload = upload_of_job(job)
+    if upload.state != State.CHECKING:
+        return
+    with storing_failure(upload):
+        try:
+            with open_upload(upload) as file, open_table(file) as table:
+                with compare_upload(upload, table, upload.by, progress) as diff:
+                    rejected_file = write_rejected_file(diff, table, progress)
+                store_result(upload, diff.report, rejected_file, progress)
+        except RosterUnreadable as error:
+            RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(
+                state=State.REFUSED, message=str(error)[:500]
+            )
+            progress.message = "The file cannot be read."
+        else:
+            progress.message = f"Checked {diff.report.rows:,} rows."
+
+
+def upload_of_job(job: Job) -> RosterUpload:
+    uploads = RosterUpload.objects.select_related(
+        "administration__published", "by", "confirmed_by", "district", "school"
+    )
+    return uploads.get(pk=job.subject_id or 0)
+
+
+@contextmanager
+def storing_failure(upload: RosterUpload) -> Iterator[None]:
+    """Store in the upload that its job failed or was cancelled."""
+    running = RosterUpload.objects.filter(
+        pk=upload.pk, state__in=(State.CHECKING, State.APPLYING)
+    )
+    try:
+        yield
+    except (Interrupted, TakenOver, OperationalError, InterfaceError):
+        # The job will be run again, by another worker or when the database is
+        # back. If all attempts fail, the page offers to start it again.
+        raise
+    except Cancelled:
+        running.update(state=State.CANCELLED, ended_at=timezone.now())
+        raise
+    except Exception as error:
+        message = str(error) if isinstance(error, JobRefused) else ""
+        running.update(state=State.FAILED, message=message)
+        raise
+
+
+def open_upload(upload: RosterUpload) -> BinaryIO:
+    try:
+        if not upload.file:
+            raise FileNotFoundError
+        return path_of(upload.file).open("rb")
+    except FileNotFoundError:
+        raise JobRefused(FILE_DELETED) from None
+
+
+def compare_upload(
+    upload: RosterUpload,
+    table: Table,
+    by: User,
+    progress: Progress,
+    *,
+    lock: bool = False,
+) -> AbstractContextManager[RosterDiff]:
+    """Compare with the permissions that `by` has now."""
+
+    def get_scope() -> RosterScope:
+        # Read after the lock was taken: it may have changed while waiting.
+        upload.administration.refresh_from_db(fields=["role", "published"])
+        scope = scope_of_upload(upload, Permissions(by))
+        if scope is None:
+            raise JobRefused(NOT_PERMITTED)
+        return scope
+
+    return compare_roster(
+        administration=upload.administration,
+        table=table,
+        get_scope=get_scope,
+        complete_for=upload.complete_for,
+        on_progress=lambda step, rows: progress.begin_step(
+            f"{step}: {rows:,} rows" if rows else step
+        ),
+        lock=lock,
+    )
+
+
+def write_rejected_file(diff: RosterDiff, table: Table, progress: Progress) -> str:
+    """Write the rejected rows to a private file; return its name, or ""."""
+    if not diff.report.rejected:
+        return ""
+    progress.begin_step("Writing the rejected rows")
+    name = new_name(FOLDER, ".csv")
+    with private_file(path_of(name)) as file:
+        write_rejected_rows(file, table.columns, table.rows, diff.rejections())
+    return name
+
+
+def store_result(
+    upload: RosterUpload,
+    report: RosterReport,
+    rejected_file: str,
+    progress: Progress,
+    message: str = "",
+) -> None:
+    """Store the figures, schools and rejections, and wait for a confirmation.
+
+    A message tells why a roster that was already confirmed needs another one.
+    """
+    try:
+        with transaction.atomic():
+            _store_report(upload, report, rejected_file, message)
+            progress.confirm()
+    except (Cancelled, TakenOver):
+        # After any other error it is unknown whether it was committed. Then the
+        # file is deleted within a day, unless an upload names it.
+        delete_files(rejected_file)
+        raise
+
+
+def _store_report(
+    upload: RosterUpload, report: RosterReport, rejected_file: str, message: str
+) -> None:
+    current = RosterUpload.objects.select_for_update().get(pk=upload.pk)
+    if current.state not in (State.CHECKING, State.APPLYING):
+        raise Cancelled
+    previous_file = current.rejected_file
+    transaction.on_commit(lambda: delete_files(previous_file))
+    current.schools.all().delete()
+    current.rejections.all().delete()
+    RosterSchool.objects.bulk_create(
+        [
+            RosterSchool(
+                upload=upload,
+                school_id=school.school_id if school.school_id > 0 else None,
+                name=school.name,
+                district_name=school.district_name,
+                people=school.people,
+                added=school.added,
+                changed=school.changed,
+                moved=school.moved,
+                moved_away=school.moved_away,
+                back=school.back,
+                unchanged=school.unchanged,
+                withdrawn=school.withdrawn,
+            )
+            for school in report.schools
+        ],
+        batch_size=500,
+    )
+    RosterRejection.objects.bulk_create(
+        [
+            RosterRejection(
+                upload=upload,
+                row=cell.row,
+                column=cell.column[:200],
+                reason=cell.reason[:500],
+                text=cell.text[:200],
+            )
+            for cell in report.rejections
+        ],
+        batch_size=500,
+    )
+    figures = report.as_dict()
+    # Rejected cells can be names. They have a table of their own, which is
+    # emptied after 30 days.
+    del figures["rejections"], figures["imported"]
+    current.report = figures
+    current.withdrawn = report.withdrawn
+    current.rejected = report.rejected
+    current.must_be_typed = withdraws_many(report.schools)
+    current.rejected_file = rejected_file
+    current.state, current.message = State.CHECKED, message
+    current.confirmed_by = current.confirmed_at = None
+    current.typed = ""
+    current.save()
+
+
+def withdraws_many(schools: list[SchoolCounts]) -> bool:
+    """Tell whether more than a tenth of any school or district is withdrawn."""
+    people: Counter[int] = Counter()
+    withdrawn: Counter[int] = Counter()
+    for school in schools:
+        if is_many(school.withdrawn, school.people):
+            return True
+        people[school.district_id] += school.people
+        withdrawn[school.district_id] += school.withdrawn
+    return any(is_many(number, people[pk]) for pk, number in withdrawn.items())

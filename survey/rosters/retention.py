@@ -1,0 +1,53 @@
+"""Delete uploaded files and rejected cells after 30 days; they hold names."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from survey.files import delete_orphans, private_files
+from survey.models import RosterRejection, RosterUpload
+
+FOLDER = "rosters"
+# Long enough to look something up in an uploaded file.
+KEPT = timedelta(days=30)
+# At a time; the next run deletes more.
+MOST_AT_ONCE = 1000
+
+
+def delete_old_files() -> int:
+    """Delete files of old uploads, and files that no upload names.
+
+    Returns the number of uploads. Uploads that are being applied are kept.
+    """
+    delete_orphans(FOLDER, _names_in_use)
+    old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
+    old = old.exclude(state=RosterUpload.State.APPLYING)
+    uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])
+    delete_upload_files(uploads)
+    return len(uploads)
+
+
+def _names_in_use() -> set[str]:
+    uploads = RosterUpload.objects.exclude(file="", rejected_file="")
+    names = uploads.values_list("file", "rejected_file")
+    return {name for pair in names for name in pair}
+
+
+def delete_upload_files(uploads: list[RosterUpload]) -> None:
+    """Delete the files and rejected cells of these uploads."""
+    pks = [upload.pk for upload in uploads]
+    names = [name for upload in uploads for name in (upload.file, upload.rejected_file)]
+    with transaction.atomic():
+        RosterUpload.objects.filter(pk__in=pks).update(file="", rejected_file="")
+        RosterRejection.objects.filter(upload__in=pks).delete()
+        transaction.on_commit(lambda: delete_files(*names))
+
+
+def delete_files(*names: str) -> None:
+    for name in filter(None, names):
+        with suppress(OSError):
+            private_files().delete(name)
