@@ -13,7 +13,7 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.models import Identity, Respondent
-from survey.taking.login import log_in_respondent
+from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite
 
@@ -64,7 +64,7 @@ def test_a_coordinator_finds_maya_and_issues_a_new_code(
     assert maya.issue == 2
     assert format_code(code_of(maya)) in text_of(page)
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
-    with pytest.raises(NotAdmitted, match="code_wrong"):
+    with pytest.raises(LoginRefused, match="code_wrong"):
         log_in_respondent(old)
     # It is shown only once.
     again = client.get(person_url(administration, maya))

@@ -1,4 +1,4 @@
-"""Who may make the place for an administration's responses, and how it waits."""
+"""Which roles may create an administration's partition, and what waits for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RETURNING id
 
 @contextmanager
 def session(user: str) -> Iterator[Any]:
-    """A cursor of one of the stack's roles, in the tests' database."""
+    """Open a cursor as one of the stack's roles, in the test database."""
     place = {"host": settings.SERVERS, "port": 5432}
     name = str(connection.settings_dict["NAME"])
     with closing(psycopg2.connect(dbname=name, user=user, **place)) as own:
@@ -52,7 +52,7 @@ def session(user: str) -> Iterator[Any]:
 
 @pytest.fixture
 def granted(transactional_db: None) -> None:
-    """What the stack grants, by its own file."""
+    """Grant what the stack grants, from its own file."""
     grants = Path(settings.SERVERS) / "etc" / "primary" / "grants.sql"
     with session("groundswell") as owner:
         owner.execute(grants.read_text())
@@ -99,7 +99,7 @@ def test_the_console_role_can_open_an_administration(publish, granted, maya):
 
 
 def test_without_the_function_the_console_role_is_refused(publish, granted):
-    """The twin: it may insert the row, and change no table."""
+    """The role may insert the row, and change no table."""
     with session("console") as console:
         console.execute(ROW, [publish().pk])
         (number,) = console.fetchone()
@@ -174,7 +174,7 @@ def test_a_save_does_not_wait_for_an_opening(maya, administration):
 
 
 def test_creating_a_partition_directly_would_block_saves(maya, administration):
-    """The twin: CREATE … PARTITION OF, which the function avoids."""
+    """The function avoids CREATE … PARTITION OF."""
     with ThreadPoolExecutor(1) as threads:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(

@@ -1,4 +1,4 @@
-"""Who wrote reads the primary for some seconds; nobody else does."""
+"""A browser that wrote reads the primary for some seconds."""
 
 from __future__ import annotations
 

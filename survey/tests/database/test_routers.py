@@ -1,4 +1,4 @@
-"""Which database a model is read from; no server is asked here."""
+"""Which database the router chooses; no server is contacted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def replica(monkeypatch):
 
 @pytest.fixture
 def no_watching_thread(monkeypatch):
-    """Nobody looks after a replica that does not exist."""
+    """Start no thread that would watch a replica that does not exist."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
 
 
@@ -170,7 +170,7 @@ def test_a_replica_that_is_down_is_not_read(replica, no_watching_thread):
 
 
 def test_the_watching_thread_survives_every_error(replica, monkeypatch):
-    """It is the only one that would ask the replica again."""
+    """No other thread would check the replica again."""
     found = iter([RuntimeError("a defect"), OSError(), OperationalError(), None])
     seen = []
 
@@ -196,7 +196,6 @@ def test_the_watching_thread_survives_every_error(replica, monkeypatch):
 
 
 def test_an_uncaught_error_would_end_the_watching_thread(replica, monkeypatch):
-    """The twin."""
 
     def fail():
         raise RuntimeError("a defect")
@@ -211,7 +210,7 @@ def test_an_uncaught_error_would_end_the_watching_thread(replica, monkeypatch):
 
 
 class Lagging(FallbackCursor):
-    """A cursor whose server knows no such column, or has another complaint."""
+    """Return a cursor that fails with a missing column, or another error."""
 
     def __init__(self, code: str) -> None:
         self.cursor = Mock()
@@ -234,7 +233,7 @@ def test_the_primary_answers_for_a_replica_that_lags_behind_a_migration(code):
 
 @pytest.mark.parametrize(("code", "seconds"), [("42601", 1), ("42703", None)])
 def test_wrong_statements_and_reports_are_not_repeated_on_the_primary(code, seconds):
-    """The twin: the one is wrong everywhere, the other can wait."""
+    """The primary would fail too, and a report can be repeated later."""
     lagging = Lagging(code)
     waiting = health.fall_back_to_primary(seconds) if seconds else nullcontext()
     with waiting, pytest.raises(ProgrammingError):

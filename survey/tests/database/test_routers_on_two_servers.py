@@ -1,4 +1,4 @@
-"""Which statement runs on which server: healthy, lagging, gone, hung.
+"""Which server runs each statement: replica healthy, lagging, down or hung.
 
 Every process here is cold: neither its memory nor Memcached has the survey.
 """
@@ -69,7 +69,7 @@ def watched(replica) -> Watched:
 
 
 def steps(browser: Browser, person: Respondent) -> Iterator[tuple[str, Callable]]:
-    """A whole survey, by the views that a browser asks."""
+    """Take a whole survey through the views."""
     yield "login", lambda: browser.log_in(person)
     shell: dict[str, Any] = {}
     yield "display", lambda: shell.update(browser.shell())
@@ -132,7 +132,7 @@ def test_the_survey_comes_from_a_healthy_replica_and_decisions_from_the_primary(
 def test_a_replica_that_lags_by_minutes_changes_nothing(
     browser, replica, watched, lincoln, request
 ):
-    """Nothing that this person needs has reached it, not even the survey."""
+    """The replica has none of this respondent's rows, not even the survey."""
     replica.stop_replaying()
     maya = request.getfixturevalue("maya")
     there = f"SELECT count(*) FROM survey_respondent WHERE id = {maya.pk}"
@@ -168,7 +168,7 @@ def test_misses_on_a_lagging_replica_are_not_cached(replica, watched, request):
 def test_a_decision_read_from_a_lagging_replica_would_be_wrong(
     administration, lincoln, replica
 ):
-    """Why the admission is read on the primary."""
+    """This is why logins are read on the primary."""
     replica.stop_replaying()
     late = enrol(administration, lincoln, grade="08")
     with forced_reads(Respondent):
@@ -196,7 +196,7 @@ def test_a_replica_that_is_down_delays_no_request(browser, maya, replica, watche
 
 
 def connect(person: Respondent) -> None:
-    """The process has a connection to the replica, as after its first page."""
+    """Connect to the replica, as a process does for its first page."""
     request_survey(person)
     assert connections["replica"].connection is not None
 
@@ -238,7 +238,7 @@ def test_a_hung_replica_costs_a_process_one_second_once(
 
 
 def test_without_a_fallback_a_hung_replica_blocks(maya, replica):
-    """As a report does, which may take its time and has nobody waiting."""
+    """A report has no fallback, because no request waits for it."""
     replica.catch_up()
     connect(maya)
     replica.hang()
@@ -248,7 +248,7 @@ def test_without_a_fallback_a_hung_replica_blocks(maya, replica):
 
 
 def test_a_report_fails_when_its_replica_fails(maya, replica):
-    """The primary has people to serve: a report can be made later."""
+    """The primary serves respondents; a report can be made later."""
     replica.stop()
     try:
         with pytest.raises(OperationalError):

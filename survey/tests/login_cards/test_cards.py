@@ -24,7 +24,7 @@ from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
 from survey.models import CardSet, Identity, Job, Respondent
-from survey.taking.login import log_in_respondent
+from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -461,7 +461,7 @@ def test_new_codes_and_cards_for_a_whole_school(
     ]
     assert people == [maya.pk, layla.pk]
     for code in old_codes:
-        with pytest.raises(NotAdmitted, match="code_wrong"):
+        with pytest.raises(LoginRefused, match="code_wrong"):
             log_in_respondent(code)
     assert log_in_respondent(code_of(noor)).respondent_id == noor.pk
     assert "no longer work" in text_of(client.get(url_of(old_cards)))

@@ -1,4 +1,4 @@
-"""What each hot view costs, warm. A number here is changed knowingly.
+"""The cost of each respondents' view when warm. Change a number only on purpose.
 
 Statements are counted by their text, without those of the session, which is
 in the database only here and in the embedded installation; sessions and the
@@ -71,7 +71,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
 
 @pytest.fixture
 def warm(browser, maya, noor):
-    """Somebody else has taken the survey in this process before."""
+    """Let another respondent take the survey in this process first."""
     browser.log_in(noor)
     browser.shell()
     return browser
@@ -163,7 +163,7 @@ def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch)
 if connection.vendor == "postgresql":
 
     def server_statements() -> Counter[str]:
-        """Calls by text as the server counted them, but for this question's."""
+        """Return the server's count of calls by text, without this query."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT s.query, sum(s.calls)::int FROM pg_stat_statements s"
@@ -174,7 +174,7 @@ if connection.vendor == "postgresql":
             return Counter(dict(cursor.fetchall()))
 
     def test_the_server_counts_the_same(warm, maya):
-        """A health check or a BEGIN would show here, and only here."""
+        """A health check or a BEGIN would be counted only here."""
         warm.log_in(maya)
         base = warm.shell()["revision"]
         tag = warm.session["taking"]["tag"]

@@ -1,4 +1,4 @@
-"""POST /take/pages/<n>/: what a browser sends, and what anybody could send."""
+"""POST /take/pages/<n>/: ordinary, invalid and hostile requests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_an_irrelevant_item_is_stored_as_hidden_not_skipped(
 def test_a_rule_that_reads_another_page_never_refuses_a_save(
     at_page_one, maya, administration
 ):
-    """`teen` depends on `age`, whose page may still be on its way."""
+    """`teen` depends on `age`, whose page may arrive later."""
     given = {**SECOND_PAGE, "teen": "2"}
     assert at_page_one.save(2, given, at_page_one.base).status_code == 200
     assert answers_of(maya, administration.published)["teen"] == ("a", "2")
@@ -210,7 +210,7 @@ def test_an_implausible_seen_or_base_is_refused(at_page_one, name, number):
 
 
 def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
-    """The laptop loaded first; the phone, logged in before it, goes on."""
+    """The phone logged in before the laptop loaded, and continues."""
     phone = Browser().log_in(maya)
     phone_base = phone.shell()["revision"]
     laptop = browser.log_in(maya).shell()
@@ -229,7 +229,7 @@ def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
 
 
 def test_a_page_that_arrives_late_does_not_count_as_seen(browser, maya):
-    """The phone's first page is on its way while its second is saved already."""
+    """The phone's first page arrives after its second is saved."""
     phone = Browser().log_in(maya)
     base = phone.shell()["revision"]
     assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200
@@ -330,7 +330,7 @@ def test_a_save_without_a_session_is_401(browser, maya):
 
 
 def test_a_waiting_page_is_never_saved_for_another_respondent(browser, maya, noor):
-    """Maya's tab is still open when Noor logs in at the same computer."""
+    """Noor logs in while Maya's tab is open in the same browser."""
     browser.log_in(maya)
     mine = browser.shell()
     browser.log_in(noor)
@@ -344,7 +344,7 @@ def test_a_waiting_page_is_never_saved_for_another_respondent(browser, maya, noo
 def test_without_the_tag_check_another_respondent_would_get_the_page(
     browser, maya, noor
 ):
-    """The twin: what the session alone would have let happen."""
+    """The session alone would save Maya's page for Noor."""
     browser.log_in(maya)
     mine = browser.shell()
     browser.log_in(noor)
@@ -423,7 +423,7 @@ if connection.vendor == "postgresql":
     def test_a_kept_connection_that_was_lost_is_replaced_without_a_word(
         browser, maya, administration
     ):
-        """As after a restart of the pool; SQLite has no connection to lose."""
+        """Simulate a restart of the pool; SQLite has no connection to lose."""
         browser.log_in(maya)
         base = browser.shell()["revision"]
         tag = browser.session["taking"]["tag"]
@@ -433,7 +433,6 @@ if connection.vendor == "postgresql":
 
     @pytest.mark.django_db(transaction=True)
     def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
-        """The twin."""
         monkeypatch.setattr(unavailable, "_connection_was_lost", lambda: False)
         browser.log_in(maya)
         base = browser.shell()["revision"]

@@ -48,7 +48,7 @@ def memcached() -> Iterator[Helper]:
 
 @pytest.fixture(autouse=True)
 def stack(settings, redis, memcached):
-    """As the taking pool is set up, but for the database."""
+    """Configure everything but the database like the respondents' pool."""
     settings.MIDDLEWARE = [
         "survey.taking.security_headers.SecurityHeaders",
         "survey.taking.middleware.SessionMiddleware",
@@ -74,7 +74,7 @@ def stack(settings, redis, memcached):
 
 
 def save_pages(browser, respondent, base, *, cold=False) -> float:
-    """Seconds that PAGES saves took."""
+    """Save PAGES pages and return the seconds that it took."""
     tag = session.tag_for(respondent.pk)
     began = time.monotonic()
     for n in range(PAGES):
@@ -99,7 +99,7 @@ def finish(browser, respondent, base) -> None:
 
 
 def test_everything_works_with_both_helpers_up(browser, maya, redis, memcached):
-    """What the cells below are compared with; both helpers are in use."""
+    """The baseline for the tests below: both servers are used."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
     save_pages(browser, maya, base, cold=True)
@@ -120,7 +120,7 @@ def read_only() -> InternalError:
 
 @pytest.fixture
 def make_read_only_error(monkeypatch):
-    """The connection leads to a server that is no primary any more."""
+    """Make the error of a server that is no longer the primary."""
     closed = []
     # The test's transaction needs it still.
     monkeypatch.setattr(connections["default"], "close", lambda: closed.append(1))
@@ -147,7 +147,7 @@ def test_a_read_only_server_after_a_failover_gives_503(
 def test_without_its_sqlstate_a_read_only_server_would_be_an_error(
     browser, maya, make_read_only_error, monkeypatch
 ):
-    """The twin; other internal errors are not hidden."""
+    """Other internal errors are not hidden."""
     monkeypatch.setattr(unavailable, "READ_ONLY", "none")
     browser.log_in(maya)
     with pytest.raises(InternalError, match="read-only transaction"):
@@ -162,7 +162,7 @@ def raising(error):
 
 
 def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch):
-    """Nobody has it where this process looked; the browser keeps the page."""
+    """The server that was read lags; the browser keeps the page."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
     content = browser.shell()["urls"]["content"]
@@ -249,7 +249,7 @@ def test_a_process_with_the_survey_in_memory_does_not_read_memcached(
 
 
 def test_with_the_librarys_default_timeout_a_hung_memcached_is_an_error(memcached):
-    """The twin; without a timeout it would be an endless wait."""
+    """Without any timeout the request would hang."""
     impatient = {"OPTIONS": {"timeout": 0.2}}
     backend = PyMemcacheCache(f"unix:{memcached.address}", impatient)
     memcached.suffer("hung")
@@ -262,7 +262,7 @@ def test_with_the_librarys_default_timeout_a_hung_memcached_is_an_error(memcache
 
 
 class Silent:
-    """Accepts, and never says a word."""
+    """A server that accepts connections and never answers."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -297,7 +297,7 @@ def silent():
 
 @pytest.fixture
 def route_to_a_replica(settings, monkeypatch):
-    """One that the tests may not connect to: asking it is an error."""
+    """A replica that tests may not connect to: reading it is an error."""
 
     def route():
         about = {**connections.settings["default"], "ENGINE": "survey.database.replica"}
@@ -324,7 +324,6 @@ def test_a_page_save_does_not_read_the_replica(browser, maya, route_to_a_replica
 def test_a_process_without_the_survey_reads_the_replica(
     browser, maya, route_to_a_replica
 ):
-    """The twin."""
     browser.log_in(maya)
     base = browser.shell()["revision"]
     route_to_a_replica()
@@ -349,7 +348,6 @@ def test_taking_a_survey_never_connects_to_rabbitmq(browser, maya, broker):
 
 
 def test_queueing_a_task_would_connect_to_rabbitmq(broker):
-    """The twin."""
     with pytest.raises(OSError), celery.connection_for_write() as line:
         line.connect_timeout = 0.3
         line.connect()

@@ -70,7 +70,7 @@ def test_display_contains_no_name(browser, maya):
 
 
 def recoded(respondent: Respondent) -> str:
-    """The code that belongs to the respondent's new number."""
+    """Return the code of the respondent's new issue number."""
     code = code_of(respondent)
     Respondent.objects.filter(pk=respondent.pk).update(
         code_digest=digest_for(code, respondent.code_key_version)

@@ -1,4 +1,4 @@
-"""Saving by prepared statements, behind a pooler that knows nothing of them.
+"""Saving with prepared statements, behind a transaction pooler.
 
 The contract of saving runs once more, with the statement prepared.
 """
@@ -25,7 +25,7 @@ if connection.vendor != "postgresql":
 
 @pytest.fixture(autouse=True)
 def prepared_in_transactions(monkeypatch):
-    """As outside of them, but for asking first: an error would end the test's."""
+    """Use prepared statements in the test's transaction, which an error would end."""
 
     def asking_first(cursor, text, types, parameters):
         if not connection.in_atomic_block:
@@ -47,7 +47,7 @@ outside = pytest.mark.django_db(transaction=True)
 
 
 def forget_statements() -> None:
-    """As on a connection that the pooler has just made."""
+    """Make the connection like one that the pooler has just opened."""
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
 
@@ -69,7 +69,6 @@ def test_the_first_save_on_a_connection_prepares_the_statement(maya):
 
 @outside
 def test_without_preparing_it_no_page_would_be_saved(maya, monkeypatch):
-    """The twin."""
     forget_statements()
     monkeypatch.setattr(prepared_statements, "UNKNOWN", "none")
     with pytest.raises(OperationalError, match="does not exist"):
@@ -120,7 +119,7 @@ def test_errors_of_the_database_are_raised(maya):
 
 
 class Pool:
-    """Connections that take turns, some of which know the statement."""
+    """Connections used by turns, some of which have the statement."""
 
     def __init__(self, *known: bool | str) -> None:
         self.known = list(known)
@@ -163,7 +162,6 @@ def test_saving_works_on_any_sequence_of_pooler_connections(known, ran):
 
 
 def test_without_its_sqlstate_a_stale_plan_would_be_an_error(monkeypatch):
-    """The twin."""
     pool = Pool("stale")
     stale = pool.error(prepared_statements.STALE)
     monkeypatch.setattr(pool, "error", lambda code: stale)

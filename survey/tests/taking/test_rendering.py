@@ -37,7 +37,7 @@ def option(value: str, *labels: str, **attributes: str) -> dict[str, Any]:
 
 
 def every_kind() -> dict[str, Any]:
-    """A definition as publishing compiles it, with every kind on its pages."""
+    """Return a compiled definition with every kind of item."""
     blocks: list[tuple[str, list[dict[str, Any]], dict[str, dict[str, Any]]]] = [
         (
             "about_you",
@@ -387,7 +387,7 @@ def definition() -> dict[str, Any]:
 
 @pytest.fixture
 def rendered() -> Iterator[set[str]]:
-    """The names of the templates that were rendered."""
+    """Record the names of the templates that are rendered."""
     names: set[str] = set()
 
     def note(sender: Any, template: Any, **_: Any) -> None:
@@ -631,7 +631,7 @@ def test_an_unknown_page_or_language_is_an_error(definition):
 
 
 def test_the_renderer_digest_covers_every_template_of_a_page(definition, rendered):
-    """One that it did not know could be mended without a new address."""
+    """A change of an unlisted template would not change the address."""
     for n in range(1, 6):
         render_page(definition, "en", n)
     assert rendered == set(rendering.PAGE_TEMPLATES)

@@ -1,4 +1,4 @@
-"""The cookie that stands in for the session, and whom it must never bring back."""
+"""The resume cookie replaces a lost session, and never another person's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def store(settings):
 
 @pytest.fixture
 def lose(settings):
-    """Redis was wiped, or started anew."""
+    """Lose the session, as when Redis was emptied."""
 
     def lose(browser):
         store(settings)(browser.cookies["sessionid"].value).delete()
@@ -51,7 +51,7 @@ def lose(settings):
 
 @pytest.fixture
 def take_away(settings, monkeypatch):
-    """Redis does not answer, from now on."""
+    """Make Redis stop answering."""
 
     def take_away(browser=None):
         def away(*args, **kwargs):
@@ -110,7 +110,6 @@ def test_a_survey_is_finished_without_its_session(browser, maya, without_session
 def test_without_the_resume_cookie_a_lost_session_needs_a_login(
     browser, maya, without_session
 ):
-    """The twin."""
     browser.log_in(maya)
     del browser.cookies[resume_cookie.COOKIE]
     without_session(browser)
@@ -269,7 +268,6 @@ def test_a_login_replaces_the_last_persons_cookie(
 def test_without_a_new_cookie_noor_would_see_mayas_answers(
     browser, maya, noor, monkeypatch, lose
 ):
-    """The twin."""
     browser.log_in(maya)
     browser.save(1, FIRST_PAGE, browser.shell()["revision"])
     monkeypatch.setattr(resume_cookie, "set_resume_cookie", lambda *args: None)
@@ -311,7 +309,6 @@ def test_a_login_that_fails_leaves_nothing_to_resume(
 def test_with_the_old_cookie_left_noor_would_be_maya(
     browser, maya, noor, fail_to_log_in, take_away, monkeypatch
 ):
-    """The twin."""
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     fail_to_log_in(browser, noor)
@@ -353,7 +350,7 @@ def test_a_login_without_redis_gets_503_and_leaves_no_cookie(
 
 @pytest.fixture(params=["delete", "save"])
 def fail_to_start(request, settings, monkeypatch):
-    """Redis is away for one login, from its first or its last step on."""
+    """Log in while Redis fails, at the first or the last step."""
 
     def begin(browser, respondent):
         def away(self, *args, **kwargs):
@@ -368,7 +365,7 @@ def fail_to_start(request, settings, monkeypatch):
 
 
 def shown_tag(browser) -> str | None:
-    """Whose answers this browser shows."""
+    """Return the tag of the respondent whose answers this browser shows."""
     return browser.get("/take/", headers=JSON).json().get("tag")
 
 
@@ -384,7 +381,6 @@ def test_the_last_childs_session_does_not_return_with_redis(
 def test_with_the_session_cookie_left_the_last_session_would_return(
     browser, maya, noor, settings, monkeypatch
 ):
-    """The twin."""
 
     def away(self, *args, **kwargs):
         raise ConnectionError
@@ -422,7 +418,7 @@ def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
 
 
 def test_staff_keep_a_session_that_returns_with_redis(rf):
-    """Their pages wait for Redis too, and are no login of this kind."""
+    """Their pages get 503 too, but are no respondent's login."""
     middleware = SessionMiddleware(lambda request: None)
     request = rf.post("/console/")
     reply = middleware.process_exception(request, ConnectionError())
@@ -451,7 +447,6 @@ def lose_the_reply(browser, respondent, headers) -> None:
 def test_with_the_cookie_left_by_the_login_page_maya_would_return(
     browser, maya, noor, monkeypatch
 ):
-    """The twin."""
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     lose_the_reply(browser, noor, JSON)
@@ -497,7 +492,6 @@ def test_a_session_with_a_missing_field_is_ignored(browser, maya, change):
 
 
 def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monkeypatch):
-    """The twin."""
     monkeypatch.setattr(
         session,
         "parse_stored_session",
@@ -512,7 +506,6 @@ def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monke
 def test_with_djangos_middleware_a_login_without_redis_would_be_a_500(
     maya, take_away, settings
 ):
-    """The twin."""
     django = "django.contrib.sessions.middleware.SessionMiddleware"
     settings.MIDDLEWARE = [django if m == OURS else m for m in settings.MIDDLEWARE]
     take_away()
@@ -596,7 +589,6 @@ def test_a_repeated_finish_shortens_the_session(
 def test_without_the_limit_the_thanks_would_stay_for_hours(
     at_the_end, maya, lose, monkeypatch
 ):
-    """The twin."""
     monkeypatch.setattr(session, "SECONDS_AFTER_FINISHING", 4 * 60 * 60)
     kept = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
@@ -610,7 +602,7 @@ def test_without_the_limit_the_thanks_would_stay_for_hours(
 def test_finishing_without_redis_deletes_the_session_cookie(
     at_the_end, maya, settings, monkeypatch
 ):
-    """It still stands in Redis, which may come back: for four hours."""
+    """Redis still has the session, and may return within four hours."""
     key = at_the_end.cookies["sessionid"].value
     with monkeypatch.context() as patch:
 

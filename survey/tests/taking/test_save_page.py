@@ -1,4 +1,4 @@
-"""The contract of saving one page; both databases' texts are held to it."""
+"""The contract of `save_page`, which both databases' statements fulfil."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_older_revision_that_arrives_late_changes_nothing(maya):
 
 
 def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
-    """The twin of the test above: the guard is what protects."""
+    """Shows that the condition on revisions is what protects."""
     guard = "survey_response.revision < excluded.revision"
     assert guard in storage.ON_CONFLICT
     monkeypatch.setattr(
@@ -98,7 +98,6 @@ def test_a_newer_tab_does_not_undo_answers_that_it_never_showed(maya):
 
 
 def test_without_seen_a_newer_tab_would_undo_them(maya):
-    """The twin."""
     save(maya, ART, revision=12)
     blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
     assert save(maya, blank, revision=20).outcome is Outcome.SAVED

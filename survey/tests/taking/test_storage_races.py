@@ -1,4 +1,4 @@
-"""Saves at the same moment as something else, over real connections."""
+"""Saves concurrent with other changes, over real connections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def save(respondent: Respondent, answer: str, revision: int, issue: int = 1) -> 
 
 
 def elsewhere(function: Callable[[], object]) -> Callable[[], object]:
-    """The function, over a connection that is closed after it."""
+    """Run the function on a connection of its own."""
 
     def run() -> object:
         try:
@@ -110,7 +110,7 @@ CHANGES = [
 def save_during(
     change: Callable[[Respondent], None], respondent: Respondent
 ) -> tuple[bool, Future]:
-    """Start a save while the change is not yet committed; did it wait?"""
+    """Start a save before the change is committed, and tell whether it waited."""
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         change(respondent)
         late = threads.submit(elsewhere(lambda: save(respondent, "late", 7)))
@@ -147,7 +147,7 @@ if connection.vendor == "postgresql":
 
     @pytest.mark.parametrize("lock", ["", "FOR KEY SHARE OF r"])
     def test_without_its_lock_a_save_slips_in_after_the_finish(maya, lock, monkeypatch):
-        """The twin: neither no lock nor a weaker one makes the save wait."""
+        """Without a lock, or with a weaker one, the save does not wait."""
         assert "FOR SHARE OF r" in storage.POSTGRESQL
         weaker = storage.POSTGRESQL.replace("FOR SHARE OF r", lock)
         monkeypatch.setattr(storage, "POSTGRESQL", weaker)
