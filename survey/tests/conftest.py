@@ -1,4 +1,4 @@
-"""The known cast: Maya and Mr Ortiz at Lincoln, Sam's student at Roosevelt."""
+"""The known cast: Maya at Lincoln, and Noor at Roosevelt in another district."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from survey.models import (
 )
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
-from survey.tests.chromium import chromium_open, modules_served
-from survey.tests.flushing import flush_thaws  # noqa: F401
+from survey.tests.chromium import open_chromium, serve_modules
+from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 
 AGREE = [
     {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}
@@ -74,7 +74,7 @@ PAGES: list[dict[str, dict[str, Any]]] = [
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
+def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
     cache.clear()
@@ -85,28 +85,28 @@ def nothing_remembered() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[ChromiumBrowser]:
-    with chromium_open() as browser:
+    with open_chromium() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def modules() -> Iterator[str]:
-    """Where a bare server on loopback has the browser's modules."""
-    with modules_served() as address:
+    """Return the address of a server with the JavaScript modules."""
+    with serve_modules() as address:
         yield address
 
 
 @pytest.fixture
 def publish(db: None) -> Callable[..., PublishedSurvey]:
-    """Publishes a survey made of bare items, without a workbook."""
+    """Return a function that publishes a small survey without a workbook."""
 
     def published(
         pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
     ) -> PublishedSurvey:
         survey = Survey.objects.create(name=name, version="1")
         sets = {
-            one: OptionSet.objects.create(survey=survey, name=one)
-            for one in ("agree", "subjects")
+            set_name: OptionSet.objects.create(survey=survey, name=set_name)
+            for set_name in ("agree", "subjects")
         }
         items: dict[str, dict[str, Any]] = {}
         compiled = []
@@ -181,7 +181,7 @@ def administration(publish: Callable[..., PublishedSurvey]) -> Administration:
 
 
 def open_now(published: PublishedSurvey) -> Administration:
-    """Offers it to students, from yesterday for a month."""
+    """Open the survey to students, from yesterday for a month."""
     now = timezone.now()
     return open_administration(
         name="students-2027",
@@ -193,7 +193,7 @@ def open_now(published: PublishedSurvey) -> Administration:
 
 
 def enrol(administration: Administration, school: School, **fields: Any) -> Respondent:
-    """A respondent with a valid code, and no identity."""
+    """Create a respondent with a valid code and no identity."""
     respondent = Respondent(
         administration=administration,
         school=school,
@@ -222,7 +222,7 @@ def noor(administration: Administration, roosevelt: School) -> Respondent:
 
 
 class Browser(Client):
-    """Django's test client, speaking as the survey's own page does."""
+    """Django's test client, with the requests of the survey's own page."""
 
     def log_in(self, respondent: Respondent) -> Browser:
         response = self.post("/", {"code": code_of(respondent)})

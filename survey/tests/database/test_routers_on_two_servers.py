@@ -23,9 +23,9 @@ from survey.taking.published import forget_published, published_survey
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.two_servers import (
     Replica,
-    Watched,
-    known_to_django,
-    routed,
+    StatementCounter,
+    replica_alias,
+    replica_routing,
     wait_until,
 )
 
@@ -49,7 +49,7 @@ NOTHING: Counter[str] = Counter()
 # Django wants to know a test's databases before the test begins.
 @pytest.fixture(scope="module", autouse=True)
 def known(django_db_setup) -> Iterator[None]:
-    with known_to_django():
+    with replica_alias():
         yield
 
 
@@ -58,14 +58,14 @@ def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
     monkeypatch.setattr(health, "RETRY_INTERVAL", 0.1)
     replica = Replica()
     replica.catch_up()
-    with routed():
+    with replica_routing():
         yield replica
     replica.catch_up()
 
 
 @pytest.fixture
-def watched(replica) -> Watched:
-    return Watched()
+def watched(replica) -> StatementCounter:
+    return StatementCounter()
 
 
 def steps(browser: Browser, person: Respondent) -> Iterator[tuple[str, Callable]]:
@@ -105,7 +105,9 @@ def cold() -> None:
     cache.clear()
 
 
-def take(browser: Browser, person: Respondent, watched: Watched) -> dict[str, Any]:
+def take(
+    browser: Browser, person: Respondent, watched: StatementCounter
+) -> dict[str, Any]:
     ran = {}
     for name, step in steps(browser, person):
         cold()
@@ -231,7 +233,7 @@ def test_a_hung_replica_costs_a_process_one_second_once(
         cold()
         assert seconds(lambda: browser.log_in(maya)) < 0.5
     finally:
-        replica.go_on()
+        replica.resume()
     wait_until(health.is_up)
     again = watched.during(lambda: request_survey(maya))
     assert again["replica"]["read survey_publishedsurvey"] == 1
@@ -242,7 +244,7 @@ def test_without_a_fallback_a_hung_replica_blocks(maya, replica):
     replica.catch_up()
     connect(maya)
     replica.hang()
-    threading.Timer(2, replica.go_on).start()
+    threading.Timer(2, replica.resume).start()
     assert seconds(lambda: PublishedSurvey.objects.using("replica").count()) > 1.5
     assert health.is_up()
 
