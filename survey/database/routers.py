@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import ParamSpec
 
 from balancer.routers import PinningWMSRouter
 from django.conf import settings
 from django.db import connections
 from django.db.models import Model
 from django.http import HttpResponse
+from django.template.response import SimpleTemplateResponse
 
 from survey.database import pinning
 from survey.database.replica import health
@@ -35,7 +36,7 @@ DECIDING_MODELS = frozenset(
 # Seconds. A survey is one row by its key, which a healthy replica returns faster.
 FALLBACK_TIMEOUT = 1.0
 
-View = Callable[..., HttpResponse]
+P = ParamSpec("P")
 
 _forced: ContextVar[frozenset[type[Model]] | None] = ContextVar("forced", default=None)
 
@@ -51,7 +52,7 @@ class ForcedReadRouter(PinningWMSRouter):
         has_replica = health.REPLICA in settings.DATABASES
         self.replica = health.REPLICA if has_replica else self.master
 
-    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+    def db_for_read(self, model: type[Model], **hints: object) -> str:
         forced = _forced.get()
         if forced is not None:
             return self._alive(self.replica) if model in forced else self.master
@@ -66,7 +67,7 @@ class ForcedReadRouter(PinningWMSRouter):
             return self.master
         return self._alive(super().db_for_read(model, **hints))
 
-    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+    def db_for_write(self, model: type[Model], **hints: object) -> str:
         if model in (_forced.get() or ()):
             raise ForcedModelWritten(
                 f"{model._meta.label} is read from a replica here, so it can't be"
@@ -74,13 +75,13 @@ class ForcedReadRouter(PinningWMSRouter):
             )
         return super().db_for_write(model, **hints)
 
-    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
+    def allow_relation(self, one: Model, other: Model, **hints: object) -> bool | None:
         databases = {self.master, self.replica, *self.pool}
         both = {one._state.db, other._state.db}
         return True if both <= databases else None
 
     def allow_migrate(
-        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+        self, db: str, app_label: str, model_name: str | None = None, **hints: object
     ) -> bool:
         return db == self.master
 
@@ -88,23 +89,25 @@ class ForcedReadRouter(PinningWMSRouter):
         return alias if alias == self.master or health.is_up() else self.master
 
 
-def uses_forced_read_router(*models: type[Model]) -> Callable[[View], View]:
+def uses_forced_read_router(
+    *models: type[Model],
+) -> Callable[[Callable[P, HttpResponse]], Callable[P, HttpResponse]]:
     """Make a view read these models from the replica. It must not write them.
 
     A template response is rendered before the view ends; a streaming response
     reads the primary.
     """
 
-    def decorate(view: View) -> View:
+    def decorate(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
         @wraps(view)
-        def forced(*args: Any, **kwargs: Any) -> HttpResponse:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             with forced_reads(*models):
                 response = view(*args, **kwargs)
-                if not getattr(response, "is_rendered", True):
-                    response = response.render()  # type: ignore[attr-defined]
+                if isinstance(response, SimpleTemplateResponse):
+                    response = response.render()
                 return response
 
-        return forced
+        return wrapper
 
     return decorate
 

@@ -1,4 +1,4 @@
-"""The respondent's session: who takes which survey in this browser.
+"""The respondent's session: which person takes which survey in this browser.
 
 Written at login and at finishing, read once per request, never written on a
 page turn. Where it can't be read, or is lost, the cookie of `resume_cookie`
@@ -41,7 +41,7 @@ class RespondentSession:
     resumed: bool = False
 
     def has_ended(self, completed_at: datetime) -> bool:
-        """Return whether a resumed session is over for a person who has finished.
+        """Return whether a resumed session is over some minutes after finishing.
 
         Redis ends a stored session by itself. Finishing deletes the resume
         cookie too, but the reply that does so may be lost.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
@@ -262,7 +261,7 @@ def _login_language(request: HttpRequest) -> str:
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
 
 
-def _page_context(published: Published, language: str) -> dict[str, Any]:
+def _page_context(published: Published, language: str) -> dict[str, object]:
     return {
         "words": messages.messages_in(language),
         "language": language,

@@ -99,68 +99,75 @@ def modules() -> Iterator[str]:
 @pytest.fixture
 def publish(db: None) -> Callable[..., PublishedSurvey]:
     """Return a function that publishes a small survey without a workbook."""
+    return publish_items
 
-    def published(
-        pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
-    ) -> PublishedSurvey:
-        survey = Survey.objects.create(name=name, version="1")
-        sets = {
-            set_name: OptionSet.objects.create(survey=survey, name=set_name)
-            for set_name in ("agree", "subjects")
-        }
-        items: dict[str, dict[str, Any]] = {}
-        compiled = []
-        for n, page_items in enumerate(pages, start=1):
-            page = Page.objects.create(survey=survey, position=n, name=f"page{n}")
-            block = Block.objects.create(page=page, position=0)
-            for item_name, item in page_items.items():
-                row = Item.objects.create(
-                    survey=survey,
-                    block=block,
-                    position=len(items),
-                    name=item_name,
-                    kind=item["kind"],
-                    option_set=sets.get(item.get("option_set", "")),
-                )
-                items[item_name] = {
-                    "id": row.pk,
-                    "page": n,
-                    "label": {"en": f"About {item_name}", "es": f"De {item_name}"},
-                    **item,
-                }
-            compiled.append(
-                {
-                    "name": f"page{n}",
-                    "title": {"en": f"Page {n}", "es": f"Página {n}"},
-                    "blocks": [{"label": {}, "grid": False, "items": list(page_items)}],
-                }
-            )
-        definition = json.dumps(
+
+def publish_items(
+    pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
+) -> PublishedSurvey:
+    survey = Survey.objects.create(name=name, version="1")
+    items: dict[str, dict[str, Any]] = {}
+    for n, page_items in enumerate(pages, start=1):
+        items |= create_page(survey, n, page_items, first=len(items))
+    definition = {
+        "format": 1,
+        "name": name,
+        "version": "1",
+        "title": {"en": "Our school", "es": "Nuestra escuela"},
+        "languages": [
+            {"code": "en", "name": "English", "direction": "ltr"},
+            {"code": "es", "name": "Español", "direction": "ltr"},
+        ],
+        "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
+        "pages": [
             {
-                "format": 1,
-                "name": name,
-                "version": "1",
-                "title": {"en": "Our school", "es": "Nuestra escuela"},
-                "languages": [
-                    {"code": "en", "name": "English", "direction": "ltr"},
-                    {"code": "es", "name": "Español", "direction": "ltr"},
-                ],
-                "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
-                "pages": compiled,
-                "items": items,
-                "order": list(items),
-            },
-            sort_keys=True,
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        return PublishedSurvey.objects.create(
-            digest=hashlib.sha256(definition.encode()).hexdigest(),
-            survey=survey,
-            definition=definition,
-        )
+                "name": f"page{n}",
+                "title": {"en": f"Page {n}", "es": f"Página {n}"},
+                "blocks": [{"label": {}, "grid": False, "items": list(page_items)}],
+            }
+            for n, page_items in enumerate(pages, start=1)
+        ],
+        "items": items,
+        "order": list(items),
+    }
+    text = json.dumps(
+        definition, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+    return PublishedSurvey.objects.create(
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        survey=survey,
+        definition=text,
+    )
 
-    return published
+
+def create_page(
+    survey: Survey, n: int, page_items: dict[str, dict[str, Any]], *, first: int
+) -> dict[str, dict[str, Any]]:
+    """Create the rows of a page, and return its items as they are compiled."""
+    page = Page.objects.create(survey=survey, position=n, name=f"page{n}")
+    block = Block.objects.create(page=page, position=0)
+    compiled = {}
+    for position, (name, item) in enumerate(page_items.items(), start=first):
+        option_set = None
+        if "option_set" in item:
+            option_set, _ = OptionSet.objects.get_or_create(
+                survey=survey, name=item["option_set"]
+            )
+        row = Item.objects.create(
+            survey=survey,
+            block=block,
+            position=position,
+            name=name,
+            kind=item["kind"],
+            option_set=option_set,
+        )
+        compiled[name] = {
+            "id": row.pk,
+            "page": n,
+            "label": {"en": f"About {name}", "es": f"De {name}"},
+            **item,
+        }
+    return compiled
 
 
 @pytest.fixture

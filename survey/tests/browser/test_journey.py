@@ -118,7 +118,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
 
 
 def pages_of(person: Person) -> int:
-    """Of the demo's pages, those that this person was shown."""
+    """Return the numbers of the demo's pages that this person was shown."""
     return len(person.pages)
 
 
@@ -221,7 +221,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def kept(page) -> list[dict]:
-    """What this browser holds in IndexedDB, values as text."""
+    """Return the contents of this browser's IndexedDB, with values as text."""
     return page.evaluate(
         """async () => {
             const done = (request) => new Promise((resolve, reject) => {
@@ -306,7 +306,7 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
 def test_an_open_tab_never_saves_a_page_for_another_child(
     device, server, maya, published
 ):
-    """Maya's tab stays open; Noor logs in beside it, in the same browser."""
+    """Noor logs in while Maya's tab is open in the same browser."""
     noor = enrol(maya.administration, maya.school, language="en")
     context = device()
     first = Person(context.new_page(), seed=5)

@@ -1,4 +1,4 @@
-"""What happens to one tab: double clicks, dead browsers, refusals, history."""
+"""One tab: double clicks, crashes, refusals and the browser's history."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TYPED = "By scooter and then the blue bus with my sister"
 
 
 def close(page: Page) -> BrowserContext:
-    """As a person does, with the browser still open; gives time to its last save."""
+    """Close the tab in an open browser, and wait for its last save."""
     context = page.context
     other = context.new_page()
     page.close(run_before_unload=True)

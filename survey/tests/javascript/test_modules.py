@@ -1,4 +1,4 @@
-"""What the bundles rely on: see `settings/infrastructure/bundling.py`."""
+"""Check the habits that bundling needs (`settings/infrastructure/bundling.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What unsaved answers leave on a shared computer, in the browser's storage."""
+"""Storage of unsaved answers on a shared computer."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_records_cannot_be_exchanged_between_pages(device):
     ("hours", "left"), [(0, 1), (23.9, 1), (24.1, 0), (-23.9, 1), (-24.1, 0)]
 )
 def test_all_answers_are_deleted_after_a_day(device, hours, left):
-    """Also where the device's clock was wrong and was mended."""
+    """Also if the device's clock was wrong and was corrected."""
     first = tab(device)
     keep_a_page(first)
     first.close()

@@ -432,7 +432,9 @@ if connection.vendor == "postgresql":
         assert len(answers_of(maya, administration.published)) == 5
 
     @pytest.mark.django_db(transaction=True)
-    def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
+    def test_without_the_retry_a_lost_connection_would_be_an_error(
+        browser, maya, monkeypatch
+    ):
         monkeypatch.setattr(unavailable, "_connection_was_lost", lambda: False)
         browser.log_in(maya)
         base = browser.shell()["revision"]

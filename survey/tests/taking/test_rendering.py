@@ -36,274 +36,276 @@ def option(value: str, *labels: str, **attributes: str) -> dict[str, Any]:
     return {"value": value, "label": texts(*labels), "attributes": attributes}
 
 
+# (name, blocks, items) of each page.
+PAGES: list[tuple[str, list[dict[str, Any]], dict[str, dict[str, Any]]]] = [
+    (
+        "about_you",
+        [{"label": {}, "grid": False}],
+        {
+            "welcome": {
+                "kind": "note",
+                "label": texts(
+                    "This survey asks about your school.\nThere are no wrong "
+                    "answers, and nobody at school sees what you say.",
+                    "Esta encuesta pregunta por tu escuela.\nNo hay respuestas "
+                    "equivocadas y nadie de la escuela ve lo que dices.",
+                    "هذا الاستبيان عن مدرستك.\nلا توجد إجابات خاطئة، ولا أحد في "
+                    "المدرسة يرى ما تقوله.",
+                ),
+            },
+            "nickname": {
+                "kind": "text",
+                "label": texts(
+                    "What should we call you?",
+                    "¿Cómo quieres que te llamemos?",
+                    "ما الاسم الذي تحب أن نناديك به؟",
+                ),
+                "hint": texts(
+                    "A made-up name is fine.",
+                    "Puede ser un nombre inventado.",
+                    "يمكنك استخدام اسم من خيالك.",
+                ),
+                "guidance": texts(
+                    "The name is only used on the pages of this survey.",
+                    "El nombre solo se usa en las páginas de esta encuesta.",
+                    "لا يُستخدم الاسم إلا في صفحات هذا الاستبيان.",
+                ),
+            },
+            "grade": {
+                "kind": "select_one",
+                "option_set": "grades",
+                "required": True,
+                "required_message": texts("Please choose your grade."),
+                "label": texts(
+                    "Hello ${nickname}, which grade are you in?",
+                    "Hola, ${nickname}. ¿En qué grado estás?",
+                    "مرحبًا ${nickname}، في أي صف أنت؟",
+                ),
+            },
+            "safe": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "appearance": ["likert"],
+                "label": texts(
+                    "I feel safe on my way to school.",
+                    "Me siento seguro de camino a la escuela.",
+                    "أشعر بالأمان في طريقي إلى المدرسة.",
+                ),
+            },
+        },
+    ),
+    (
+        "belonging",
+        [
+            {
+                "label": texts(
+                    "How much do you agree with each of these?",
+                    "¿Qué tan de acuerdo estás con cada frase?",
+                    "إلى أي درجة توافق على كل من هذه الجمل؟",
+                ),
+                "grid": True,
+            }
+        ],
+        {
+            "listened": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "label": texts(
+                    "Adults at my school listen when I have something to say.",
+                    "Los adultos de mi escuela me escuchan cuando quiero decir algo.",
+                    "يستمع الكبار في مدرستي عندما يكون لدي ما أقوله.",
+                ),
+            },
+            "friends": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "required": True,
+                "hint": texts("Friends in other classes count, too."),
+                "label": texts(
+                    "I have friends at school.",
+                    "Tengo amigos en la escuela.",
+                    "لدي أصدقاء في المدرسة.",
+                ),
+            },
+            "belong": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "label": texts(
+                    "I feel that I belong here.",
+                    "Siento que este es mi lugar.",
+                    "أشعر بأنني أنتمي إلى هذا المكان.",
+                ),
+            },
+        },
+    ),
+    (
+        "days",
+        [{"label": texts("Your days", "Tus días", "أيامك"), "grid": False}],
+        {
+            "subjects": {
+                "kind": "select_multiple",
+                "option_set": "subjects",
+                "randomize": True,
+                "hint": texts(
+                    "You can choose more than one.",
+                    "Puedes elegir más de una.",
+                    "يمكنك اختيار أكثر من إجابة.",
+                ),
+                "label": texts(
+                    "Which lessons do you look forward to?",
+                    "¿Qué clases esperas con ganas?",
+                    "ما الدروس التي تنتظرها بشوق؟",
+                ),
+            },
+            "subjects_other": {
+                "kind": "text",
+                "relevant": ["selected", ["$", "subjects"], "other"],
+                "label": texts("What else?", "¿Qué más?", "ماذا أيضًا؟"),
+                "local": ["relevant"],
+            },
+            "school": {
+                "kind": "select_one",
+                "option_set": "schools",
+                "appearance": ["minimal"],
+                "choice_filter": ["=", ["col", "region"], ["$", "grade"]],
+                "label": texts(
+                    "Which club do you go to?",
+                    "¿A qué club vas?",
+                    "إلى أي نادٍ تذهب؟",
+                ),
+            },
+            "minutes": {
+                "kind": "integer",
+                "constraint": ["<", ["$", "minutes"], 300],
+                "constraint_message": texts(
+                    "Less than 300 minutes, please.",
+                    "Menos de 300 minutos, por favor.",
+                    "أقل من 300 دقيقة من فضلك.",
+                ),
+                "label": texts(
+                    "How many minutes does your way to school take?",
+                    "¿Cuántos minutos tardas en llegar a la escuela?",
+                    "كم دقيقة يستغرق طريقك إلى المدرسة؟",
+                ),
+                "local": ["constraint"],
+            },
+            "distance": {
+                "kind": "decimal",
+                "required": [">", ["$", "minutes"], 60],
+                "label": texts(
+                    "How many miles is it?",
+                    "¿Cuántas millas son?",
+                    "كم ميلًا تبلغ المسافة؟",
+                ),
+            },
+        },
+    ),
+    (
+        "more",
+        [{"label": {}, "grid": False}],
+        {
+            "mood": {
+                "kind": "range",
+                "range": {"start": "0", "end": "10", "step": "1"},
+                "label": texts(
+                    "How was this week, from 0 to 10?",
+                    "¿Cómo fue esta semana, de 0 a 10?",
+                    "كيف كان هذا الأسبوع من 0 إلى 10؟",
+                ),
+            },
+            "born": {
+                "kind": "date",
+                "label": texts(
+                    "When did you come to this school?",
+                    "¿Cuándo llegaste a esta escuela?",
+                    "متى جئت إلى هذه المدرسة؟",
+                ),
+            },
+            "wakes": {
+                "kind": "time",
+                "label": texts(
+                    "When do you wake up?",
+                    "¿A qué hora te despiertas?",
+                    "متى تستيقظ؟",
+                ),
+            },
+            "trip": {
+                "kind": "datetime",
+                "label": texts(
+                    "When was your last school trip?",
+                    "¿Cuándo fue tu última excursión?",
+                    "متى كانت آخر رحلة مدرسية لك؟",
+                ),
+            },
+            "wish": {
+                "kind": "text",
+                "appearance": ["multiline"],
+                "label": texts(
+                    "What would make your school better?",
+                    "¿Qué haría mejor tu escuela?",
+                    "ما الذي يجعل مدرستك أفضل؟",
+                ),
+            },
+            "fixed": {
+                "kind": "text",
+                "read_only": True,
+                "default": "Lincoln",
+                "label": texts("Your school", "Tu escuela", "مدرستك"),
+            },
+            "promise": {
+                "kind": "acknowledge",
+                "label": texts(
+                    "I answered for myself.",
+                    "Respondí por mí mismo.",
+                    "أجبت بنفسي.",
+                ),
+            },
+            "total": {
+                "kind": "calculate",
+                "calculation": ["+", ["$", "minutes"], 1],
+            },
+            "source": {"kind": "hidden", "default": "card"},
+        },
+    ),
+    (
+        "likely",
+        [
+            {
+                "label": texts(
+                    "How likely is each of these, from 0 to 10?",
+                    "¿Qué tan probable es cada cosa, de 0 a 10?",
+                    "ما مدى احتمال كل من هذه من 0 إلى 10؟",
+                ),
+                "grid": True,
+            },
+        ],
+        {
+            f"likely_{n}": {
+                "kind": "select_one",
+                "option_set": "eleven",
+                "label": texts(*labels),
+            }
+            for n, labels in enumerate(
+                [
+                    (
+                        "I would tell a friend to come here.",
+                        "Diría a un amigo que venga aquí.",
+                        "سأنصح صديقًا بالمجيء إلى هنا.",
+                    ),
+                    (
+                        "I will be here next year.",
+                        "Estaré aquí el próximo año.",
+                        "سأكون هنا في العام القادم.",
+                    ),
+                ]
+            )
+        },
+    ),
+]
+
+
 def every_kind() -> dict[str, Any]:
     """Return a compiled definition with every kind of item."""
-    blocks: list[tuple[str, list[dict[str, Any]], dict[str, dict[str, Any]]]] = [
-        (
-            "about_you",
-            [{"label": {}, "grid": False}],
-            {
-                "welcome": {
-                    "kind": "note",
-                    "label": texts(
-                        "This survey asks about your school.\nThere are no wrong "
-                        "answers, and nobody at school sees what you say.",
-                        "Esta encuesta pregunta por tu escuela.\nNo hay respuestas "
-                        "equivocadas y nadie de la escuela ve lo que dices.",
-                        "هذا الاستبيان عن مدرستك.\nلا توجد إجابات خاطئة، ولا أحد في "
-                        "المدرسة يرى ما تقوله.",
-                    ),
-                },
-                "nickname": {
-                    "kind": "text",
-                    "label": texts(
-                        "What should we call you?",
-                        "¿Cómo quieres que te llamemos?",
-                        "ما الاسم الذي تحب أن نناديك به؟",
-                    ),
-                    "hint": texts(
-                        "A made-up name is fine.",
-                        "Puede ser un nombre inventado.",
-                        "يمكنك استخدام اسم من خيالك.",
-                    ),
-                    "guidance": texts(
-                        "The name is only used on the pages of this survey.",
-                        "El nombre solo se usa en las páginas de esta encuesta.",
-                        "لا يُستخدم الاسم إلا في صفحات هذا الاستبيان.",
-                    ),
-                },
-                "grade": {
-                    "kind": "select_one",
-                    "option_set": "grades",
-                    "required": True,
-                    "required_message": texts("Please choose your grade."),
-                    "label": texts(
-                        "Hello ${nickname}, which grade are you in?",
-                        "Hola, ${nickname}. ¿En qué grado estás?",
-                        "مرحبًا ${nickname}، في أي صف أنت؟",
-                    ),
-                },
-                "safe": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "appearance": ["likert"],
-                    "label": texts(
-                        "I feel safe on my way to school.",
-                        "Me siento seguro de camino a la escuela.",
-                        "أشعر بالأمان في طريقي إلى المدرسة.",
-                    ),
-                },
-            },
-        ),
-        (
-            "belonging",
-            [
-                {
-                    "label": texts(
-                        "How much do you agree with each of these?",
-                        "¿Qué tan de acuerdo estás con cada frase?",
-                        "إلى أي درجة توافق على كل من هذه الجمل؟",
-                    ),
-                    "grid": True,
-                }
-            ],
-            {
-                "listened": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "label": texts(
-                        "Adults at my school listen when I have something to say.",
-                        "Los adultos de mi escuela me escuchan cuando quiero decir "
-                        "algo.",
-                        "يستمع الكبار في مدرستي عندما يكون لدي ما أقوله.",
-                    ),
-                },
-                "friends": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "required": True,
-                    "hint": texts("Friends in other classes count, too."),
-                    "label": texts(
-                        "I have friends at school.",
-                        "Tengo amigos en la escuela.",
-                        "لدي أصدقاء في المدرسة.",
-                    ),
-                },
-                "belong": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "label": texts(
-                        "I feel that I belong here.",
-                        "Siento que este es mi lugar.",
-                        "أشعر بأنني أنتمي إلى هذا المكان.",
-                    ),
-                },
-            },
-        ),
-        (
-            "days",
-            [{"label": texts("Your days", "Tus días", "أيامك"), "grid": False}],
-            {
-                "subjects": {
-                    "kind": "select_multiple",
-                    "option_set": "subjects",
-                    "randomize": True,
-                    "hint": texts(
-                        "You can choose more than one.",
-                        "Puedes elegir más de una.",
-                        "يمكنك اختيار أكثر من إجابة.",
-                    ),
-                    "label": texts(
-                        "Which lessons do you look forward to?",
-                        "¿Qué clases esperas con ganas?",
-                        "ما الدروس التي تنتظرها بشوق؟",
-                    ),
-                },
-                "subjects_other": {
-                    "kind": "text",
-                    "relevant": ["selected", ["$", "subjects"], "other"],
-                    "label": texts("What else?", "¿Qué más?", "ماذا أيضًا؟"),
-                    "local": ["relevant"],
-                },
-                "school": {
-                    "kind": "select_one",
-                    "option_set": "schools",
-                    "appearance": ["minimal"],
-                    "choice_filter": ["=", ["col", "region"], ["$", "grade"]],
-                    "label": texts(
-                        "Which club do you go to?",
-                        "¿A qué club vas?",
-                        "إلى أي نادٍ تذهب؟",
-                    ),
-                },
-                "minutes": {
-                    "kind": "integer",
-                    "constraint": ["<", ["$", "minutes"], 300],
-                    "constraint_message": texts(
-                        "Less than 300 minutes, please.",
-                        "Menos de 300 minutos, por favor.",
-                        "أقل من 300 دقيقة من فضلك.",
-                    ),
-                    "label": texts(
-                        "How many minutes does your way to school take?",
-                        "¿Cuántos minutos tardas en llegar a la escuela?",
-                        "كم دقيقة يستغرق طريقك إلى المدرسة؟",
-                    ),
-                    "local": ["constraint"],
-                },
-                "distance": {
-                    "kind": "decimal",
-                    "required": [">", ["$", "minutes"], 60],
-                    "label": texts(
-                        "How many miles is it?",
-                        "¿Cuántas millas son?",
-                        "كم ميلًا تبلغ المسافة؟",
-                    ),
-                },
-            },
-        ),
-        (
-            "more",
-            [{"label": {}, "grid": False}],
-            {
-                "mood": {
-                    "kind": "range",
-                    "range": {"start": "0", "end": "10", "step": "1"},
-                    "label": texts(
-                        "How was this week, from 0 to 10?",
-                        "¿Cómo fue esta semana, de 0 a 10?",
-                        "كيف كان هذا الأسبوع من 0 إلى 10؟",
-                    ),
-                },
-                "born": {
-                    "kind": "date",
-                    "label": texts(
-                        "When did you come to this school?",
-                        "¿Cuándo llegaste a esta escuela?",
-                        "متى جئت إلى هذه المدرسة؟",
-                    ),
-                },
-                "wakes": {
-                    "kind": "time",
-                    "label": texts(
-                        "When do you wake up?",
-                        "¿A qué hora te despiertas?",
-                        "متى تستيقظ؟",
-                    ),
-                },
-                "trip": {
-                    "kind": "datetime",
-                    "label": texts(
-                        "When was your last school trip?",
-                        "¿Cuándo fue tu última excursión?",
-                        "متى كانت آخر رحلة مدرسية لك؟",
-                    ),
-                },
-                "wish": {
-                    "kind": "text",
-                    "appearance": ["multiline"],
-                    "label": texts(
-                        "What would make your school better?",
-                        "¿Qué haría mejor tu escuela?",
-                        "ما الذي يجعل مدرستك أفضل؟",
-                    ),
-                },
-                "fixed": {
-                    "kind": "text",
-                    "read_only": True,
-                    "default": "Lincoln",
-                    "label": texts("Your school", "Tu escuela", "مدرستك"),
-                },
-                "promise": {
-                    "kind": "acknowledge",
-                    "label": texts(
-                        "I answered for myself.",
-                        "Respondí por mí mismo.",
-                        "أجبت بنفسي.",
-                    ),
-                },
-                "total": {
-                    "kind": "calculate",
-                    "calculation": ["+", ["$", "minutes"], 1],
-                },
-                "source": {"kind": "hidden", "default": "card"},
-            },
-        ),
-        (
-            "likely",
-            [
-                {
-                    "label": texts(
-                        "How likely is each of these, from 0 to 10?",
-                        "¿Qué tan probable es cada cosa, de 0 a 10?",
-                        "ما مدى احتمال كل من هذه من 0 إلى 10؟",
-                    ),
-                    "grid": True,
-                },
-            ],
-            {
-                f"likely_{n}": {
-                    "kind": "select_one",
-                    "option_set": "eleven",
-                    "label": texts(*labels),
-                }
-                for n, labels in enumerate(
-                    [
-                        (
-                            "I would tell a friend to come here.",
-                            "Diría a un amigo que venga aquí.",
-                            "سأنصح صديقًا بالمجيء إلى هنا.",
-                        ),
-                        (
-                            "I will be here next year.",
-                            "Estaré aquí el próximo año.",
-                            "سأكون هنا في العام القادم.",
-                        ),
-                    ]
-                )
-            },
-        ),
-    ]
     items: dict[str, Any] = {}
     pages = []
     titles = [
@@ -314,7 +316,7 @@ def every_kind() -> dict[str, Any]:
         texts("What comes next"),
     ]
     for page, ((name, page_blocks, page_items), title) in enumerate(
-        zip(blocks, titles, strict=True), start=1
+        zip(copy.deepcopy(PAGES), titles, strict=True), start=1
     ):
         for item_name, item in page_items.items():
             items[item_name] = {"id": len(items) + 1, "page": page, **item}
