@@ -236,7 +236,7 @@ class Browser(Client):
         assert response.status_code == 302, response.content
         return self
 
-    def shell(self) -> dict[str, Any]:
+    def bootstrap(self) -> dict[str, Any]:
         response = self.get("/take/", headers={"Accept": "application/json"})
         assert response.status_code == 200, response.content
         return response.json()

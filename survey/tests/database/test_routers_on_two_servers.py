@@ -72,7 +72,7 @@ def steps(browser: Browser, person: Respondent) -> Iterator[tuple[str, Callable]
     """Take a whole survey through the views."""
     yield "login", lambda: browser.log_in(person)
     shell: dict[str, Any] = {}
-    yield "display", lambda: shell.update(browser.shell())
+    yield "display", lambda: shell.update(browser.bootstrap())
     pages = iter(enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1))
 
     def save() -> None:

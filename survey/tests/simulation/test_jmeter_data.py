@@ -63,7 +63,7 @@ def take_it(line: dict, properties: dict) -> tuple[list, Client]:
     """What the plan does with one line of the codes; the receipts."""
     browser = Browser()
     assert browser.post("/", {"code": line["code"]}).status_code == 302
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     receipts = []
     for turn in turns_of(properties, line["take"]):
         for answers in ("answers", "changed"):

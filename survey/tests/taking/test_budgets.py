@@ -73,7 +73,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
 def warm(browser, maya, noor):
     """Let another respondent take the survey in this process first."""
     browser.log_in(noor)
-    browser.shell()
+    browser.bootstrap()
     return browser
 
 
@@ -104,7 +104,7 @@ def test_display_is_one_read(warm, maya, monkeypatch):
 
 def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     with cost(monkeypatch) as spent:
         assert warm.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
@@ -115,7 +115,7 @@ def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
 
 def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     warm.save(1, FIRST_PAGE, base, tag=tag)
     for revision, status in ((base, 200), (base - 1, 409)):
@@ -125,7 +125,7 @@ def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
 
 
 def test_content_needs_no_query(warm, monkeypatch):
-    address = warm.shell()["urls"]["content"].replace("{language}", "en")
+    address = warm.bootstrap()["urls"]["content"].replace("{language}", "en")
     for n in (0, 1, 2):
         with cost(monkeypatch) as spent:
             assert warm.get(address.replace("{n}", str(n))).status_code == 200
@@ -135,7 +135,7 @@ def test_content_needs_no_query(warm, monkeypatch):
 
 def test_review_and_finish_are_one_statement_each(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):
         assert warm.save(n, answers, base + n).status_code == 200
     with cost(monkeypatch) as spent:
@@ -151,7 +151,7 @@ def test_review_and_finish_are_one_statement_each(warm, maya, monkeypatch):
 
 def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     forget_published()
     with cost(monkeypatch) as spent:
@@ -176,7 +176,7 @@ if connection.vendor == "postgresql":
     def test_the_server_counts_the_same(warm, maya):
         """A health check or a BEGIN would be counted only here."""
         warm.log_in(maya)
-        base = warm.shell()["revision"]
+        base = warm.bootstrap()["revision"]
         tag = warm.session["taking"]["tag"]
         steps = {
             "save": (lambda: warm.save(1, FIRST_PAGE, base, tag=tag), 1),

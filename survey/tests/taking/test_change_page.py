@@ -32,7 +32,7 @@ def answers_of(respondent, published):
 @pytest.fixture
 def at_page_one(browser, maya):
     browser.log_in(maya)
-    browser.base = browser.shell()["revision"]
+    browser.base = browser.bootstrap()["revision"]
     return browser
 
 
@@ -212,8 +212,8 @@ def test_an_implausible_seen_or_base_is_refused(at_page_one, name, number):
 def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
     """The phone logged in before the laptop loaded, and continues."""
     phone = Browser().log_in(maya)
-    phone_base = phone.shell()["revision"]
-    laptop = browser.log_in(maya).shell()
+    phone_base = phone.bootstrap()["revision"]
+    laptop = browser.log_in(maya).bootstrap()
     assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
 
     def from_laptop(shell):
@@ -223,24 +223,24 @@ def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
 
     response = from_laptop(laptop)
     assert (response.status_code, response.json()["error"]) == (409, "superseded")
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
     # Having looked, it may.
-    assert from_laptop(browser.shell()).status_code == 200
+    assert from_laptop(browser.bootstrap()).status_code == 200
 
 
 def test_a_page_that_arrives_late_does_not_count_as_seen(browser, maya):
     """The phone's first page arrives after its second is saved."""
     phone = Browser().log_in(maya)
-    base = phone.shell()["revision"]
+    base = phone.bootstrap()["revision"]
     assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200
-    laptop = browser.log_in(maya).shell()
+    laptop = browser.log_in(maya).bootstrap()
     assert phone.save(1, FIRST_PAGE, base).status_code == 200
 
     body = {"revision": laptop["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
     sight = {"seen": laptop["seen"][0], "base": laptop["revision"]}
     assert laptop["seen"] == [0, base + 1, 0]
     assert browser.send(1, json.dumps({**body, **sight})).status_code == 409
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
 
 
 @pytest.mark.parametrize("n", [0, 4, 10**9])
@@ -332,7 +332,7 @@ def test_a_save_without_a_session_is_401(browser, maya):
 def test_a_waiting_page_is_never_saved_for_another_respondent(browser, maya, noor):
     """Noor logs in while Maya's tab is open in the same browser."""
     browser.log_in(maya)
-    mine = browser.shell()
+    mine = browser.bootstrap()
     browser.log_in(noor)
 
     response = browser.save(1, FIRST_PAGE, mine["revision"], tag=mine["tag"])
@@ -346,9 +346,9 @@ def test_without_the_tag_check_another_respondent_would_get_the_page(
 ):
     """The session alone would save Maya's page for Noor."""
     browser.log_in(maya)
-    mine = browser.shell()
+    mine = browser.bootstrap()
     browser.log_in(noor)
-    browser.save(1, FIRST_PAGE, mine["revision"], tag=browser.shell()["tag"])
+    browser.save(1, FIRST_PAGE, mine["revision"], tag=browser.bootstrap()["tag"])
     assert set(Response.objects.values_list("respondent_id", flat=True)) == {noor.pk}
 
 
@@ -362,9 +362,9 @@ def test_only_post_requests_save(at_page_one):
 
 def test_a_newer_device_wins_and_the_older_gets_superseded(browser, maya):
     browser.log_in(maya)
-    old = browser.shell()["revision"]
+    old = browser.bootstrap()["revision"]
     phone = Browser().log_in(maya)
-    new = phone.shell()["revision"]
+    new = phone.bootstrap()["revision"]
     assert new > old
 
     assert phone.save(1, {**FIRST_PAGE, "safe": "1"}, new).status_code == 200
@@ -376,10 +376,10 @@ def test_a_newer_device_wins_and_the_older_gets_superseded(browser, maya):
 
 def test_continue_here_works_with_a_new_base(browser, maya):
     browser.log_in(maya)
-    old = browser.shell()["revision"]
+    old = browser.bootstrap()["revision"]
     Browser().log_in(maya).save(1, FIRST_PAGE, old + 50)
     assert browser.save(1, FIRST_PAGE, old).status_code == 409
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
 
 
@@ -425,7 +425,7 @@ if connection.vendor == "postgresql":
     ):
         """Simulate a restart of the pool; SQLite has no connection to lose."""
         browser.log_in(maya)
-        base = browser.shell()["revision"]
+        base = browser.bootstrap()["revision"]
         tag = browser.session["taking"]["tag"]
         connection.connection.close()
         assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
@@ -437,7 +437,7 @@ if connection.vendor == "postgresql":
     ):
         monkeypatch.setattr(unavailable, "_connection_was_lost", lambda: False)
         browser.log_in(maya)
-        base = browser.shell()["revision"]
+        base = browser.bootstrap()["revision"]
         tag = browser.session["taking"]["tag"]
         connection.connection.close()
         assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 503

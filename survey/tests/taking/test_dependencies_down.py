@@ -101,7 +101,7 @@ def finish(browser, respondent, base) -> None:
 def test_everything_works_with_both_helpers_up(browser, maya, redis, memcached):
     """The baseline for the tests below: both servers are used."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     save_pages(browser, maya, base, cold=True)
     finish(browser, maya, base + PAGES)
     assert caches["sessions"]._ask("DBSIZE") == 1
@@ -136,7 +136,7 @@ def test_a_read_only_server_after_a_failover_gives_503(
     browser, maya, make_read_only_error
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     before = len(make_read_only_error)
     reply = browser.save(1, FIRST_PAGE, base)
     assert (reply.status_code, reply.json()) == (503, {"error": "database"})
@@ -151,7 +151,7 @@ def test_without_its_sqlstate_a_read_only_server_would_be_an_error(
     monkeypatch.setattr(unavailable, "READ_ONLY", "none")
     browser.log_in(maya)
     with pytest.raises(InternalError, match="read-only transaction"):
-        browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+        browser.save(1, FIRST_PAGE, browser.bootstrap()["revision"])
 
 
 def raising(error):
@@ -164,8 +164,8 @@ def raising(error):
 def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch):
     """The server that was read lags; the browser keeps the page."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
-    content = browser.shell()["urls"]["content"]
+    base = browser.bootstrap()["revision"]
+    content = browser.bootstrap()["urls"]["content"]
     content = content.replace("{language}", "en").replace("{n}", "1")
     monkeypatch.setattr(views, "published_survey", raising(SurveyNotFound("x")))
     shell = browser.get("/take/", headers=JSON)
@@ -187,13 +187,13 @@ def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_without_redis_pages_resuming_and_finishing_work(browser, maya, redis, trouble):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     usual = save_pages(browser, maya, base)
 
     redis.suffer(trouble)
     assert save_pages(browser, maya, base + PAGES) < usual + EXTRA
     assert breaker_of(f"unix://{redis.address}").is_open
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
     finish(browser, maya, base + 3 * PAGES)
 
 
@@ -211,13 +211,13 @@ def test_without_redis_new_logins_get_503(browser, maya, redis, trouble):
 
 def test_after_redis_was_emptied_everybody_goes_on(browser, maya, noor, redis):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     redis.stop()
     redis.start()
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
     # New logins need not wait any longer.
-    assert browser.log_in(noor).shell()["tag"] == session.tag_for(noor.pk)
+    assert browser.log_in(noor).bootstrap()["tag"] == session.tag_for(noor.pk)
 
 
 # Memcached
@@ -226,13 +226,13 @@ def test_after_redis_was_emptied_everybody_goes_on(browser, maya, noor, redis):
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_without_memcached_everything_works(browser, maya, memcached, trouble):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     usual = save_pages(browser, maya, base, cold=True)
 
     memcached.suffer(trouble)
     assert save_pages(browser, maya, base + PAGES, cold=True) < usual + EXTRA
     forget_published()
-    assert browser.log_in(maya).shell()["answers"]["age"] == "12"
+    assert browser.log_in(maya).bootstrap()["answers"]["age"] == "12"
     finish(browser, maya, base + 3 * PAGES)
 
 
@@ -241,7 +241,7 @@ def test_a_process_with_the_survey_in_memory_does_not_read_memcached(
     browser, maya, memcached, trouble
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     memcached.suffer(trouble)
     happened = memcached.proxy.happened
     save_pages(browser, maya, base)
@@ -315,7 +315,7 @@ def route_to_a_replica(settings, monkeypatch):
 
 def test_a_page_save_does_not_read_the_replica(browser, maya, route_to_a_replica):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     route_to_a_replica()
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
@@ -325,7 +325,7 @@ def test_a_process_without_the_survey_reads_the_replica(
     browser, maya, route_to_a_replica
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     route_to_a_replica()
     caches["default"].clear()
     with pytest.raises(DatabaseOperationForbidden, match="'replica'"):
@@ -341,7 +341,7 @@ def broker(silent, monkeypatch):
 
 def test_taking_a_survey_never_connects_to_rabbitmq(browser, maya, broker):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
     assert broker.asked == 0

@@ -20,7 +20,7 @@ def reviewed(browser: Browser) -> str:
 @pytest.fixture
 def answered(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
     assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
     assert browser.save(3, {"last": "bye"}, base + 2).status_code == 200
@@ -28,7 +28,7 @@ def answered(browser, maya):
 
 
 def test_display_returns_the_saved_answers(answered):
-    shell = answered.shell()
+    shell = answered.bootstrap()
     assert shell["answers"] == {
         **FIRST_PAGE,
         "subjects": ["art", "sport"],
@@ -39,8 +39,8 @@ def test_display_returns_the_saved_answers(answered):
 
 
 def test_another_device_gets_the_same_answers_and_a_higher_base(answered, maya):
-    first = answered.shell()
-    second = Browser().log_in(maya).shell()
+    first = answered.bootstrap()
+    second = Browser().log_in(maya).bootstrap()
     assert second["answers"] == first["answers"]
     assert second["revision"] > first["revision"]
     assert (second["tag"], second["queueKey"]) == (first["tag"], first["queueKey"])
@@ -48,14 +48,14 @@ def test_another_device_gets_the_same_answers_and_a_higher_base(answered, maya):
 
 def test_the_base_is_above_every_stored_revision(browser, maya):
     browser.log_in(maya)
-    ahead = browser.shell()["revision"] + 3_600_000_000
+    ahead = browser.bootstrap()["revision"] + 3_600_000_000
     assert browser.save(1, FIRST_PAGE, ahead).status_code == 200
-    assert browser.shell()["revision"] == ahead + 1
+    assert browser.bootstrap()["revision"] == ahead + 1
 
 
 def test_two_respondents_have_different_keys(browser, maya, noor):
-    mine = browser.log_in(maya).shell()
-    hers = browser.log_in(noor).shell()
+    mine = browser.log_in(maya).bootstrap()
+    hers = browser.log_in(noor).bootstrap()
     for name in ("tag", "queueKey", "seed"):
         assert mine[name] != hers[name]
     assert hers["answers"] == {}
@@ -114,7 +114,7 @@ def test_finishing_stores_the_time_and_says_thank_you(answered, maya):
 
 def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, {**FIRST_PAGE, "safe": None}, base)
     page = browser.get("/take/complete/")
     (gap,) = page.context["missing"]
@@ -130,7 +130,7 @@ def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
 
 def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
     seen = reviewed(answered)
-    base = answered.shell()["revision"]
+    base = answered.bootstrap()["revision"]
     answered.save(1, {**FIRST_PAGE, "safe": None}, base)
     response = answered.post("/take/complete/", {"reviewed": seen})
     assert response.status_code == 200
@@ -141,7 +141,7 @@ def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
 
 def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, FIRST_PAGE, base)
     browser.save(2, SECOND_PAGE, base + 5)
     seen = reviewed(browser)
@@ -179,7 +179,7 @@ def test_finishing_twice_says_thank_you_twice(answered, maya):
 
 
 def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
-    shell = answered.shell()
+    shell = answered.bootstrap()
     answered.post("/take/complete/", {"reviewed": reviewed(answered)})
     response = answered.save(1, FIRST_PAGE, shell["revision"] + 10)
     assert response.json() == {"error": "finished"}
@@ -202,7 +202,7 @@ def test_finishing_too_late_is_refused(answered, maya):
 
 
 def content_address(browser: Browser, n: int, language: str = "en") -> str:
-    template = browser.shell()["urls"]["content"]
+    template = browser.bootstrap()["urls"]["content"]
     return template.replace("{n}", str(n)).replace("{language}", language)
 
 

@@ -122,7 +122,7 @@ def test_a_respondent_who_has_finished_sees_the_thanks(browser, maya):
 
 def test_a_running_tab_logs_in_again_by_json(browser, maya):
     browser.log_in(maya)
-    tag = browser.shell()["tag"]
+    tag = browser.bootstrap()["tag"]
     browser.session.flush()
     token = browser.get("/", headers={"Accept": "application/json"}).json()["csrf"]
     response = browser.post(
@@ -150,10 +150,10 @@ def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
 
 def test_the_language_of_the_roster_wins_over_the_login_pages(browser, maya, noor):
     browser.post("/", {"code": code_of(maya), "language": "en"})
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
     Respondent.objects.filter(pk=noor.pk).update(language="")
     browser.post("/", {"code": code_of(noor), "language": "es"})
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
 
 
 def test_nothing_about_a_login_is_stored_by_a_cache(browser, maya):

@@ -212,7 +212,7 @@ class Save:
 
 @pytest.fixture
 def save(browser, maya):
-    return Save(browser.log_in(maya), maya, browser.shell())
+    return Save(browser.log_in(maya), maya, browser.bootstrap())
 
 
 def test_both_paths_save_a_page_with_the_same_reply(paths, save):

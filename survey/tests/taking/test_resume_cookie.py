@@ -91,11 +91,11 @@ def is_asked_for_a_code(browser) -> bool:
 
 def test_a_survey_is_finished_without_its_session(browser, maya, without_session):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     without_session(browser)
 
     save_all(browser, maya, base)
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
     review = browser.get("/take/complete/")
     assert review.context["missing"] == []
     reply = browser.post(
@@ -138,16 +138,16 @@ def test_a_resumed_session_uses_the_first_language_or_the_one_in_the_address(
     browser, maya, without_session
 ):
     browser.log_in(maya)
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
     without_session(browser)
-    assert browser.shell()["language"] == "en"
+    assert browser.bootstrap()["language"] == "en"
     reply = browser.get("/take/", {"language": "es"}, headers=JSON)
     assert reply.json()["language"] == "es"
 
 
 def test_a_resumed_save_costs_one_statement(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     tag = tag_of(maya)
     browser.save(1, FIRST_PAGE, base, tag=tag)
@@ -159,7 +159,7 @@ def test_a_resumed_save_costs_one_statement(browser, maya, lose):
 
 def test_the_outcome_of_a_save_is_counted(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     tag = tag_of(maya)
     assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "saved"
     assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "retried"
@@ -253,13 +253,13 @@ def test_a_login_replaces_the_last_persons_cookie(
     browser, maya, noor, administration, without_session
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, FIRST_PAGE, base)
     browser.log_in(noor)
     without_session(browser)
 
-    assert browser.shell()["tag"] == tag_of(noor)
-    assert browser.shell()["answers"] == {}
+    assert browser.bootstrap()["tag"] == tag_of(noor)
+    assert browser.bootstrap()["answers"] == {}
     # Maya's tab is still open.
     reply = browser.save(1, FIRST_PAGE, base + 1, tag=tag_of(maya))
     assert (reply.status_code, reply.json()["error"]) == (403, "person")
@@ -269,12 +269,12 @@ def test_without_a_new_cookie_noor_would_see_mayas_answers(
     browser, maya, noor, monkeypatch, lose
 ):
     browser.log_in(maya)
-    browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+    browser.save(1, FIRST_PAGE, browser.bootstrap()["revision"])
     monkeypatch.setattr(resume_cookie, "set_resume_cookie", lambda *args: None)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     browser.log_in(noor)
     lose(browser)
-    assert browser.shell()["answers"]["why_art"] == "colours"
+    assert browser.bootstrap()["answers"]["why_art"] == "colours"
 
 
 @pytest.fixture(params=["a wrong code", "no sessions", "no database"])
@@ -313,7 +313,7 @@ def test_with_the_old_cookie_left_noor_would_be_maya(
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     fail_to_log_in(browser, noor)
     take_away()
-    assert browser.shell()["tag"] == tag_of(maya)
+    assert browser.bootstrap()["tag"] == tag_of(maya)
 
 
 def test_a_readable_session_wins_over_the_cookie(browser, maya, noor):
@@ -321,7 +321,7 @@ def test_a_readable_session_wins_over_the_cookie(browser, maya, noor):
     of_maya = browser.cookies[resume_cookie.COOKIE].value
     browser.log_in(noor)
     browser.cookies[resume_cookie.COOKIE] = of_maya
-    assert browser.shell()["tag"] == tag_of(noor)
+    assert browser.bootstrap()["tag"] == tag_of(noor)
 
 
 @pytest.mark.parametrize("visited_before", [True, False])
@@ -409,7 +409,7 @@ def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
         return tab.post("/", {"code": code}, headers={**JSON, "X-CSRFToken": token})
 
     assert log_in(code_of(maya)).status_code == 200
-    base = tab.shell()["revision"]
+    base = tab.bootstrap()["revision"]
     lose(tab)
     assert log_in(code_of(maya)[:-1]).status_code == 422
     assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 401
@@ -519,7 +519,7 @@ def test_with_djangos_middleware_a_login_without_redis_would_be_a_500(
 @pytest.fixture
 def at_the_end(browser, maya):
     browser.log_in(maya)
-    save_all(browser, maya, browser.shell()["revision"])
+    save_all(browser, maya, browser.bootstrap()["revision"])
     return browser
 
 
@@ -661,7 +661,7 @@ def test_a_resumed_save_that_is_refused_names_the_reason(
     browser, maya, lose, change, status, error
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     Respondent.objects.filter(pk=maya.pk).update(**change)
     saved = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
@@ -678,7 +678,7 @@ def test_a_reissued_code_ends_the_cookie(browser, maya, lose):
     lose(browser)
     assert browser.get("/take/")["Location"] == "/"
     browser.post("/", {"code": new})
-    assert browser.shell()["tag"] == tag_of(maya)
+    assert browser.bootstrap()["tag"] == tag_of(maya)
     assert not resumes_by(browser, old)
 
 
@@ -690,7 +690,7 @@ def resumes_by(browser, value: str) -> bool:
 
 def test_a_resumed_session_ends_with_the_window(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
     reply = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
