@@ -34,7 +34,7 @@ class RespondentSession:
     issue: int
     digest: str
     language: str
-    # Identifies the respondent to the page without naming anybody. A save with
+    # Identifies the respondent to the page without a name. A save with
     # another tag was answered by another person on the same computer.
     tag: str
     # Restored from the resume cookie. Not stored in the session.

@@ -53,7 +53,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
         "aria-label", "Tu avance"
     )
 
-    # Two pages in peace.
+    # Two pages without any failure.
     for _ in range(2):
         person.answer_page()
         person.next()
@@ -73,7 +73,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     assert len(stored(maya, published)) > before
     assert stored(maya, published) == person.answers
 
-    # A reload comes back to the same place.
+    # A reload shows the same page.
     person.page.reload()
     person.page.wait_for_selector("#page section.page")
     assert person.number() == at
@@ -88,7 +88,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     person.next()
     person.sees("saved")
 
-    # The server dies while it saves, and comes back.
+    # The server is killed during a save, and started again.
     person.skips = 0.1
     person.answer_page()
     with held_respondent(maya):
@@ -100,7 +100,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     person.sees("saved")
     assert stored(maya, published) == person.answers
 
-    # On in a second browser, where everything is already there.
+    # A second browser shows all saved answers.
     phone.close()
     laptop = device(viewport=LAPTOP)
     second = Person(laptop.new_page(), seed=8)
@@ -290,13 +290,13 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
     )
     context.unroute("**/take/pages/**")
 
-    # Nor is Maya's waiting page ever sent as Noor's.
+    # Maya's waiting page is never saved for Noor.
     other.page.goto("/take/")
     other.page.wait_for_selector("#page section.page")
     other.page.wait_for_timeout(1500)
     assert not Response.objects.filter(respondent_id=noor.pk).exists()
 
-    # Maya comes back to the same computer: nothing was lost.
+    # Maya logs in at the same computer again: nothing was lost.
     person.log_in(maya)
     assert person.number() == 3
     eventually(lambda: stored(maya, published) == person.answers)

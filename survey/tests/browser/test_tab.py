@@ -14,8 +14,8 @@ from survey.models import Respondent
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
 
-# What a tab does with a reply does not depend on the database; what the reply
-# is may, and the tests of saving hold both databases to one contract.
+# A tab's behaviour does not depend on the database. Replies might, but contract
+# tests of saving run on both databases.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 SAVES = "**/take/pages/**"
@@ -25,7 +25,7 @@ HIDE = """() => {
 }"""
 
 
-# Page events are never heard, as when a browser crashes or a battery is empty.
+# Page events are ignored, as when a browser crashes or a battery is empty.
 DEAF = """for (const name of ["pagehide", "visibilitychange"]) {
   addEventListener(name, (event) => event.stopImmediatePropagation(), true);
 }"""
@@ -76,13 +76,13 @@ def test_a_double_click_on_next_turns_one_page(begin, maya):
     is_on(page, 2)
     has_status(page, "saved")
     assert "last" not in answers_of(maya)
-    # A slower second click is meant for this page.
+    # A later second click is meant for this page.
     page.wait_for_timeout(400)
     page.click("#next")
     is_on(page, 3)
 
 
-# Made at once, as a quick finger does, and heard of when the page is there.
+# Made at once, like a quick double tap, and delivered after the page changed.
 ECHO = """async ([pointerType, detail, away]) => {
   const made = (detail, clientX) =>
     new PointerEvent("click", { bubbles: true, cancelable: true, pointerType, detail, clientX, clientY: 700 });
@@ -137,7 +137,7 @@ def test_an_unchanged_page_is_sent_once(begin, maya):
     page.wait_for_timeout(450)
     page.click("#next")
     is_on(page, 2)
-    # Page 2 was looked at and left by the way back: it is not answered.
+    # Page 2 was only looked at, so it is not saved.
     assert len(sent) == 1
     assert set(answers_of(maya)) == {"safe", "subjects", "age", "why_art", "comment"}
 
@@ -196,7 +196,7 @@ def test_answers_refused_by_the_server_show_their_page_again(begin, maya):
     expect(error).to_have_text("Please type a whole number, like 7.")
     is_on(page, 1)
     has_status(page, "stopped")
-    # Unchanged, it is not sent again, and leads nowhere.
+    # Unchanged, it is not sent again, and Next stays on the page.
     page.wait_for_timeout(450)
     page.click("#next")
     is_on(page, 1)
@@ -261,7 +261,7 @@ def test_a_survey_that_closes_during_a_session(begin, maya):
 
 def test_a_page_that_loads_late_opens_by_itself(begin):
     context_page = begin()
-    # A browser of its own, in which only the first page came through.
+    # A new browser, which could load only the first page.
     page = context_page.context.browser.new_context(
         base_url=context_page.url.split("/take")[0]
     ).new_page()
@@ -303,7 +303,7 @@ def test_back_and_forward_turn_pages_and_keep_answers(begin, maya):
     is_on(page, 2)
     has_status(page, "saved")
     assert answers_of(maya)["safe"] == "1"
-    # Nothing in the history but the place and whose it is.
+    # The history has only the page and the tag.
     assert sorted(page.evaluate("Object.keys(history.state)")) == ["page", "tag"]
 
 
@@ -371,8 +371,8 @@ def test_finishing_waits_for_answers_of_another_tab(begin, maya):
     page.wait_for_url("**/take/complete/**")
     expect(page.locator("#waiting")).to_be_visible()
     expect(page.locator("#finish-button")).to_be_disabled()
-    # Its owner goes on there, which had not seen the page saved here; then this
-    # one may finish.
+    # The other tab, which has not shown the page saved here, continues; then
+    # this one may finish.
     other.unroute(SAVES)
     other.click("#back")
     has_status(other, "stopped")
@@ -426,7 +426,7 @@ def test_a_code_is_grouped_during_typing(device):
     for _ in range(4):
         page.keyboard.press("Backspace")
     expect(page.locator("#code")).to_have_value("ABCD-2345")
-    # Mending a symbol in the middle does not move the caret away.
+    # Correcting a symbol in the middle does not move the caret.
     page.evaluate("document.getElementById('code').setSelectionRange(2, 3)")
     page.keyboard.type("xy")
     assert page.evaluate("document.getElementById('code').selectionStart") == 4

@@ -14,7 +14,7 @@ from survey.tests.browser.test_tab import (
     is_on,
 )
 
-# As in test_tab; the journeys run on both databases.
+# Like test_tab: the journeys run on both databases.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 TYPED = "By scooter and then the blue bus with my sister"
@@ -110,7 +110,7 @@ def test_answers_of_a_closed_tab_go_to_a_tab_that_saved_the_page(begin, maya):  
     second.wait_for_timeout(1300)
     second.goto("/take/#page-1/comment")
     second.wait_for_timeout(500)
-    # Only the first tab knows the age, and has not been able to save it.
+    # Only the first tab has the age, and could not save it yet.
     expect(second.locator("#age-input")).to_have_value("")
     second.fill("#comment-input", "from the second")
     second.wait_for_timeout(600)

@@ -30,7 +30,7 @@ def first_visit(device, maya):
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
     page.goto("/")
     page.wait_for_load_state("networkidle")
-    # What the login page loaded, the survey's page has from the cache.
+    # The survey page takes the files of the login page from the cache.
     weights = transferred(page)
     Person(page).log_in(maya)
     page.wait_for_load_state("networkidle")
@@ -43,7 +43,7 @@ def test_the_first_page_is_small_and_loads_nothing_from_other_hosts(
     first_visit, server
 ):
     _, hosts, weights = first_visit
-    # The login page and every prefetched page of the survey are in the sum.
+    # The sum includes the login page and all prefetched pages.
     print(weights)
     assert any("/static/CACHE/js/" in name for name in weights)
     assert any("/static/CACHE/css/" in name for name in weights if weights[name])

@@ -27,7 +27,7 @@ pytestmark = [
         connection.vendor != "postgresql", reason="SQLite has no partitions"
     ),
 ]
-# As the function did it before there was one.
+# The statement without the function.
 BY_HAND = """
 CREATE TABLE survey_response_{0} (LIKE survey_response INCLUDING ALL);
 ALTER TABLE survey_response ATTACH PARTITION survey_response_{0} FOR VALUES IN ({0});
@@ -83,7 +83,7 @@ def test_the_console_role_can_open_an_administration(publish, granted, maya):
         (number,) = console.fetchone()
         console.execute(ADD, [number])
     assert partitions() - before == {f"survey_response_{number}"}
-    # As the owner would have made it: its key, its check, and no more.
+    # As the owner would create it: with its key and check only.
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT conname ~ 'pkey|a_value_exactly' FROM pg_constraint"
@@ -206,7 +206,7 @@ def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
     before = partitions()
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         with connection.cursor() as cursor:
-            # What building an index holds.
+            # The lock that building an index holds.
             cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
         waited, said = threads.submit(elsewhere(try_it)).result(timeout=5)
     assert 0.9 < waited < 2

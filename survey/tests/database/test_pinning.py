@@ -109,7 +109,7 @@ def test_async_requests_in_one_thread_do_not_share_their_pinning():
     async def both():
         return await asyncio.gather(write(), read())
 
-    # In a thread: a browser that some other test has open runs a loop in this one.
+    # In a thread, because another test's browser runs an event loop in this one.
     with ThreadPoolExecutor() as thread:
         assert thread.submit(lambda: asyncio.run(both())).result() == [True, False]
 

@@ -190,7 +190,7 @@ def test_the_watching_thread_survives_every_error(replica, monkeypatch):
     monkeypatch.setattr(health, "RETRY_INTERVAL", 0.01)
     health.watch_replica(up)
     assert up.is_set()
-    # Neither for ever, nor answered by the primary.
+    # The check times out, and the primary does not answer for it.
     assert seen == [(health.CHECK_TIMEOUT, None)] * 4
     assert health.reply_timeout() is None
 

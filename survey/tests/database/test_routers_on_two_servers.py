@@ -46,7 +46,7 @@ FINISH = Counter({"change survey_respondent": 1})
 NOTHING: Counter[str] = Counter()
 
 
-# Django wants to know a test's databases before the test begins.
+# Django needs a test's databases before the test starts.
 @pytest.fixture(scope="module", autouse=True)
 def known(django_db_setup) -> Iterator[None]:
     with replica_alias():
@@ -112,7 +112,7 @@ def take(
     for name, step in steps(browser, person):
         cold()
         ran[name] = watched.during(step)
-        # What the statements between the steps need.
+        # Connections for the statements between the steps.
         published_survey(person.administration.published_id)
     person.refresh_from_db()
     assert person.completed_at is not None

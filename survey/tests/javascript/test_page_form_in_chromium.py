@@ -101,11 +101,11 @@ SHOW = """async ({ html, outline, words, answers, seed }) => {
   globalThis.survey = survey;
   globalThis.check = () => {
     const piped = (text) => (text ?? "").replace("${name}", survey.state.values.name);
-    const told = survey.problems(1).map(({ name, key }) => ({
+    const listed = survey.problems(1).map(({ name, key }) => ({
       name, message: problemMessage(key, survey.item(name), spoken, piped),
     }));
-    showProblems(section, told, spoken, (name) => focusItem(section, name)).focus();
-    return told;
+    showProblems(section, listed, spoken, (name) => focusItem(section, name)).focus();
+    return listed;
   };
 }"""
 
@@ -190,7 +190,7 @@ def test_every_kind_of_item_is_answered_and_sent(show):
         "likes": "melon",
         "picked": "pear",
         "tree": "yes",
-        # In the order of the options, whatever was clicked first.
+        # In the order of the options, not of the clicks.
         "eaten": ["apple", "plum"],
         "why": None,
         "agrees": "OK",
@@ -273,7 +273,7 @@ def test_a_scale_has_no_answer_until_the_first_touch(show):
     slider = shown.item("mood").locator("input")
     assert shown.wire()["mood"] is None
     assert slider.get_attribute("aria-valuetext") == "Not answered yet"
-    # Where its thumb stands already: nothing moves, and yet it is an answer.
+    # A click at the thumb moves nothing, but counts as an answer.
     box = slider.bounding_box()
     shown.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert shown.wire()["mood"] == "5"

@@ -59,7 +59,7 @@ def run_model(page: Page, seeds: Any, sabotage: str = "") -> list[tuple[int, dic
 def test_the_last_answers_arrive_on_any_network(page):
     results = run_model(page, SEEDS)
     assert {seed: r["violations"] for seed, r in results if r["violations"]} == {}
-    # The runs were as rough as they should be.
+    # The runs had as many failures as intended.
     totals = {
         name: sum(r["counts"][name] for _, r in results)
         for name in ("sent", "lost", "foreign", "reloads", "saved", "leaves")
@@ -72,7 +72,7 @@ def test_the_last_answers_arrive_on_any_network(page):
     [
         ("believes any 200", "false Saved"),
         ("forgets kept saves", "lost: page"),
-        # An older save that is still on its way then has the last word.
+        # An older save that arrives later would then win.
         ("trusts equal answers", "lost: page"),
     ],
 )
@@ -444,7 +444,7 @@ def test_replies_are_classified(page, status, text, kind):
         ("99999999", None, 900_000),
         (None, None, None),
         ("soon", None, None),
-        # By the clock of this device, or by the server's own where it says it.
+        # Relative to the server's date if it sends one, else to the device's clock.
         ("Thu, 01 Jan 1970 00:01:30 GMT", None, 30_000),
         ("Thu, 01 Jan 1970 00:01:30 GMT", "Thu, 01 Jan 1970 00:01:20 GMT", 10_000),
         ("Thu, 01 Jan 1970 00:00:01 GMT", None, 0),

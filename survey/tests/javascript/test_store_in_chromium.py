@@ -74,7 +74,7 @@ def test_the_next_tab_takes_over_answers_of_a_closed_tab(device):
     found = run(second, f'return adopt(await open("maya", "{KEY}"));')
     assert [page for page, _ in found] == [3]
     assert found[0][1]["save"] == {"revision": 7, "content": f'{{"why":"{SECRET}"}}'}
-    # It is kept once, by the new tab.
+    # Only the new tab keeps it.
     assert run(second, "return (await rows()).length;") == 1
 
 
@@ -231,14 +231,14 @@ def test_a_full_disk_is_noticed(device):
     assert run(
         page,
         f"""
-        let told = 0;
+        let calls = 0;
         const opened = await store.openStore({{
-          tag: "maya", key: "{KEY}", digest: "d1", changed: () => (told += 1),
+          tag: "maya", key: "{KEY}", digest: "d1", changed: () => (calls += 1),
         }});
         IDBObjectStore.prototype.put = () => {{
           throw new DOMException("", "QuotaExceededError");
         }};
         await opened.write(1, {{}});
-        return [opened.durable, told];
+        return [opened.durable, calls];
         """,
     ) == [False, 1]

@@ -42,7 +42,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
         inside = False
 
         def count(*args, **kwargs):
-            # A first save() calls itself, by way of create(), and writes once.
+            # The first save() calls itself through create(), but writes once.
             nonlocal inside
             if inside:
                 return original(*args, **kwargs)

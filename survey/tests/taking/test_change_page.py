@@ -224,7 +224,7 @@ def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
     response = from_laptop(laptop)
     assert (response.status_code, response.json()["error"]) == (409, "superseded")
     assert browser.bootstrap()["answers"]["age"] == "12"
-    # Having looked, it may.
+    # After renewing its data, it may save.
     assert from_laptop(browser.bootstrap()).status_code == 200
 
 
@@ -295,7 +295,7 @@ def test_no_bytes_a_client_sends_are_a_server_error(at_page_one, body):
     assert at_page_one.send(1, body).status_code == 422
 
 
-# Who may send
+# Origin, session and respondent
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_only_post_requests_save(at_page_one):
         assert getattr(at_page_one, method)("/take/pages/1/").status_code == 405
 
 
-# What else happens meanwhile
+# Concurrent changes
 
 
 def test_a_newer_device_wins_and_the_older_gets_superseded(browser, maya):

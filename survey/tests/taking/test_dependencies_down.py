@@ -122,7 +122,7 @@ def read_only() -> InternalError:
 def make_read_only_error(monkeypatch):
     """Make the error of a server that is no longer the primary."""
     closed = []
-    # The test's transaction needs it still.
+    # The test's transaction still needs the connection.
     monkeypatch.setattr(connections["default"], "close", lambda: closed.append(1))
 
     def save(**kwargs):
@@ -174,7 +174,7 @@ def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch
         assert (reply.status_code, reply.json()) == (503, {"error": "survey"})
     review = browser.get("/take/complete/")
     assert review.status_code == 503
-    # Nobody who is inside is told of a line; the page comes again by itself.
+    # Only people without a session wait in line; this page reloads itself.
     assert b"Your answers are safe" in review.content
     assert b"in line" not in review.content
     assert review["Refresh"] == review["Retry-After"]
@@ -216,7 +216,7 @@ def test_after_redis_was_emptied_everybody_goes_on(browser, maya, noor, redis):
     redis.start()
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
-    # New logins need not wait any longer.
+    # New logins work again at once.
     assert browser.log_in(noor).bootstrap()["tag"] == session.tag_for(noor.pk)
 
 
@@ -308,7 +308,7 @@ def route_to_a_replica(settings, monkeypatch):
         settings.DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
 
     yield route
-    # Made for these settings; another test's replica is another server.
+    # Created for these settings; another test's replica is another server.
     with suppress(AttributeError):
         del connections["replica"]
 

@@ -143,7 +143,7 @@ def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5
     assert b"database" not in response.content
-    # The form would come again without the code.
+    # A reload would show the form without the code.
     assert b"Your code was not read yet" in response.content
     assert "Refresh" not in response
 

@@ -16,7 +16,7 @@ from survey.taking.storage import AnswerRow, Outcome
 from survey.tests.taking.test_save_page import *  # noqa: F403
 from survey.tests.taking.test_save_page import ART, SPORT, save, stored
 
-# It counts statements, and preparing is one.
+# This test counts statements, and preparing would be one more.
 test_pages_of_many_items_are_one_statement = None
 
 if connection.vendor != "postgresql":
@@ -150,7 +150,7 @@ class Pool:
         ([False, True, True], "EXECUTE PREPARE EXECUTE"),
         ([False, True, False, False], "EXECUTE PREPARE EXECUTE PREPARE"),
         ([False, True] * 3 + [False], "EXECUTE PREPARE " * 3 + "SELECT"),
-        # Planned before a migration, of this release's statement.
+        # A plan from before a migration, under this release's name.
         (["stale", True], "EXECUTE SELECT"),
         ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
     ],

@@ -478,7 +478,7 @@ def test_grid_rows_are_radio_groups_and_columns_are_hidden_from_screen_readers(
     assert page.all("div", **{"class": "grid-head", "aria-hidden": "true"})
     assert len(page.all("fieldset", role="radiogroup")) == 3
     for label in AGREE:
-        # Once in the head, and once with each radio.
+        # Once in the head, and once at each radio button.
         assert page.words.count(label) == 4
 
 
@@ -647,11 +647,11 @@ def test_changing_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_pat
         monkeypatch.setattr(rendering, "PAGE_TEMPLATES", others)
         assert rendering.renderer_version() != before
     monkeypatch.undo()
-    mended = tmp_path / "messages"
-    mended.mkdir()
+    changed = tmp_path / "messages"
+    changed.mkdir()
     for path in messages.FOLDER.glob("*.json"):
-        (mended / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
-    monkeypatch.setattr(messages, "FOLDER", mended)
+        (changed / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
+    monkeypatch.setattr(messages, "FOLDER", changed)
     assert rendering.renderer_version() != before
 
 
@@ -676,7 +676,7 @@ def test_a_page_is_rendered_in_a_few_milliseconds(definition):
             render_page(definition, "en", n)
         return (time.process_time() - start) / 5
 
-    # The best of some: what else the machine does is not the page's cost.
+    # The best of several runs, because other processes slow some of them.
     assert min(seconds_a_page() for _ in range(20)) < 0.005
 
 

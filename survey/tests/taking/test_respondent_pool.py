@@ -30,7 +30,7 @@ from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
 JSON = {"Accept": "application/json"}
-# Name the request, and its second.
+# Headers that identify one request or its time.
 OWN = {"x-request-id", "expires"}
 NAMES = ["MIDDLEWARE", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS"]
 
@@ -54,7 +54,7 @@ def serve_as(settings, pools):
     def serve_as(module: str) -> None:
         for name, value in pools[module].items():
             setattr(settings, name, value)
-        # The other pool's, which the tests' databases have no use for.
+        # Settings of the other pool that don't fit the test databases.
         settings.MIDDLEWARE = [
             name for name in settings.MIDDLEWARE if "Pinning" not in name
         ]
@@ -118,7 +118,7 @@ def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
     steps["review"] = browser.get("/take/complete/", **given)
     steps["no such page"] = browser.get("/take/nothing/", **given)
     for reply in steps.values():
-        # Of one reply to the next, these differ by a word or a token.
+        # Replies differ in these by a word or a token.
         del reply["Content-Length"]
     return {name: (headers_of(it), cookies_of(it)) for name, it in steps.items()}
 
@@ -167,7 +167,7 @@ def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
             if name.lower() not in OWN
         }
 
-    # As Django's own test client does: the connection is the test's.
+    # Like Django's test client: the connection belongs to the test.
     request_started.disconnect(close_old_connections)
     try:
         body = b"".join(application(environ, start_response))
@@ -341,7 +341,7 @@ def failing(monkeypatch, error, *, lost: bool) -> list[int]:
         raise error("gone")
 
     monkeypatch.setattr("survey.taking.page_save.save_page", fail)
-    # The test's transaction needs its connection still.
+    # The test's transaction still needs its connection.
     monkeypatch.setattr("survey.taking.unavailable._connection_was_lost", lambda: lost)
     return tried
 
@@ -450,7 +450,7 @@ def test_an_internal_error_shows_the_error_page(paths, save, monkeypatch):
     assert b"defect" not in answers["fast"][2]
 
 
-# What a body calls itself
+# Content types
 
 
 def other_kinds() -> list[str]:
@@ -523,7 +523,7 @@ def test_the_content_type_check_needs_no_django_setup():
     assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
 
 
-# Staff's side of the project, and what only it needs.
+# The console, and packages that only the console needs.
 NOT_FOR_RESPONDENTS = (
     "allauth",
     "accounts.access",
@@ -539,7 +539,7 @@ NOT_FOR_RESPONDENTS = (
     "pyxform",
     "django.contrib.admin.sites",
 )
-# As a worker comes up, renders, and answers somebody without a session.
+# Starts like a worker, renders, and answers a request without a session.
 SERVE = """
 import json, sys
 from io import BytesIO

@@ -58,7 +58,7 @@ def take_away(settings, monkeypatch):
             raise ConnectionError
 
         def delete(self, session_key=None):
-            # A new visitor has none.
+            # A new visitor has no session.
             if session_key or self.session_key:
                 raise ConnectionError
 
@@ -126,7 +126,7 @@ def test_the_cookie_holds_ids_and_expiry_only(browser, maya, settings):
     assert issue == "1"
     assert abs(int(expires) - time.time() - 4 * 60 * 60) < 60
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
-    # Not sent with content and files; ends with the browser, as the session.
+    # Not sent with content and files; ends with the browser, like the session.
     assert (cookie["secure"], cookie["path"], cookie["max-age"]) == (True, "/take/", "")
 
     settings.SESSION_COOKIE_SECURE = False
@@ -182,7 +182,7 @@ def test_an_unknown_administration_is_not_cached(
             )
 
 
-# Cookies that are none
+# Invalid cookies
 
 
 def resumes(browser, value: str) -> bool:
@@ -480,7 +480,7 @@ def test_a_session_with_an_unknown_field_is_read(browser, maya):
     [
         lambda kept: {name: kept[name] for name in kept if name != "digest"},
         lambda kept: list(kept),
-        lambda kept: "somebody",
+        lambda kept: "a text",
     ],
 )
 def test_a_session_with_a_missing_field_is_ignored(browser, maya, change):
@@ -534,7 +534,7 @@ def test_finishing_deletes_the_cookie(at_the_end, maya, lose):
     finish(at_the_end)
     assert at_the_end.cookies[resume_cookie.COOKIE].value == ""
     assert at_the_end.get("/take/complete/").context["finished_at"]
-    # The session ends a few minutes later, and nothing brings it back.
+    # The session ends a few minutes later, and does not return.
     lose(at_the_end)
     assert at_the_end.get("/take/complete/")["Location"] == "/"
 
@@ -564,13 +564,13 @@ def test_a_repeated_finish_shortens_the_session(
 ):
     """Its first reply was lost, or the connection just after the commit.
 
-    Not sent again, and the twin: the seat stays for hours.
+    Without a repeated finish the session stays for hours.
     """
     seen = at_the_end.get("/take/complete/").context["reviewed"]
     with monkeypatch.context() as patch:
 
         def fail(*args):
-            raise OperationalError("the pool was started anew")
+            raise OperationalError("the pool was restarted")
 
         patch.setattr(views, "shorten_session", fail)
         reply = at_the_end.post("/take/complete/", {"reviewed": seen})
@@ -642,7 +642,7 @@ def test_a_login_after_finishing_sets_no_resume_cookie(browser, maya, noor):
     assert browser.get("/take/complete/").context["finished_at"]
 
 
-# Who may not go on
+# Respondents who may not continue
 
 
 @pytest.mark.parametrize(

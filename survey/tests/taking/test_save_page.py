@@ -85,8 +85,8 @@ def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatc
         storage.sqlite_insert.cache_clear()
 
 
-# Two tabs: the laptop loads, the phone goes on, the laptop comes back to a page
-# that it shows as it was.
+# Two tabs: the laptop loads, the phone continues, and the laptop saves a page that
+# it still shows as it was.
 LAPTOP = {"seen": 10, "base": 20}
 
 

@@ -18,7 +18,7 @@ from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Longer than a local save ever takes, shorter than any lock's timeout.
+# Seconds. Longer than a local save takes, shorter than any lock's timeout.
 A_WHILE = 0.4
 
 
