@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial, update_wrapper
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
@@ -57,7 +57,7 @@ STAFF = Rule(Audience.STAFF)
 ENGINEER = Rule(Audience.ENGINEER)
 
 
-def rule_of(view: Callable[..., Any]) -> Rule | None:
+def rule_of(view: object) -> Rule | None:
     return getattr(view, "access_rule", None)
 
 
@@ -123,9 +123,9 @@ class AccessMiddleware:
     def process_view(
         self,
         request: HttpRequest,
-        view: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
+        view: View,
+        args: Sequence[object],
+        kwargs: dict[str, object],
     ) -> HttpResponse | None:
         rule = rule_of(view)
         if rule is None:

@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import time
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.auth_backends import AuthenticationBackend
@@ -42,7 +42,7 @@ class AccountAdapter(DefaultAccountAdapter):
         except ValueError:
             return "0.0.0.0"  # noqa: S104
 
-    def authenticate(self, request: HttpRequest, **credentials: Any) -> User:
+    def authenticate(self, request: HttpRequest, **credentials: str) -> User:
         """Return the user, or raise ValidationError with what to do next.
 
         The message and the work are the same for every address: one password
@@ -62,11 +62,11 @@ class AccountAdapter(DefaultAccountAdapter):
         login_throttle.succeeded(login_throttle.Purpose.PASSWORD, email)
         return user
 
-    def reauthenticate(self, user: Any, password: str) -> bool:
+    def reauthenticate(self, user: User, password: str) -> bool:
         check_own_password(context.request, user, password)
         return True
 
-    def login(self, request: HttpRequest, user: Any) -> None:
+    def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
         audit.record(
             "log in", by=user, request=request, subject=user, **audit.place_of(user)
@@ -81,15 +81,15 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("my_account")
 
-    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, str]]:
         """Ask for a code where an app is set up: a password must not replace it."""
-        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        methods: list[dict[str, str]] = super().get_reauthentication_methods(user)
         code_methods = [
             method for method in methods if method["id"] == "mfa_reauthenticate"
         ]
         return code_methods or methods
 
-    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+    def is_reauthentication_required(self, *, app: str, **kwargs: object) -> bool:
         """Ask again unless the last login was a few minutes ago."""
         request = context.request
         latest = time.time() - settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
@@ -146,7 +146,7 @@ def _record_failure(
 class SecondFactorAdapter(DefaultMFAAdapter):
     """Encrypt the secrets of authenticator apps in the database."""
 
-    error_messages: ClassVar[dict[str, Any]] = dict(DefaultMFAAdapter.error_messages)
+    error_messages: ClassVar[dict[str, object]] = dict(DefaultMFAAdapter.error_messages)
 
     def encrypt(self, text: str) -> str:
         return (

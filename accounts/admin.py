@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -12,6 +12,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import URLPattern
 from django.views.generic import RedirectView
@@ -39,7 +40,7 @@ class AuditedAdmin(admin.ModelAdmin):
     """Record each change in the audit log."""
 
     def save_model(
-        self, request: HttpRequest, obj: Model, form: Any, change: bool
+        self, request: HttpRequest, obj: Model, form: ModelForm, change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
         changed = [
@@ -57,7 +58,7 @@ class AuditedAdmin(admin.ModelAdmin):
         self._record("delete", request, obj)
         super().delete_model(request, obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         # Unlike its other pages, the admin runs this action without a transaction.
         with transaction.atomic():
             for obj in queryset:
@@ -65,14 +66,20 @@ class AuditedAdmin(admin.ModelAdmin):
             super().delete_queryset(request, queryset)
 
     def _record(
-        self, verb: str, request: HttpRequest, obj: Model, **changes: Any
+        self,
+        verb: str,
+        request: HttpRequest,
+        obj: Model,
+        before: dict[str, str] | None = None,
+        after: dict[str, str] | None = None,
     ) -> None:
         audit.record(
             f"{verb} {obj._meta.verbose_name}",
-            by=request.user,  # type: ignore[arg-type]
+            by=cast(User, request.user),
             request=request,
             subject=obj,
-            **changes,
+            before=before,
+            after=after,
         )
 
 

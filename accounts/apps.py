@@ -17,5 +17,5 @@ class AccountsConfig(AppConfig):
         checks.register(check_second_factor, checks.Tags.security)
         # Registers the tasks, which `email_outbox` sends by name. The
         # respondents' pool sends no e-mails.
-        if settings.LOADS_JOBS:
+        if settings.LOADS_TASKS:
             import_module("accounts.tasks")

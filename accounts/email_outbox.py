@@ -17,7 +17,6 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 from smtplib import SMTPException
-from typing import Any
 
 from celery import current_app, signature
 from django.conf import settings
@@ -40,7 +39,7 @@ IN_HAND = timedelta(minutes=2)
 MOST_ATTEMPTS = 10
 
 # Values for the template besides the stored ones. None cancels the letter.
-Facts = dict[str, Any]
+Facts = dict[str, object]
 WRITERS: dict[str, Callable[[Letter], Facts | None]] = {}
 
 

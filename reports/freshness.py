@@ -31,9 +31,12 @@ def freshness_of(administration: Administration) -> Freshness:
     except RollUp.DoesNotExist:
         words = "Not counted yet: the first figures appear within a minute"
         return Freshness(None, 0, True, words)
+    # The clock of the database server may be ahead of this one.
     age = max(now - as_of, timedelta())
     ago, is_late = duration(age), age > FRESH_FOR
     words = f"Counted {ago} ago"
+    # Final figures may be old, and so may those of upcoming administrations,
+    # which are counted once an hour.
     if is_late and as_of >= administration.closes_at:
         words, is_late = f"Counted after closing, {ago} ago", False
     elif is_late and now < administration.opens_at and age < timedelta(hours=2):

@@ -27,12 +27,13 @@ def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
     None if no day is left.
     """
     days = school_days(first, last)
+    # Integer division that rounds up, without the errors of floats.
     return -(-shortfall // days) if days else None
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Compare how many finished today with how many are needed per school day."""
+    """How many people finished today, and how many are needed per school day."""
 
     today: int
     per_day: int
@@ -60,6 +61,7 @@ def pace(today: int, shortfall: int, first: date, last: date) -> Pace | None:
     per_day = needed_per_day(shortfall, first, last)
     if per_day is None:
         return None
+    # Then the days of the weekend count, and a verdict is due on them.
     only_weekend = school_days(first, last) == (last - first).days + 1
     return Pace(today, per_day, first.weekday() < SATURDAY or only_weekend)
 

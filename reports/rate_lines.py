@@ -102,6 +102,7 @@ class SchoolRateLine(RateLine):
             return None
         if self.finished >= self.needed:
             return None
+        # What was missing this morning, so that it stays the same all day.
         shortfall = self.needed - (self.finished - self.today)
         return pace_of(self.administration, self.today, shortfall)
 

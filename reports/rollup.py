@@ -64,6 +64,8 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
     """
     start = time.monotonic()
     rollup_query.refresh_replica_timestamp()
+    # The lock is held while counting as well: two processes that count at
+    # once would take the replica's time twice for the same figures.
     with _exclusive() as is_alone:
         chosen: list[Administration] = []
         if is_alone:
@@ -108,6 +110,7 @@ def due(now: datetime | None = None) -> list[Administration]:
     is_open = Q(opens_at__lte=now, closes_at__gt=now - AFTER_CLOSING)
     upcoming = Q(opens_at__gt=now, roll_up__as_of__lte=now - BEFORE_OPENING_EVERY)
     closed = Q(closes_at__lte=now, roll_up__as_of__lte=now - CLOSED_EVERY)
+    # Last counted when pages could still arrive.
     not_final = Q(
         closes_at__lte=now - AFTER_CLOSING, closes_at__gt=last - AFTER_CLOSING
     )
@@ -131,11 +134,21 @@ def _store(
     )
     # Figures may be older than the stored ones if the replica was replaced by
     # one that is further behind.
-    newer = [one for one in chosen if as_of >= stored.get(one.pk, as_of)]
-    changed = sum(_store_administration(one, counts[one.pk]) for one in newer)
+    newer = [
+        administration
+        for administration in chosen
+        if as_of >= stored.get(administration.pk, as_of)
+    ]
+    changed = sum(
+        _store_administration(administration, counts[administration.pk])
+        for administration in newer
+    )
     now = timezone.now()
     RollUp.objects.bulk_create(
-        [RollUp(administration=one, as_of=as_of, written_at=now) for one in newer],
+        [
+            RollUp(administration=administration, as_of=as_of, written_at=now)
+            for administration in newer
+        ],
         update_conflicts=True,
         unique_fields=["administration"],
         update_fields=["as_of", "written_at"],

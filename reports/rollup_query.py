@@ -164,6 +164,7 @@ def refresh_replica_timestamp() -> None:
             cursor.execute("SELECT pg_last_xact_replay_timestamp() >= %s", [now])
             if cursor.fetchone()[0]:
                 return
+            # Usually the replica is only milliseconds behind.
             time.sleep(0.02)
 
 
@@ -204,6 +205,7 @@ def _count_postgresql(counts: dict[int, AdministrationCounts]) -> datetime:
         [as_of] = cursor.fetchone()
         cursor.execute(statement, [_midnight(as_of), list(counts)])
         rows = cursor.fetchall()
+    # Rows of grades have no hours; rows of hours have the key of their place.
     for administration, school, district, grade, *numbers, hours in rows:
         found = counts[administration]
         if hours is None:
@@ -229,6 +231,7 @@ def _count_sqlite(counts: dict[int, AdministrationCounts]) -> datetime:
     )
     database = connections[counting_database()]
     as_of = timezone.now()
+    # A plain cursor does not adapt times to SQLite's texts.
     midnight = database.ops.adapt_datetimefield_value(_midnight(as_of))
     with database.cursor() as cursor:
         cursor.execute(statement, [*counts, midnight])

@@ -43,7 +43,7 @@ def needed(role: str, eligible: int, students: int | None = None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdProgress:
-    """Describe how far one school is from its threshold."""
+    """The progress of one school toward its threshold."""
 
     role: str
     eligible: int

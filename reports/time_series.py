@@ -62,6 +62,8 @@ def by_day(
         sums = days.setdefault(hour.date(), [0, 0])
         sums[0] += started
         sums[1] += finished
+    # Pages started in time arrive after closing, and administrations may be
+    # moved, so there is activity outside the window.
     first = max(min([opens, *days]), closes - timedelta(MOST_DAYS))
     last = max([closes, *days])
     points, finished_so_far = [], sum(days[day][1] for day in days if day < first)

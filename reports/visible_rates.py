@@ -56,6 +56,7 @@ def administrations_with_rates(permissions: Permissions) -> list[Administration]
             "published__definition", "published__survey__source"
         ),
         key=lambda administration: (
+            # False sorts before True: open, then closed, then upcoming.
             not is_open(administration, now),
             administration.opens_at > now,
             abs((now - administration.opens_at).total_seconds()) // 60,
@@ -94,6 +95,7 @@ def rates_for(
     seen = permissions.places(Capability.SEE_RESPONSES)
     sees_all = Q(district_id__in=seen.districts) | Q(school_id__in=seen.schools)
     if seen.state or administration.coordinators_see_finished:
+        # True for every row: `Q()` would not be allowed in `When`.
         sees_all = Q(pk__isnull=False)
     hidden = Case(
         When(sees_all, then=Value(False)),
@@ -117,6 +119,7 @@ def rates_for(
         shown_last=unless_hidden("last_started_at", DateTimeField()),
     )
     return rows.annotate(
+        # Not NULL, which PostgreSQL and SQLite sort to different ends.
         rate_order=Case(
             When(shown_finished=None, then=Value(-1.0)),
             When(eligible=0, then=Value(-1.0)),
@@ -166,6 +169,7 @@ def in_state(rows: QuerySet[SchoolRate], state: str) -> QuerySet[SchoolRate]:
         return rows
     rows = rows.filter(STATES[state][1])
     if state == "quiet":
+        # On a weekend, schools that had a start on Friday are not quiet.
         day = datetime.combine(last_school_day(timezone.localdate()), time.min)
         midnight = timezone.make_aware(day)
         rows = rows.filter(Q(shown_last=None) | Q(shown_last__lt=midnight))
@@ -230,6 +234,7 @@ def grade_lines(
     numbers.
     """
     rows = list(grades)
+    # People without a grade are one group, with an empty name.
     if [row.grade for row in rows] == [""]:
         return []
     hidden: set[int] = set()
@@ -306,6 +311,7 @@ def total_for(
     if seen.state or administration.coordinators_see_finished:
         nothing_hidden = True
     elif district is not None:
+        # With the responses of some of its schools, others may be hidden.
         nothing_hidden = seen.has_district(district.pk)
     else:
         nothing_hidden = (
@@ -343,6 +349,8 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
 
     needed, finished = F(f"{rates}needed"), F(f"{rates}finished")
     before_today = finished - F(f"{rates}finished_today")
+    # Comparisons with a NULL threshold are never true, so schools without
+    # one are left out of these sums.
     below = Q(**{f"{rates}needed__gt": finished})
     below_this_morning = Q(**{f"{rates}needed__gt": before_today})
     return {

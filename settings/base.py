@@ -223,8 +223,8 @@ CACHE_MACHINE_NO_INVALIDATION = True
 CACHE_EMPTY_QUERYSETS = False
 CACHE_COUNT_TIMEOUT = -1
 
-# The respondents' pool starts no jobs, and does not import them.
-LOADS_JOBS = True
+# The respondents' pool sends no tasks, and does not import them.
+LOADS_TASKS = True
 # A message wakes a worker; without a broker, `manage.py work` looks itself.
 JOBS_BY_MESSAGE = True
 # By urgency, each with workers of its own; see survey.jobs. What names no queue

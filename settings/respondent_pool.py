@@ -24,7 +24,7 @@ SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W001", "security.W0
 
 ROOT_URLCONF = "survey.urls"
 AUTHENTICATION_BACKENDS = []
-LOADS_JOBS = False
+LOADS_TASKS = False
 # Staff have words of their own, and code that this pool does not load.
 CSRF_FAILURE_VIEW = "django.views.csrf.csrf_failure"
 WSGI_APPLICATION = "survey.taking.wsgi.application"

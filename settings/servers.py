@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
@@ -11,7 +10,7 @@ SESSION_CACHE_ALIAS = "sessions"
 
 def postgresql(
     *, host: str, port: int, name: str, user: str, password: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """PostgreSQL behind pgbouncer, whose pool hands out one transaction at a time."""
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -29,7 +28,7 @@ def postgresql(
     }
 
 
-def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
+def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, object]]:
     return {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeptMemcachedCache",

@@ -1,7 +1,7 @@
-"""For engineers: what is published and offered. Answers are not shown here.
+"""Django admin for engineers, read-only: waves, administrations, surveys.
 
-To look at only: the console changes these, by rules that are held and with an
-audit of who did; see survey.administrations.
+Only the console changes these: it checks rules and writes the audit (see
+`survey.administrations`). Answers are not shown here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from survey.models import Administration, PublishedSurvey, Wave
 
 
-class ToLookAt(admin.ModelAdmin):
+class ReadOnlyAdmin(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -24,19 +24,19 @@ class ToLookAt(admin.ModelAdmin):
 
 
 @admin.register(Wave)
-class WaveAdmin(ToLookAt):
+class WaveAdmin(ReadOnlyAdmin):
     list_display = ("name", "district")
     list_select_related = ("district",)
 
 
 @admin.register(Administration)
-class AdministrationAdmin(ToLookAt):
+class AdministrationAdmin(ReadOnlyAdmin):
     list_display = ("name", "published", "role", "opens_at", "closes_at", "wave")
     list_filter = ("role", "wave")
     list_select_related = ("published", "wave")
 
 
 @admin.register(PublishedSurvey)
-class PublishedSurveyAdmin(ToLookAt):
+class PublishedSurveyAdmin(ReadOnlyAdmin):
     list_display = ("survey", "digest", "published_at")
     list_select_related = ("survey",)

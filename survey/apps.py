@@ -15,7 +15,7 @@ class SurveyConfig(AppConfig):
         from survey.access_codes import check_access_code_keys
 
         checks.register(check_access_code_keys, checks.Tags.security, deploy=True)
-        # Registers the jobs. The respondents' pool starts none, and does not
-        # spend memory on them.
-        if settings.LOADS_JOBS:
+        # Registers the tasks and jobs. The respondents' pool sends none, and
+        # does not spend memory on them.
+        if settings.LOADS_TASKS:
             import_module("survey.tasks")

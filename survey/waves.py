@@ -71,6 +71,7 @@ def rename_wave(
 ) -> None:
     """Raises PermissionDenied, and ValidationError for a name that is taken."""
     _check_may_manage(by, wave)
+    # Locked, so that the audit entry has the right old name.
     current = Wave.objects.select_for_update(of=("self",)).get(pk=wave.pk)
     before, current.name = current.name, _clean(name)
     if current.name == before:
@@ -120,6 +121,7 @@ def _clean(name: str) -> str:
 
 
 def _save(wave: Wave) -> None:
+    # The unique constraint decides in the end; this check has a message.
     others = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
     taken = ValidationError(
         {"name": f"A wave named {wave.name} already exists. Choose another name."}

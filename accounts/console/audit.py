@@ -7,13 +7,12 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
-from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db import connection
 from django.db.models import QuerySet
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -62,16 +61,16 @@ class FilterForm(forms.Form):
         label="To", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data)
         actions = [(action, action) for action in known_actions()]
         self.fields["action"].choices = [("", "All actions"), *actions]  # type: ignore[attr-defined]
 
     def clean_by(self) -> str:
         return self.cleaned_data["by"].strip().lower()
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or self.cleaned_data
         for name in ("since", "until"):
             day = cleaned.get(name)
             # Python cannot compute the day before year 1 or after year 9999.

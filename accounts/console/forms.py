@@ -10,6 +10,7 @@ from allauth.mfa.base import forms as mfa
 from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 
 from accounts import login_throttle, passwords, second_factor
 from accounts.adapter import check_own_password
@@ -21,13 +22,15 @@ ADVICE = (
 )
 
 
-def password_field(label: str, autocomplete: str, **options: Any) -> forms.CharField:
+def password_field(
+    label: str, autocomplete: str, help_text: str = ""
+) -> forms.CharField:
     return forms.CharField(
         label=label,
         strip=False,
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
-        **options,
+        help_text=help_text,
     )
 
 
@@ -55,7 +58,7 @@ def email_field() -> forms.EmailField:
 
 
 class LoginForm(account.LoginForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.fields["login"] = email_field()
         self.fields["password"] = password_field("Password", "current-password")
@@ -70,8 +73,8 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
     def clean_email(self) -> str:
         return self.cleaned_data["email"].strip().lower()
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or self.cleaned_data
         if "email" in cleaned:
             attempt = passwords.start_reset_request(cleaned["email"])
             if attempt.wait:
@@ -81,7 +84,7 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
                 )
         return cleaned
 
-    def save(self, request: Any, **kwargs: Any) -> str:
+    def save(self, request: HttpRequest, **kwargs: object) -> str:
         email: str = self.cleaned_data["email"]
         passwords.send_reset_link(email)
         return email
@@ -101,8 +104,8 @@ class NewPasswordForm(forms.Form):
         validate_password(self.cleaned_data["password1"], self.user)
         return self.cleaned_data["password1"]
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or self.cleaned_data
         first, second = cleaned.get("password1"), cleaned.get("password2")
         if first and second and first != second:
             self.add_error("password2", "The two passwords differ.")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, Q, QuerySet
@@ -37,7 +37,7 @@ M = TypeVar("M", bound=Model)
 class BoundedPaginator(Paginator):
     """Count at most `most` rows, because counting millions is slow."""
 
-    def __init__(self, rows: QuerySet[Any], per_page: int, most: int) -> None:
+    def __init__(self, rows: QuerySet[Model], per_page: int, most: int) -> None:
         super().__init__(rows, per_page)
         self.rows = rows
         self.most = most
@@ -103,7 +103,7 @@ class Listing(Generic[M]):
         )
         self.page: Page[M] = pages.get_page(request.GET.get("page"))
 
-    def render(self, template: str, context: Mapping[str, Any]) -> HttpResponse:
+    def render(self, template: str, context: Mapping[str, object]) -> HttpResponse:
         """Render the whole page, or only its list for a request by htmx."""
         layout = "console/list_alone.html" if self.is_part else "console/base.html"
         context = {

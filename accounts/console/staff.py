@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TypedDict, cast
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import (
     require_http_methods,
@@ -20,7 +20,7 @@ from accounts import invitations, second_factor
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
-from accounts.models import District, Membership, School
+from accounts.models import District, Membership, School, User
 from accounts.permissions import APPOINTS, Capability, Permissions
 from accounts.staff import dismiss, may_appoint_all, members_for
 
@@ -116,8 +116,8 @@ def membership_resend(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpResponse:
-    def reset(*, membership: Membership, **by: Any) -> None:
-        second_factor.reset(user=membership.user, **by)
+    def reset(*, membership: Membership, by: User, request: StaffRequest) -> None:
+        second_factor.reset(user=membership.user, by=by, request=request)
 
     return _perform(
         request,
@@ -156,6 +156,18 @@ def staff_invite(request: StaffRequest) -> HttpResponse:
     return render(request, "accounts/staff_invite.html", {"form": form})
 
 
+class PersonFields(TypedDict):
+    email: str
+    first_name: str
+    last_name: str
+
+
+class MembershipFields(TypedDict):
+    role: str
+    district: District | None
+    school: School | None
+
+
 class InvitationForm(forms.Form):
     """Invite a colleague to a role that the user may give."""
 
@@ -175,8 +187,14 @@ class InvitationForm(forms.Form):
         label="School", queryset=School.objects.none(), required=False
     )
 
-    def __init__(self, permissions: Permissions, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        permissions: Permissions,
+        data: QueryDict | None = None,
+        *,
+        initial: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial)
         self.permissions = permissions
         allowed = {
             role
@@ -209,11 +227,14 @@ class InvitationForm(forms.Form):
         school.queryset = schools
         school.empty_label = "Whole district" if schools else "Choose a district first"
 
-    def person(self) -> dict[str, Any]:
-        names = ("email", "first_name", "last_name")
-        return {name: self.cleaned_data[name] for name in names}
+    def person(self) -> PersonFields:
+        return {
+            "email": self.cleaned_data["email"],
+            "first_name": self.cleaned_data["first_name"],
+            "last_name": self.cleaned_data["last_name"],
+        }
 
-    def place(self) -> dict[str, Any]:
+    def place(self) -> MembershipFields:
         school = self.cleaned_data["school"]
         return {
             "role": self.cleaned_data["role"],
@@ -221,8 +242,8 @@ class InvitationForm(forms.Form):
             "district": None if school else self.cleaned_data["district"],
         }
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or self.cleaned_data
         if self.errors:
             return cleaned
         role: str = cleaned["role"]

@@ -6,7 +6,7 @@ pool, so modules of the console are imported inside the tags.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django import template
 from django.utils.html import format_html
@@ -21,7 +21,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def navigation(context: dict[str, Any]) -> list[tuple[NavigationEntry, str]]:
+def navigation(context: template.Context) -> list[tuple[NavigationEntry, str]]:
     """Return the navigation entries, each with its value of `aria-current`."""
     from accounts.console.navigation import entries_for
 

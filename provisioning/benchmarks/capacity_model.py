@@ -12,7 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioning.load.respondent import AROUND, COMPLETE, CONTENT, DISPLAY, LOGIN, SAVE
+from provisioning.load.respondent import (
+    COMPLETE,
+    CONTENT,
+    DISPLAY,
+    LOGIN,
+    REQUESTS_PER_VISIT,
+    SAVE,
+)
 
 HEADROOM = 0.5
 SCHOOL_HOURS = 7
@@ -107,7 +114,7 @@ def requests_of_a_person(pages: int) -> dict[str, int]:
     return {
         LOGIN: 2,
         DISPLAY: 1,
-        CONTENT: max(0, pages - AROUND),
+        CONTENT: max(0, pages - REQUESTS_PER_VISIT),
         SAVE: pages,
         COMPLETE: 3,
     }

@@ -17,7 +17,7 @@ from provisioning.benchmarks.stack import POOL, Stack
 from provisioning.commands import Refusal
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
-from provisioning.load.respondent import SAVE, VIEWS, Plan
+from provisioning.load.respondent import SAVE, VIEWS, RehearsalSurvey
 from provisioning.load.tally import Tally
 from provisioning.load.target import Target, target_of
 from provisioning.postgresql import DATABASE
@@ -95,7 +95,9 @@ def rehearsal_of(
         details = json.loads(stack.manage(*command))
         codes = path.read_text().split()
     growth.settle(stack, details["administration_id"])
-    drivers = Drivers.start(size.drivers, stack.target, Plan.of(details), codes)
+    drivers = Drivers.start(
+        size.drivers, stack.target, RehearsalSurvey.of(details), codes
+    )
     try:
         yield Rehearsal(stack, details, drivers)
     finally:
@@ -287,7 +289,7 @@ def limits(rehearsal: Rehearsal, size: Size, together: int) -> dict[str, float]:
         # A missing page costs an empty view too, in revisions without /healthz.
         pool = target_of(f"unix:{socket}", host=stack.target.host)
         found["empty_view_per_s"] = fetch(pool, "/healthz", 200, 404)
-    content = Plan.of(rehearsal.details).content_path(1)
+    content = RehearsalSurvey.of(rehearsal.details).content_path(1)
     found["nginx_cache_per_s"] = fetch(stack.target, content, 200)
     return found
 

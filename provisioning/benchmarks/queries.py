@@ -26,10 +26,9 @@ from provisioning.installation.stack_folder import (
 )
 from provisioning.load.crowd import Crowd, Turn
 from provisioning.load.engine import Engine
-from provisioning.load.real_people import refuse_real_people
-from provisioning.load.respondent import Plan, Respondent, taking
+from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
 from provisioning.load.tally import Tally
-from provisioning.load.target import target_of
+from provisioning.load.target import refuse_real_respondents, target_of
 from provisioning.postgresql import DATABASE, run_sql
 
 NAME = "queries"
@@ -66,7 +65,7 @@ def main() -> int:
     servers = running_servers(folder)
     if not options.anyway:
         # The driver writes values into its statements, so the log has them too.
-        refuse_real_people(
+        refuse_real_respondents(
             servers[0].ask,
             consequence="every statement would be logged with its values; --anyway"
             " does it nevertheless",
@@ -80,7 +79,7 @@ def main() -> int:
         path = Path(scratch) / "codes"
         command = ["open_rehearsal", f"--name={NAME}", "--json", "--unstarted"]
         command += ["--respondents", str(options.respondents), f"--codes={path}"]
-        plan = Plan.of(json.loads(manage(*command, environment=environment)))
+        plan = RehearsalSurvey.of(json.loads(manage(*command, environment=environment)))
         codes = path.read_text().split()
     print("\nBefore, since the statements were last reset")
     print_statements(servers, options.top)
@@ -231,11 +230,13 @@ def everything_logged(servers: Sequence[Server]) -> Iterator[list[ServerLog]]:
         yield logs
 
 
-def _take_survey(address: str, plan: Plan, codes: Sequence[str]) -> Tally:
+def _take_survey(address: str, plan: RehearsalSurvey, codes: Sequence[str]) -> Tally:
     target = target_of(address)
     people = [Respondent(code, plan, target) for code in codes]
     with contextlib.closing(Engine(target)) as engine:
-        crowd = Crowd(engine, (Turn(person, taking(person)) for person in people))
+        crowd = Crowd(
+            engine, (Turn(person, visit_requests(person)) for person in people)
+        )
         return crowd.run_all(together=TOGETHER)
 
 

@@ -1,4 +1,4 @@
-"""`provisioning/faults`, once there is an environment to run it in."""
+"""Run `provisioning/faults` in its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -25,92 +25,92 @@ from provisioning.commands import (
     run_command,
     step,
 )
-from provisioning.fault_injection.arguments import KNOWN, arguments
-from provisioning.fault_injection.controls import Controlled, controls, run_controls
-from provisioning.fault_injection.crowds import rehearse
-from provisioning.fault_injection.disk_full import MARK, Wall
-from provisioning.fault_injection.failover import Losing
-from provisioning.fault_injection.faults import FAULTS, QUICK, Site, drawn
-from provisioning.fault_injection.overload import RESPONDENTS, Overload
+from provisioning.fault_injection.arguments import FAULT_DESCRIPTIONS, arguments
+from provisioning.fault_injection.controls import CONTROLS, run_controls
+from provisioning.fault_injection.disk_full import MARK, LogDisk
+from provisioning.fault_injection.failover import PrimaryLoss
+from provisioning.fault_injection.faults import (
+    FAULTS,
+    QUICK,
+    FaultContext,
+    draw_faults,
+)
+from provisioning.fault_injection.load_processes import open_rehearsal
+from provisioning.fault_injection.overload import RESPONDENTS, OverloadRun
 from provisioning.fault_injection.report import Report
-from provisioning.fault_injection.run import Orders, Run
-from provisioning.fault_injection.stack import Home
-from provisioning.load.real_people import refuse_real_people
+from provisioning.fault_injection.run import FaultRun, RunOptions, TooSlow
+from provisioning.fault_injection.stack import RunningStack
+from provisioning.load.target import refuse_real_respondents
 
 
 def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
     print(f"Seed {seed}", flush=True)
-    report = Report(seed)
     if options.overload:
-        return _on_a_stack(options, lambda home, folder: _overload(home, folder, seed))
+        with _stack(options) as (stack, folder):
+            return run_overload(stack, folder, seed)
+    report = Report(seed)
     if not options.controls_only:
-        _on_a_stack(options, lambda home, folder: _break(home, folder, options, report))
-    _control(seed, report)
+        run_faults(options, report)
+    print("Negative controls: with a protection removed, the judge must object")
+    for control in run_controls(seed, CONTROLS):
+        report.controls.append(control)
+        print(control.line(), flush=True)
     report.print()
     return report.status
 
 
-def _on_a_stack(options: argparse.Namespace, act: Callable[[Home, Path], int]) -> int:
-    folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
+def run_faults(options: argparse.Namespace, report: Report) -> None:
+    """Run the faults on a stack; with --quick again if that was only too slow."""
     try:
-        # Servers under a user of their own have to reach their home in it.
-        folder.chmod(0o755)
-        with _stack(options, folder) as home:
-            return act(home, folder)
-    finally:
-        if options.keep:
-            print(f"Logs are kept in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+        _run_once(options, report)
+        if not (options.quick and report.may_repeat()):
+            return
+        report.print_run()
+    except TooSlow as refusal:
+        if not options.quick:
+            raise
+        print(refusal)
+    print("No answer is wrong, but the run was too slow: it is repeated once")
+    report.is_repeated = True
+    _run_once(options, report)
 
 
-def _break(
-    home: Home, folder: Path, options: argparse.Namespace, report: Report
-) -> int:
-    site = _site(home, report.seed)
-    orders = _orders(options, site, report.seed)
-    promise = _promise(options)
-    losing = Losing(promise) if promise != "none" else None
-    run = Run(site, folder, orders, losing)
-    report.add_run(orders, run.run())
-    return report.status
+def _run_once(options: argparse.Namespace, report: Report) -> None:
+    promise = options.promise
+    if not promise:
+        promise = "none" if options.quick or options.only else "A2"
+    with _stack(options) as (stack, folder):
+        log = stack.folder / "data" / "primary" / "pg_wal"
+        context = FaultContext(
+            stack=stack,
+            random=Random(report.seed),  # noqa: S311
+            lose_replies=lambda is_on: None,
+            log_disk=LogDisk(log) if os.environ.get(MARK) else None,
+        )
+        report.options = run_options(options, context, report.seed)
+        loss = PrimaryLoss(promise) if promise != "none" else None
+        report.outcome = FaultRun(context, folder, report.options, loss).run()
 
 
-def _overload(home: Home, folder: Path, seed: int) -> int:
-    rehearsal = rehearse(home, folder, respondents=RESPONDENTS)
-    found = Overload(home, rehearsal, seed).run()
-    shortcomings, void = found.shortcomings(), found.why_void()
-    for shortcoming in shortcomings:
-        print(f"Not as required: {shortcoming}")
-    verdict = "NOT as required" if shortcomings else "Every requirement holds"
-    print(f"Void: {void}" if void else verdict)
-    print(json.dumps({"seed": seed, **found.described(), "missed": shortcomings}))
-    if void:
-        return 2
-    return 1 if shortcomings else 0
-
-
-def _promise(options: argparse.Namespace) -> str:
-    return options.promise or ("none" if options.quick or options.only else "A2")
-
-
-def _orders(options: argparse.Namespace, site: Site, seed: int) -> Orders:
+def run_options(
+    options: argparse.Namespace, context: FaultContext, seed: int
+) -> RunOptions:
     quick = options.quick
-    wanted = options.only or list(QUICK if quick else KNOWN)
+    wanted = options.only or list(QUICK if quick else FAULT_DESCRIPTIONS)
     prevented = {
-        fault.name: fault.prevented(site)
+        fault.name: fault.prevented(context)
         for fault in FAULTS
-        if fault.name in wanted and fault.prevented(site)
+        if fault.name in wanted and fault.prevented(context)
     }
     names = [name for name in wanted if name not in prevented]
     if not names:
         raise Refusal(f"{wanted[0]} can't be done here: {prevented[wanted[0]]}")
     count = options.faults or (len(names) if quick or options.only else 60)
-    return Orders(
+    return RunOptions(
         seed=seed,
-        faults=drawn(Random(seed), names, count),  # noqa: S311
+        faults=draw_faults(Random(seed), names, count),  # noqa: S311
         saves=options.saves or (5_000 if quick else 1_000 if options.only else 200_000),
         minutes=options.minutes or 30,
         rate=options.rate or (250 if quick else 350),
@@ -118,96 +118,91 @@ def _orders(options: argparse.Namespace, site: Site, seed: int) -> Orders:
         calm=1.0 if quick else 3.0,
         warm=6.0 if quick else 15.0,
         respondents=1_500 if quick else 8_000,
-        # Three seconds' saves on two busy cores tell no 10 % apart.
+        # Saves of three seconds on two busy cores show no difference of 10 %.
         slower=2.0 if quick or options.only else 1.1,
         prevented=prevented,
     )
 
 
-def _site(home: Home, seed: int) -> Site:
-    log = home.folder / "data" / "primary" / "pg_wal"
-    can_mount = bool(os.environ.get(MARK))
-    return Site(
-        home=home,
-        random=Random(seed),  # noqa: S311
-        lose_replies=lambda is_on: None,
-        wall=Wall(log) if can_mount else None,
-        why_no_wall="it needs a file system of its own, which only root may mount",
-    )
+def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
+    rehearsal = open_rehearsal(stack, folder, RESPONDENTS)
+    result = OverloadRun(stack, rehearsal, seed).run()
+    shortcomings, void = result.shortcomings(), result.why_void()
+    for shortcoming in shortcomings:
+        print(f"Not as required: {shortcoming}")
+    verdict = "NOT as required" if shortcomings else "Every requirement holds"
+    print(f"Void: {void}" if void else verdict)
+    print(json.dumps({"seed": seed, **result.described(), "missed": shortcomings}))
+    if void:
+        return 2
+    return 1 if shortcomings else 0
 
 
 # The stack
 
 
 @contextlib.contextmanager
-def _stack(options: argparse.Namespace, folder: Path) -> Iterator[Home]:
-    if options.home:
-        # Its servers see no file system that this command mounts.
-        os.environ.pop(MARK, None)
-        with contextlib.closing(Home(Path(options.home))) as home:
-            _refuse_real_people(home)
-            yield home
-        return
+def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
+    """Use the stack of --home, or start one and remove it; with a work folder."""
+    folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
+    try:
+        # Servers under a user of their own have to reach their home in it.
+        folder.chmod(0o755)
+        if options.home:
+            # Its servers see no file system that this command mounts.
+            os.environ.pop(MARK, None)
+            with contextlib.closing(RunningStack(Path(options.home))) as stack:
+                _refuse_real_respondents(stack)
+                yield stack, folder
+        else:
+            with _new_stack(options, folder) as stack:
+                yield stack, folder
+    finally:
+        if options.keep:
+            print(f"Logs are kept in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_real_respondents(stack: RunningStack) -> None:
+    try:
+        refuse_real_respondents(
+            stack.query, consequence="their servers would be broken"
+        )
+    except psycopg2.Error as error:
+        raise Refusal(
+            f"The database can't tell if real people answer: {reason(str(error))}"
+        ) from None
+
+
+@contextlib.contextmanager
+def _new_stack(options: argparse.Namespace, folder: Path) -> Iterator[RunningStack]:
     path = folder / "stack"
     command = str(ROOT / "provisioning" / "stack")
     environment = {**os.environ, "GROUNDSWELL_STACK": str(path)}
-    with _guarded(command, folder, environment, keep=options.keep):
+    # The guard removes the stack when this command ends, even if it is killed.
+    remove = 'read -r _; "$0" down >/dev/null 2>&1 && rm -rf "$1"'
+    guard = subprocess.Popen(
+        ["sh", "-c", "exit 0" if options.keep else remove, command, folder],
+        stdin=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
         with step("Starting a stack"):
             output_of(
                 [command, "up", f"--port={options.port}"],
                 failing="The stack does not start",
                 env=environment,
             )
-        with contextlib.closing(Home(path)) as home:
-            yield home
-
-
-def _refuse_real_people(home: Home) -> None:
-    try:
-        refuse_real_people(home.ask, consequence="their servers would be broken")
-    except psycopg2.Error as error:
-        said = reason(str(error))
-        raise Refusal(f"Whether real people answer, nobody can say: {said}") from None
-
-
-@contextlib.contextmanager
-def _guarded(
-    command: str, folder: Path, environment: dict[str, str], *, keep: bool
-) -> Iterator[None]:
-    """The stack goes when this command does, even where it is killed."""
-    ends = 'read -r _; "$0" down >/dev/null 2>&1 && rm -rf "$1"'
-    guard = subprocess.Popen(
-        ["sh", "-c", "exit 0" if keep else ends, command, folder],
-        stdin=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        yield
+        with contextlib.closing(RunningStack(path)) as stack:
+            yield stack
     finally:
         assert guard.stdin is not None  # noqa: S101
         guard.stdin.close()
-        if not keep:
+        if not options.keep:
             with step("Removing the stack"):
                 guard.wait()
-
-
-# The negative controls
-
-
-def _control(seed: int, report: Report) -> None:
-    print("Negative controls: with a protection taken away, the checker must object")
-    for control in run_controls(seed, controls()):
-        report.controlled.append(control)
-        print(_line(control), flush=True)
-
-
-def _line(control: Controlled) -> str:
-    verdict = "as required" if control.as_required else "NOT as required"
-    return (
-        f"  {control.name:<38} {control.count} {control.found:>6}, with it"
-        f" {control.twin}: {verdict} ({control.seconds:.1f} s)"
-    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What is sent: a function of seed, respondent, page and revision.
+"""Derive the answers sent from seed, respondent, page and revision.
 
-So the log needs no values, and whatever stands in the database can be told
-from what should: the text of a text item names its respondent, page and
-revision; the choices of a page are drawn from all four.
+So the log needs no values, and each stored value can be compared with what
+was sent: a text names its respondent, page and revision, and the choices of a
+page are drawn from all four.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+Answer = str | list[str] | None
+Answers = Mapping[str, Answer]
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a survey: how it is named on the wire and in the database."""
+    """An item of a survey: its ID in the database, and its name on the wire."""
 
     id: int
     name: str
@@ -25,38 +28,48 @@ class Item:
     values: Sequence[str] = ()
 
 
-Answers = Mapping[str, Any]
 Pages = Mapping[int, Sequence[Item]]
+
+
+def pages_of(described: Mapping[str, Any]) -> Pages:
+    """Return the pages that `manage.py open_rehearsal --json` describes."""
+    return {
+        page["n"]: [
+            Item(item["id"], item["name"], item["kind"], tuple(item["values"]))
+            for item in page["items"]
+        ]
+        for page in described["pages"]
+    }
 
 
 def answers_for(
     *, seed: int, respondent: int, page: int, revision: int, items: Sequence[Item]
-) -> dict[str, Any]:
-    """An answer to every item of the page, as it goes over the wire."""
+) -> dict[str, Answer]:
+    """Return an answer to every item of the page, as it is sent."""
     key = f"{seed}:{respondent}:{page}:{revision}"
     draws = hashlib.shake_128(key.encode()).digest(4 * len(items))
-    drawn = [int.from_bytes(draws[n : n + 4], "big") for n in range(0, len(draws), 4)]
-    return {
-        item.name: _answer(item, number, f"{respondent} on {page} at {revision}")
-        for item, number in zip(items, drawn, strict=True)
-    }
+    answers: dict[str, Answer] = {}
+    for n, item in enumerate(items):
+        number = int.from_bytes(draws[4 * n : 4 * n + 4], "big")
+        if item.kind == "text":
+            text = f"{respondent} on {page} at {revision}: {number:08x}"
+            answers[item.name] = text
+        elif item.kind == "select_one":
+            answers[item.name] = item.values[number % len(item.values)]
+        elif item.kind == "select_multiple":
+            answers[item.name] = [
+                value for n, value in enumerate(item.values) if number >> n & 1
+            ]
+        elif item.kind in ("integer", "decimal"):
+            answers[item.name] = str(number)
+        else:
+            # A blank is stored as a row too, and has to be there.
+            answers[item.name] = None
+    return answers
 
 
-def _answer(item: Item, number: int, who: str) -> str | list[str] | None:
-    if item.kind == "text":
-        return f"{who}: {number:08x}"
-    if item.kind == "select_one":
-        return item.values[number % len(item.values)]
-    if item.kind == "select_multiple":
-        return [value for n, value in enumerate(item.values) if number >> n & 1]
-    if item.kind in ("integer", "decimal"):
-        return str(number)
-    # A blank is a row of its own, and has to be there as well.
-    return None
-
-
-def as_stored(answer: str | list[str] | None) -> tuple[str, str | None]:
-    """State and value of the row that this answer becomes."""
+def as_stored(answer: Answer) -> tuple[str, str | None]:
+    """Return the state and value of the row that this answer becomes."""
     if not answer:
         return ("s", None)
     return ("a", answer if isinstance(answer, str) else " ".join(answer))

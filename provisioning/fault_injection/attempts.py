@@ -1,26 +1,25 @@
-"""What a driver did: one line for each attempt to save a page.
+"""Log each attempt to save a page, one line each.
 
-The line is written when the outcome is known, in one write that appends, so
-that a killed driver leaves whole lines. A driver that came to its end says
-so in a last line; a log without it makes the run void.
+A line is written when the outcome is known, in one write that appends, so that
+a killed process leaves whole lines. A process that ended as planned says so in
+a last line; a log without it makes the run void.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-ACKED = "acked"
-REJECTED = "rejected"
-UNKNOWN = "unknown"
+from provisioning.load.respondent import ACKED
 
-# An attempt of this page is one to finish, not to save.
+# The page of an attempt to finish.
 FINISHING = 0
 LAST_LINE = "# complete"
+PARSERS: dict[str, Callable[[str], int | float | str]] = {"int": int, "float": float}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +28,29 @@ class Attempt:
     respondent: int
     page: int
     revision: int
-    # Of the answers as they were sent; the answers follow from the seed.
+    # Fingerprint of the answers sent, which follow from the seed.
     answers: str
     sent: float
     answered: float
+    # acked, rejected or unknown.
     outcome: str
     # first, retry, double, or late: an older revision sent after a newer one.
     kind: str
-    # The status and the error's key, or what the network did.
+    # The status and the error's key, or the failure of the exchange.
     reply: str
     # The revision that the receipt named; 0 without a receipt.
     receipt: int
     # The moment that the receipt named.
     at: str
 
-    converters: ClassVar[dict[str, Any]] = {"int": int, "float": float, "str": str}
-
     @property
     def succeeded(self) -> bool:
-        """Saved, or told rightly that another tab or device was newer."""
+        """Return whether the page was saved, or rightly called superseded."""
         return self.outcome == ACKED or self.reply == "409 superseded"
 
     @property
     def found_stored(self) -> bool:
-        """Its receipt is of an earlier sending (a receipt tells the second)."""
+        """Return whether the receipt is of an earlier sending, to the second."""
         if self.outcome != ACKED or not self.at:
             return False
         return datetime.fromisoformat(self.at).timestamp() + 1 <= self.sent
@@ -66,13 +64,15 @@ class Attempt:
 
     @classmethod
     def of_line(cls, line: str) -> Attempt:
-        parts = line.rstrip("\n").split("\t")
-        types = [cls.converters[str(field.type)] for field in fields(cls)]
-        return cls(*(make(part) for make, part in zip(types, parts, strict=True)))
+        parts = zip(fields(cls), line.rstrip("\n").split("\t"), strict=True)
+        values: list[Any] = [
+            PARSERS.get(str(field.type), str)(text) for field, text in parts
+        ]
+        return cls(*values)
 
 
 class AttemptLog:
-    """Appends to one file, which is one driver's alone."""
+    """Append to the log of one process."""
 
     def __init__(self, path: Path) -> None:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -90,8 +90,8 @@ class AttemptLog:
             raise OSError("The attempt log could not be written")
 
 
-class Follower:
-    """Reads a log while it grows: whole lines only, each of them once."""
+class LogReader:
+    """Read a log while it grows: whole lines only, each of them once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

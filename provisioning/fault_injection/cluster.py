@@ -1,4 +1,4 @@
-"""A PostgreSQL of the checker's own, which may be killed, filled and broken."""
+"""Start a private PostgreSQL cluster that may be killed and broken."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import psycopg2
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, reason
 from provisioning.postgresql import postgresql_programs
-from provisioning.processes import as_user, end_with_parent
 
 DATABASE = "groundswell"
-# As in the stack, what makes a commit durable; the sockets' folder is the lock.
+# Durable commits, as in the stack. The sockets' folder is what keeps others out.
 CONFIGURATION = """
 fsync = on
 synchronous_commit = on
@@ -34,39 +33,33 @@ timezone = 'UTC'
 
 class Cluster:
     def __init__(self, folder: Path, programs: Path, user: str | None) -> None:
+        """Make the data folder; the cluster is not started."""
         self.folder = folder
         self.data = folder / "postgresql"
         self.programs = programs
         self.user = user
-        self.process: subprocess.Popen | None = None
-
-    def make(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
         options = "--data-checksums --no-sync --username=postgres --auth=trust"
         output_of(
-            [self.programs / "initdb", *options.split(), "-D", self.data],
+            [programs / "initdb", *options.split(), "-D", self.data],
             failing="PostgreSQL can't make its data folder",
-            user=self.user,
+            user=user,
         )
-        text = CONFIGURATION.format(folder=self.folder)
-        (self.data / "postgresql.conf").write_text(text)
+        configuration = self.data / "postgresql.conf"
+        configuration.write_text(CONFIGURATION.format(folder=folder))
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """With settings that only this start has; comes back once it serves."""
+        """Start with these settings once, and wait until it accepts connections."""
         options = [f"--{name}={value}" for name, value in (settings or {}).items()]
-        with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(
+        log = self.folder / "log"
+        with log.open("a") as output:
+            self.process = processes.start_process(
                 [self.programs / "postgres", "-D", self.data, *options],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                output=output,
                 cwd=self.folder,
-                start_new_session=True,
-                preexec_fn=end_with_parent(signal.SIGINT),
-                **as_user(self.user),
+                user=self.user,
+                parent_signal=signal.SIGINT,
             )
-        self._wait()
-
-    def _wait(self) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             try:
@@ -74,26 +67,25 @@ class Cluster:
                 return
             except psycopg2.OperationalError:
                 time.sleep(0.02)
-        log = (self.folder / "log").read_text()
-        raise Refusal(f"PostgreSQL does not start: {reason(log)}")
+        raise Refusal(f"PostgreSQL does not start: {reason(log.read_text())}")
 
     def kill(self) -> None:
-        """The postmaster and all its children at once, as a crash would."""
+        """Kill the postmaster and its children at once, as a crash would."""
         assert self.process is not None  # noqa: S101
         pid = self.process.pid
         processes.kill_together([pid, *processes.descendants_of(pid)])
         self.process.wait()
 
-    def hold(self, name: str) -> None:
-        """Stop a background process, by the name it has in its title."""
+    def suspend(self, name: str) -> None:
+        """Stop a background process, by the name in its title."""
         assert self.process is not None  # noqa: S101
-        named = [
+        pids = [
             pid
             for pid in processes.descendants_of(self.process.pid)
             if name in processes.command_line(pid)
         ]
-        assert named, f"PostgreSQL has no {name}"  # noqa: S101
-        processes.send_signal(named, signal.SIGSTOP)
+        assert pids, f"PostgreSQL has no {name}"  # noqa: S101
+        processes.send_signal(pids, signal.SIGSTOP)
 
     def stop(self) -> None:
         if self.process is None:
@@ -112,25 +104,24 @@ class Cluster:
         return connection
 
     def execute(
-        self, *statements: str, values: Any = None, database: str = DATABASE
+        self, sql: str, values: object = None, database: str = DATABASE
     ) -> None:
         with closing(self.connect(database)) as connection:
-            for statement in statements:
-                with connection.cursor() as cursor:
-                    cursor.execute(statement, values)
+            connection.cursor().execute(sql, values)
 
 
 @contextmanager
 def private_cluster() -> Iterator[Cluster]:
-    """Made, not started; ends and goes away whatever happens."""
+    """Make a cluster, which is not started; stop and remove it at the end."""
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
     user = "postgres" if os.geteuid() == 0 else None
-    if user:
-        shutil.chown(folder, user, user)
-    cluster = Cluster(folder, postgresql_programs(), user)
+    cluster = None
     try:
-        cluster.make()
+        if user:
+            shutil.chown(folder, user, user)
+        cluster = Cluster(folder, postgresql_programs(), user)
         yield cluster
     finally:
-        cluster.stop()
+        if cluster:
+            cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)

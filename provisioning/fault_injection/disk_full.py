@@ -1,8 +1,8 @@
-"""A file system of its own for PostgreSQL's log, which can be made full.
+"""Put PostgreSQL's log on a file system of its own, which can be filled.
 
-It is memory, mounted where only this command and its children see it (a
-mount namespace of their own), so that nothing of it is left whatever happens.
-Full is done by making it as small as what it holds.
+It is memory, mounted where only this command and its children see it (in a
+mount namespace of their own), so that nothing remains of it. To fill it, it is
+made as small as its content.
 """
 
 from __future__ import annotations
@@ -13,50 +13,53 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-# Set by provisioning/faults once it stands in a namespace of its own.
+# Set by provisioning/faults once it runs in a mount namespace of its own.
 MARK = "GROUNDSWELL_OWN_MOUNTS"
 SIZE = 3 * 2**30
+# mount(2)
 REMOUNT = 32
 
 
 @dataclass
-class Wall:
-    """Around one folder, whose content it takes over and gives back."""
+class LogDisk:
+    """A file system around one folder, whose content moves in and out."""
 
     folder: Path
-    built: bool = False
+    is_mounted: bool = False
 
-    def build(self) -> None:
-        owner = self.folder.stat()
-        apart = self.folder.with_name(f"{self.folder.name}.apart")
-        shutil.copytree(self.folder, apart)
+    def mount(self) -> None:
+        owner, copy = self._copy_content()
         _mount(self.folder, f"size={SIZE},mode=0700")
-        self.built = True
-        self._fill_from(apart, owner)
+        self.is_mounted = True
+        self._restore_content(owner, copy)
 
-    def tear_down(self) -> None:
-        if not self.built:
+    def unmount(self) -> None:
+        if not self.is_mounted:
             return
-        owner = self.folder.stat()
-        apart = self.folder.with_name(f"{self.folder.name}.apart")
-        shutil.copytree(self.folder, apart)
-        _unmount(self.folder)
-        self.built = False
-        for one in self.folder.iterdir():
-            shutil.rmtree(one) if one.is_dir() else one.unlink()
-        self._fill_from(apart, owner)
+        owner, copy = self._copy_content()
+        libc = ctypes.CDLL(None, use_errno=True)
+        _check(libc.umount2(bytes(self.folder), 0), self.folder)
+        self.is_mounted = False
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._restore_content(owner, copy)
 
-    def close(self) -> None:
-        known = os.statvfs(self.folder)
-        used = (known.f_blocks - known.f_bfree) * known.f_frsize
+    def fill(self) -> None:
+        usage = os.statvfs(self.folder)
+        used = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
         _mount(self.folder, f"size={used}", REMOUNT)
 
-    def open(self) -> None:
+    def empty(self) -> None:
         _mount(self.folder, f"size={SIZE}", REMOUNT)
 
-    def _fill_from(self, apart: Path, owner: os.stat_result) -> None:
-        shutil.copytree(apart, self.folder, dirs_exist_ok=True)
-        shutil.rmtree(apart)
+    def _copy_content(self) -> tuple[os.stat_result, Path]:
+        copy = self.folder.with_name(f"{self.folder.name}.apart")
+        shutil.copytree(self.folder, copy)
+        return self.folder.stat(), copy
+
+    def _restore_content(self, owner: os.stat_result, copy: Path) -> None:
+        shutil.copytree(copy, self.folder, dirs_exist_ok=True)
+        shutil.rmtree(copy)
         for path in [self.folder, *self.folder.rglob("*")]:
             os.chown(path, owner.st_uid, owner.st_gid)
         os.sync()
@@ -64,13 +67,11 @@ class Wall:
 
 def _mount(folder: Path, options: str, flags: int = 0) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", bytes(folder), b"tmpfs", flags, options.encode()):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(folder))
+    status = libc.mount(b"tmpfs", bytes(folder), b"tmpfs", flags, options.encode())
+    _check(status, folder)
 
 
-def _unmount(folder: Path) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(bytes(folder), 0):
+def _check(status: int, folder: Path) -> None:
+    if status:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(folder))

@@ -1,59 +1,71 @@
-"""The primary is lost for good, and the replica takes over."""
+"""Lose the primary for good, and let the replica take over."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg2
 
 from provisioning.commands import Refusal
-from provisioning.fault_injection.faults import wait_for_database
-from provisioning.fault_injection.stack import REPLICA, Home
+from provisioning.fault_injection.stack import REPLICA, RunningStack
 from provisioning.fault_injection.verdict import Finding
 from provisioning.installation.promotion import promote
 
+# Seconds within which saving has to recover.
 LIMIT = 60.0
+CATCH_UP_SECONDS = 60.0
 
 
 @dataclass
-class Losing:
-    """Under A2 a commit waits for the replica, and nothing may be lost.
+class PrimaryLoss:
+    """The loss of the primary, and what it has cost.
 
-    Under A1 whatever the replica had not received is gone. It is measured and
-    told apart, by when it was acknowledged.
+    Under promise A2 a commit waits for the replica, and nothing may be lost.
+    Under A1 everything that the replica had not received is lost. That is
+    counted apart, by the moment of its acknowledgement.
     """
 
     promise: str
-    # Everything that was acknowledged before this is on the replica.
+    # Saves acknowledged earlier are on the replica.
     began: float = 0.0
-    # What is acknowledged from here on, the new primary answers for.
+    # Saves acknowledged later are on the new primary.
     ended: float = 0.0
     recovered: float | None = None
     lost: int = 0
     acknowledged: int = 0
 
-    def prepare(self, home: Home) -> None:
-        if not caught_up(home):
-            raise Refusal("The replica does not catch up with the primary")
+    def prepare(self, stack: RunningStack) -> None:
+        stack.wait_for_database()
+        written = stack.query("SELECT pg_current_wal_lsn()")
+        replayed = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        while True:
+            with contextlib.suppress(psycopg2.Error):
+                if stack.query(replayed, port=REPLICA):
+                    break
+            if time.monotonic() > deadline:
+                raise Refusal("The replica does not catch up with the primary")
+            time.sleep(0.2)
         if self.promise == "A2":
-            home.ask("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (replica)'")
-            home.ask("SELECT pg_reload_conf()")
+            stack.query(
+                "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (replica)'"
+            )
+            stack.query("SELECT pg_reload_conf()")
             time.sleep(1.0)
-            state = home.ask("SELECT sync_state FROM pg_stat_replication")
+            state = stack.query("SELECT sync_state FROM pg_stat_replication")
             if state not in ("sync", "quorum"):
                 raise Refusal("The replica does not become a synchronous standby")
 
-    def inject(self, home: Home) -> None:
-        data = home.folder / "data"
-        # First, so that the supervisor finds nothing to start again.
+    def inject(self, stack: RunningStack) -> None:
+        data = stack.folder / "data"
+        # Before the kill, so that the supervisor finds nothing to start again.
         (data / "primary").rename(data / "gone")
-        home.kill_together(home.tree("primary"))
+        stack.kill_together(stack.tree("primary"))
 
-    def heal(self, home: Home) -> None:
-        promote(home.folder)
+    def heal(self, stack: RunningStack) -> None:
+        promote(stack.folder)
 
     def explains(self, finding: Finding) -> bool:
         return self.began <= finding.acknowledged <= self.ended
@@ -63,21 +75,3 @@ class Losing:
         if self.recovered is None or self.recovered > LIMIT:
             return False
         return self.promise == "A1" or not self.lost
-
-
-def caught_up(home: Home, *, seconds: float = 60.0) -> bool:
-    """Whether the replica has replayed what the primary has written by now."""
-    wait_for_database(home)
-    written = home.ask("SELECT pg_current_wal_lsn()")
-    question = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
-    return _becomes_true(lambda: bool(home.ask(question, port=REPLICA)), seconds)
-
-
-def _becomes_true(ask: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(psycopg2.Error):
-            if ask():
-                return True
-        time.sleep(0.2)
-    return False

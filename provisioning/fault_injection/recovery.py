@@ -1,12 +1,11 @@
-"""When saving was well again, and how fast it was meanwhile.
+"""Find when saving has recovered, and how fast it was meanwhile.
 
-Recovered is the beginning of the first window in which at least 999 of 1,000
-attempts got the right answer, 95 of 100 took at most twice as long as in
-the calm before, and half as many as then were made at all. (The calm at the
-beginning of the run or that before the fault, whichever was slower; the report
-tells how the last one compares with the first.) An attempt counts
-in the window in which it was answered, so that one which hung through the
-whole outage counts against the time after it.
+Recovery is the start of the first window in which at least 999 of 1,000
+attempts got the right answer, 95 of 100 took at most twice as long as in the
+baseline, and half as many as there were made at all. The baseline is that of
+the run's start or that before the fault, whichever is easier; the report
+compares the two. An attempt belongs to the window in which it was answered, so
+that one which hung through an outage counts against the time after it.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ from provisioning.percentiles import percentile
 
 SUCCESS = 0.999
 SLOWER = 2.0
-# Below this nobody notices, and on two busy cores it is noise: twice a
+# Delays below this are imperceptible, and noise on two busy cores: twice a
 # baseline of five milliseconds is exceeded without any fault.
-UNNOTICED = 0.05
+IMPERCEPTIBLE = 0.05
 STEP = 0.25
+# A browser that sends a cut request again by itself does so within a second.
 RESENT = 1.0
 
 
@@ -36,7 +36,7 @@ class Baseline:
     median: float
 
     def or_as_in(self, calm: Baseline) -> Baseline:
-        """The easier of both: the machine may have other work by now."""
+        """Return the easier of both: the machine may be busier by now."""
         if not calm.per_second:
             return self
         return Baseline(
@@ -47,11 +47,7 @@ class Baseline:
 
     @property
     def limit(self) -> float:
-        return max(SLOWER * self.p95, UNNOTICED)
-
-
-def _save(attempt: Attempt) -> tuple[int, int, int]:
-    return attempt.respondent, attempt.page, attempt.revision
+        return max(SLOWER * self.p95, IMPERCEPTIBLE)
 
 
 @dataclass
@@ -62,7 +58,7 @@ class Timeline:
     attempts: list[Attempt] = field(default_factory=list)
 
     def add(self, attempts: Iterable[Attempt]) -> None:
-        for attempt in sorted(attempts, key=lambda one: one.answered):
+        for attempt in sorted(attempts, key=lambda attempt: attempt.answered):
             # Logs of several processes arrive nearly in order.
             at = bisect.bisect(self.moments, attempt.answered)
             self.moments.insert(at, attempt.answered)
@@ -73,25 +69,29 @@ class Timeline:
         return self.attempts[first : bisect.bisect_left(self.moments, end)]
 
     def failures(self, begin: float, end: float) -> Counter[str]:
-        """What the attempts said that did not succeed.
+        """Count failed attempts by their replies, without late packets.
 
         One that was cut, and sent again at once with success, is `resent`: a
-        browser does that by itself, and its person never hears of it. Nobody
-        waits for a packet that is late.
+        browser does that by itself, without showing anything.
         """
         found = self.between(begin, end)
-        saved = {_save(one): one.answered for one in found if one.succeeded}
-        return Counter(
-            "resent"
-            if one.reply == "cut"
-            and saved.get(_save(one), end) <= one.answered + RESENT
-            else one.reply
-            for one in found
-            if not one.succeeded and one.kind != "late"
-        )
+        saved = {
+            (attempt.respondent, attempt.page, attempt.revision): attempt.answered
+            for attempt in found
+            if attempt.succeeded
+        }
+        failures: Counter[str] = Counter()
+        for attempt in found:
+            if attempt.succeeded or attempt.kind == "late":
+                continue
+            key = (attempt.respondent, attempt.page, attempt.revision)
+            is_resent = saved.get(key, end) <= attempt.answered + RESENT
+            name = "resent" if attempt.reply == "cut" and is_resent else attempt.reply
+            failures[name] += 1
+        return failures
 
     def baseline(self, begin: float, end: float) -> Baseline:
-        seconds = [one.seconds for one in self.between(begin, end)]
+        seconds = [attempt.seconds for attempt in self.between(begin, end)]
         if len(seconds) < 2:
             return Baseline(0.0, 0.0, 0.0)
         return Baseline(
@@ -101,25 +101,22 @@ class Timeline:
         )
 
     def median(self, begin: float, end: float) -> float:
-        seconds = [one.seconds for one in self.between(begin, end) if one.succeeded]
+        """Return the median seconds of successful attempts, or 0."""
+        found = self.between(begin, end)
+        seconds = [attempt.seconds for attempt in found if attempt.succeeded]
         return statistics.median(seconds) if seconds else 0.0
 
     def recovered(
         self, since: float, now: float, baseline: Baseline, window: float
     ) -> float | None:
-        """Seconds after `since`; None as long as no window up to now is good."""
+        """Return the seconds from `since` to recovery; None if there is none yet."""
         begin = since
         while begin + window <= now:
-            if self._is_good(begin, begin + window, baseline):
-                return begin - since
+            found = self.between(begin, begin + window)
+            if len(found) >= max(2, baseline.per_second * window / 2):
+                right = sum(attempt.succeeded for attempt in found)
+                p95 = percentile([attempt.seconds for attempt in found], 95)
+                if right >= SUCCESS * len(found) and p95 <= baseline.limit:
+                    return begin - since
             begin += STEP
         return None
-
-    def _is_good(self, begin: float, end: float, baseline: Baseline) -> bool:
-        found = self.between(begin, end)
-        if len(found) < max(2, baseline.per_second * (end - begin) / 2):
-            return False
-        right = sum(one.succeeded for one in found)
-        if right < SUCCESS * len(found):
-            return False
-        return percentile([one.seconds for one in found], 95) <= baseline.limit

@@ -1,4 +1,4 @@
-"""What came out: a table for people, one line of JSON for programs."""
+"""Report a run: a table for people, one line of JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,43 +7,58 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from provisioning.fault_injection.controls import Controlled
-from provisioning.fault_injection.run import Fired, Orders, Outcome
+from provisioning.fault_injection.controls import ControlResult
+from provisioning.fault_injection.run import (
+    InjectedFault,
+    RunOptions,
+    RunOutcome,
+    seconds_or_never,
+)
 from provisioning.fault_injection.verdict import FORBIDDEN
 
-FIRED = 0.9
+# Share of the planned faults that have to be injected.
+REQUIRED_FAULTS = 0.9
 
 
 @dataclass
 class Report:
     seed: int
-    orders: Orders | None = None
-    outcome: Outcome | None = None
-    controlled: list[Controlled] = field(default_factory=list)
-
-    def add_run(self, orders: Orders, outcome: Outcome) -> None:
-        self.orders, self.outcome = orders, outcome
+    options: RunOptions | None = None
+    outcome: RunOutcome | None = None
+    controls: list[ControlResult] = field(default_factory=list)
+    # Whether an earlier run was too slow, and this one is the second.
+    is_repeated: bool = False
 
     @property
     def status(self) -> int:
-        if self._why_void():
+        if self.why_void():
             return 2
         return 1 if self.shortcomings() else 0
 
-    # What is demanded
+    def may_repeat(self) -> bool:
+        """Return whether the run failed for its timing alone.
 
-    def _why_void(self) -> str:
+        Another program may have been busy then. A lost, crossed, duplicated
+        or corrupt answer has no such excuse, and neither has a control that
+        finds nothing.
+        """
+        if self.is_repeated or self.outcome is None or self.outcome.verdict is None:
+            return False
+        controls_hold = all(control.as_required for control in self.controls)
+        is_right = self.outcome.verdict.holds() and controls_hold
+        return is_right and self.status != 0
+
+    def why_void(self) -> str:
         outcome = self.outcome
-        if outcome is None or self.orders is None:
+        if outcome is None:
             return ""
         if outcome.why_void:
             return outcome.why_void
         if outcome.verdict is None:
             return "there was no final read"
-        happened, planned = len(self._happened()), len(outcome.fired)
-        if happened < FIRED * planned:
+        happened, planned = len(self._happened()), len(outcome.faults)
+        if happened < REQUIRED_FAULTS * planned:
             return f"only {happened} of {planned} planned faults happened"
         return ""
 
@@ -51,46 +66,44 @@ class Report:
         found = [
             f"control {control.name}: {control.count} {control.found},"
             f" with the protection {control.twin}"
-            for control in self.controlled
+            for control in self.controls
             if not control.as_required
         ]
-        if self.outcome is not None and self.orders is not None:
-            found += self._of_run(self.outcome, self.orders)
-        return found
-
-    def _of_run(self, outcome: Outcome, orders: Orders) -> list[str]:
-        found = []
+        outcome, options = self.outcome, self.options
+        if outcome is None or options is None:
+            return found
         if outcome.verdict is not None:
             counts = outcome.verdict.counts()
             found += [f"{name} {counts[name]}" for name in FORBIDDEN if counts[name]]
-            if outcome.verdict.acknowledged < orders.saves:
+            if outcome.verdict.acknowledged < options.saves:
                 found.append(f"only {outcome.verdict.acknowledged:,} saves")
         found += [
-            f"{fired.name}: {_shortcoming(fired)}"
-            for fired in outcome.fired
-            if not fired.as_required
+            f"{fault.name}: {fault.shortcoming}"
+            for fault in outcome.faults
+            if fault.shortcoming
         ]
         found += [
             f"median save x {ratio:.2f} without {helper}"
             for helper, ratio in self._ratios().items()
-            if ratio > orders.slower
+            if ratio > options.slower
         ]
-        if outcome.losing is not None and not outcome.losing.as_required:
+        loss = outcome.primary_loss
+        if loss is not None and not loss.as_required:
             found.append(
-                f"primary lost under {outcome.losing.promise}: {outcome.losing.lost}"
-                f" saves lost, {_seconds(outcome.losing.recovered)}"
+                f"primary lost under {loss.promise}: {loss.lost}"
+                f" saves lost, {seconds_or_never(loss.recovered)}"
             )
         return found
 
-    def _happened(self) -> list[Fired]:
-        fired = self.outcome.fired if self.outcome else []
-        return [one for one in fired if not one.missed]
+    def _happened(self) -> list[InjectedFault]:
+        faults = self.outcome.faults if self.outcome else []
+        return [fault for fault in faults if not fault.missed]
 
     def _ratios(self) -> dict[str, float]:
         found = defaultdict(list)
-        for fired in self._happened():
-            if fired.helper and fired.ratio is not None:
-                found[fired.helper].append(fired.ratio)
+        for fault in self._happened():
+            if fault.helper and fault.ratio is not None:
+                found[fault.helper].append(fault.ratio)
         return {
             helper: round(statistics.median(ratios), 3)
             for helper, ratios in found.items()
@@ -98,60 +111,62 @@ class Report:
 
     def _recoveries(self) -> dict[str, list[float | None]]:
         found = defaultdict(list)
-        for fired in self._happened():
-            seconds = None if fired.recovered is None else round(fired.recovered, 2)
-            found[fired.name].append(seconds)
+        for fault in self._happened():
+            seconds = None if fault.recovered is None else round(fault.recovered, 2)
+            found[fault.name].append(seconds)
         return dict(found)
 
-    # How it is told
+    # Output
 
     def print(self) -> None:
+        self.print_run()
+        print(json.dumps(self._described()), flush=True)
+
+    def print_run(self) -> None:
         if self.outcome is not None:
-            self._print_recoveries()
-            self._print_counts(self.outcome)
-        void = self._why_void()
+            self._print_outcome(self.outcome)
         for shortcoming in self.shortcomings():
             print(f"Not as required: {shortcoming}")
-        verdict = "every requirement holds" if not self.status else "NOT as required"
-        print(f"Void: {void}" if void else verdict[0].upper() + verdict[1:])
-        print(self.json(), flush=True)
+        verdict = "NOT as required" if self.status else "Every requirement holds"
+        void = self.why_void()
+        print(f"Void: {void}" if void else verdict, flush=True)
 
-    def _print_recoveries(self) -> None:
+    def _print_outcome(self, outcome: RunOutcome) -> None:
         print(f"\n{'fault':<20}{'times':>6}{'median s':>10}{'max s':>8}{'failed':>8}")
         failed: dict[str, int] = defaultdict(int)
-        for fired in self._happened():
-            failed[fired.name] += fired.failed
+        for fault in self._happened():
+            failed[fault.name] += fault.failed
         for name, seconds in sorted(self._recoveries().items()):
-            known = [one for one in seconds if one is not None]
-            middle, most = _middle(known), max(known, default=0.0)
-            worst = f"{most:>8.1f}" if len(known) == len(seconds) else f"{'never':>8}"
-            print(f"{name:<20}{len(seconds):>6}{middle:>10.1f}{worst}{failed[name]:>8}")
-        for name, why in (self.outcome.prevented if self.outcome else {}).items():
+            known = [each for each in seconds if each is not None]
+            most = max(known, default=0.0)
+            worst = f"{most:.1f}" if len(known) == len(seconds) else "never"
+            median = _median(known)
+            print(
+                f"{name:<20}{len(seconds):>6}{median:>10.1f}{worst:>8}{failed[name]:>8}"
+            )
+        for name, why in outcome.prevented.items():
             print(f"{name:<20} not planned: {why}")
-
-    def _print_counts(self, outcome: Outcome) -> None:
         if outcome.verdict is None:
             return
-        counts = outcome.verdict.counts()
         print(f"\nN {outcome.verdict.acknowledged:,} acknowledged saves,", end=" ")
         print(f"K {len(self._happened())} faults, in {outcome.seconds:.0f} s")
+        counts = outcome.verdict.counts()
         print(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        for finding in [
-            one for one in outcome.verdict.findings if one.count in FORBIDDEN
-        ][:5]:
+        forbidden = [
+            each for each in outcome.verdict.findings if each.count in FORBIDDEN
+        ]
+        for finding in forbidden[:5]:
             print(f"  {finding}")
-        if outcome.losing is not None:
+        loss = outcome.primary_loss
+        if loss is not None:
             print(
-                f"Primary lost for good under {outcome.losing.promise}: recovered in"
-                f" {_seconds(outcome.losing.recovered)}, {outcome.losing.lost} of"
-                f" {outcome.losing.acknowledged:,} saves lost"
+                f"Primary lost for good under {loss.promise}: recovered in"
+                f" {seconds_or_never(loss.recovered)}, {loss.lost} of"
+                f" {loss.acknowledged:,} saves lost"
             )
 
-    def json(self) -> str:
-        return json.dumps(self._described())
-
-    def _described(self) -> dict[str, Any]:
-        described: dict[str, Any] = {"seed": self.seed}
+    def _described(self) -> dict[str, object]:
+        described: dict[str, object] = {"seed": self.seed}
         if self.outcome is not None:
             described |= self._described_run(self.outcome)
         described["controls"] = {
@@ -160,51 +175,46 @@ class Report:
                 "found": control.found,
                 "with_protection": control.twin,
             }
-            for control in self.controlled
+            for control in self.controls
         }
-        described["void"] = self._why_void()
+        described["void"] = self.why_void()
         described["not_as_required"] = self.shortcomings()
+        described["repeated"] = self.is_repeated
         return described
 
-    def _described_run(self, outcome: Outcome) -> dict[str, Any]:
-        recovered = self._recoveries()
-        known = [one for many in recovered.values() for one in many if one is not None]
-        verdict = outcome.verdict
+    def _described_run(self, outcome: RunOutcome) -> dict[str, object]:
+        recoveries, verdict = self._recoveries(), outcome.verdict
+        known = [
+            seconds
+            for each in recoveries.values()
+            for seconds in each
+            if seconds is not None
+        ]
+        deployments = [fault for fault in self._happened() if fault.unharmed]
+        loss = outcome.primary_loss
         return {
             "N": verdict.acknowledged if verdict else 0,
             "K": len(self._happened()),
-            "planned": len(outcome.fired),
+            "planned": len(outcome.faults),
             "not_planned": outcome.prevented,
             "attempts": verdict.attempts if verdict else 0,
             "seconds": round(outcome.seconds, 1),
             "counts": verdict.counts() if verdict else None,
             "baseline": asdict(outcome.baseline) if outcome.baseline else None,
-            "window_seconds": self.orders.window if self.orders else None,
+            "window_seconds": self.options.window if self.options else None,
             "recovery": {
-                "median": _middle(known),
+                "median": _median(known),
                 "max": max(known, default=None),
-                "each": recovered,
+                "each": recoveries,
             },
-            "failed_in_deployments": sum(
-                one.failed for one in self._happened() if one.unharmed
-            ),
+            "failed_in_deployments": sum(fault.failed for fault in deployments),
             "resent_in_deployments": sum(
-                one.failures["resent"] for one in self._happened() if one.unharmed
+                fault.failures["resent"] for fault in deployments
             ),
             "median_save_without_helper": self._ratios(),
-            "primary_lost": asdict(outcome.losing) if outcome.losing else None,
+            "primary_lost": asdict(loss) if loss else None,
         }
 
 
-def _shortcoming(fired: Fired) -> str:
-    if fired.unharmed and fired.failed:
-        return f"{fired.failed} saves failed"
-    return f"recovered in {_seconds(fired.recovered)}"
-
-
-def _seconds(seconds: float | None) -> str:
-    return "never" if seconds is None else f"{seconds:.1f} s"
-
-
-def _middle(values: Sequence[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 2) if values else 0.0

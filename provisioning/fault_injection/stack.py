@@ -1,16 +1,16 @@
-"""A running stack, by its home: its programs, its processes, its databases.
+"""Control a running stack: its programs, processes and databases.
 
-Nothing outside the home is touched: a process is signalled only if it
-descends from the supervisor that answers on this home's own socket.
+Nothing outside its folder is touched: a process is signalled only if it
+descends from the supervisor that answers on this folder's own socket.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +23,30 @@ from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor
 
 PRIMARY, REPLICA = 5432, 5433
-STARTED = 30.0
+START_SECONDS = 30.0
 
 
-class Home:
+class RunningStack:
     def __init__(self, folder: Path) -> None:
+        """Connect to the supervisor. Raises Refusal where no stack runs."""
         self.folder = folder.resolve()
         self.run = self.folder / "run"
-        self.etc = self.folder / "etc"
-        asked = Supervisor(self.folder)
-        if not asked.is_running():
+        supervisor = Supervisor(self.folder)
+        if not supervisor.is_running():
             raise Refusal(f"No stack runs in {self.folder}")
         # Its methods: http://supervisord.org/api.html
-        self.supervisor = asked.calls
-        self.close = asked.close
+        self.supervisor = supervisor.calls
+        self.close = supervisor.close
         self.supervisor_pid: int = self.supervisor.getPID()
-        if str(self.folder) not in " ".join(
-            processes.command_line(self.supervisor_pid)
-        ):
+        if str(self.folder) not in processes.command_line(self.supervisor_pid):
             raise Refusal(f"The supervisor of {self.folder} is another stack's")
 
     @property
     def address(self) -> str:
-        described = json.loads((self.etc / "stack.json").read_text())
+        described = json.loads((self.folder / "etc" / "stack.json").read_text())
         return str(described["address"]).rstrip("/")
 
-    # Programs, as the supervisor names them; a group stands for all of it
+    # Programs, by the supervisor's name of a program or of a group
 
     def programs(self, name: str) -> list[dict[str, Any]]:
         return [
@@ -67,47 +65,50 @@ class Home:
         return pids[0]
 
     def stop(self, name: str) -> None:
-        self.supervisor.stopProcess(_full(self.programs(name)[0]), True)
+        self.supervisor.stopProcess(_full_name(self.programs(name)[0]), True)
 
     def start(self, name: str) -> None:
-        """Also what has died too often for the supervisor to start it again."""
+        """Start a program, even if the supervisor has given it up."""
         for program in self.programs(name):
             if program["statename"] not in ("RUNNING", "STARTING"):
-                self.supervisor.startProcess(_full(program), False)
+                self.supervisor.startProcess(_full_name(program), False)
 
     def has_given_up(self, name: str) -> bool:
-        return any(one["statename"] == "FATAL" for one in self.programs(name))
+        return any(program["statename"] == "FATAL" for program in self.programs(name))
 
-    def wait_for(self, name: str, *, seconds: float = STARTED) -> None:
+    def wait_for(self, name: str, *, seconds: float = START_SECONDS) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = self.programs(name)
-            if found and all(one["statename"] == "RUNNING" for one in found):
+            if found and all(program["statename"] == "RUNNING" for program in found):
                 return
             time.sleep(0.1)
         raise Refusal(f"{name} did not come back within {seconds:.0f} s")
 
     # Processes
 
-    def signal(self, pids: Iterable[int], number: signal.Signals) -> None:
-        own = [pid for pid in pids if processes.is_descendant(pid, self.supervisor_pid)]
-        processes.send_signal(own, number)
+    def signal(self, pids: Iterable[int], number: int) -> None:
+        processes.send_signal(self._own(pids), number)
 
     def kill_together(self, pids: Iterable[int]) -> None:
-        own = [pid for pid in pids if processes.is_descendant(pid, self.supervisor_pid)]
-        processes.kill_together(own)
+        processes.kill_together(self._own(pids))
+
+    def _own(self, pids: Iterable[int]) -> list[int]:
+        supervisor = self.supervisor_pid
+        return [pid for pid in pids if processes.is_descendant(pid, supervisor)]
 
     def tree(self, name: str) -> list[int]:
+        """Return a program's processes and all below them."""
         return [
-            one
+            each
             for pid in self.pids(name)
-            for one in [pid, *processes.descendants_of(pid)]
+            for each in [pid, *processes.descendants_of(pid)]
         ]
 
     # Databases and commands
 
     def connect(self, port: int = PRIMARY, database: str = "groundswell") -> Any:
-        """As the superuser, past pgbouncer; each statement on its own."""
+        """Connect as superuser, without pgbouncer, and with autocommit."""
         connection = psycopg2.connect(
             host=str(self.run),
             port=port,
@@ -118,15 +119,23 @@ class Home:
         connection.autocommit = True
         return connection
 
-    def ask(self, question: str, *, port: int = PRIMARY) -> Any:
-        connection = self.connect(port)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(question)
-                found = cursor.fetchone() if cursor.description else None
-                return found[0] if found else None
-        finally:
-            connection.close()
+    def query(self, sql: str, *, port: int = PRIMARY) -> Any:
+        """Return the first value of the first row, if any."""
+        with closing(self.connect(port)) as connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            row = cursor.fetchone() if cursor.description else None
+            return row[0] if row else None
+
+    def wait_for_database(self, *, seconds: float = 30.0) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.query("SELECT 1")
+                return
+            except psycopg2.Error:
+                if time.monotonic() > deadline:
+                    raise Refusal("PostgreSQL did not come back") from None
+                time.sleep(0.1)
 
     def manage(self, *arguments: str) -> str:
         return output_of(
@@ -136,5 +145,5 @@ class Home:
         )
 
 
-def _full(program: dict[str, Any]) -> str:
+def _full_name(program: dict[str, Any]) -> str:
     return f"{program['group']}:{program['name']}"

@@ -1,4 +1,4 @@
-"""`provisioning/faults`: makes the environment, and starts the checker in it."""
+"""Prepare the environment of `provisioning/faults`, and start it in it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ import sys
 
 from provisioning.commands import run_command
 from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
-from provisioning.fault_injection.arguments import KNOWN, arguments
+from provisioning.fault_injection.arguments import FAULT_DESCRIPTIONS, arguments
+from provisioning.fault_injection.disk_full import MARK
 
-# Set for a checker that may mount what only it and its children see.
-MARK = "GROUNDSWELL_OWN_MOUNTS"
-APART = ("unshare", "--mount", "--propagation=private")
+OWN_MOUNTS = ("unshare", "--mount", "--propagation=private")
 
 
 def main() -> int:
     if arguments().list:
-        for name, describes in KNOWN.items():
-            print(f"{name:<20} {describes}")
+        for name, description in FAULT_DESCRIPTIONS.items():
+            print(f"{name:<20} {description}")
         return 0
     prepare_environment(PRODUCTION, STACK)
     command = [str(PYTHON), "-m", "provisioning.fault_injection", *sys.argv[1:]]
-    if _may_mount():
-        os.environ[MARK] = "yes"
-        command = [*APART, *command]
-    os.execvp(command[0], command)  # noqa: S606
-
-
-def _may_mount() -> bool:
     try:
-        return not subprocess.run([*APART, "true"], capture_output=True).returncode
+        probe = subprocess.run([*OWN_MOUNTS, "true"], capture_output=True)
+        may_mount = probe.returncode == 0
     except FileNotFoundError:
-        return False
+        may_mount = False
+    if may_mount:
+        os.environ[MARK] = "yes"
+        command = [*OWN_MOUNTS, *command]
+    os.execvp(command[0], command)  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What was sent against what stands: the counts that have to be zero.
+"""Compare what was sent with what is stored: the counts that have to be zero.
 
-lost         acknowledged, and missing from the final read, or older there
-regressions  those of the lost pages of which an older revision stands
+lost         acknowledged, but missing from the final read, or older there
+regressions  lost pages of which an older revision is stored
 crossed      stored under another respondent
 corrupt      stored, but not what was sent; or a page made of two sendings
-unexpected   stored, and never attempted
+unexpected   stored, but never sent
 duplicated   two rows for one key; one sending that gave two receipts
 recovered    outcome unknown, found stored by a retry or by the final read:
              allowed, and reported
@@ -17,18 +17,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 from provisioning.fault_injection.answers import (
-    Answers,
     Pages,
     answers_for,
     as_stored,
     fingerprint,
 )
-from provisioning.fault_injection.attempts import ACKED, FINISHING, UNKNOWN, Attempt
+from provisioning.fault_injection.attempts import FINISHING, Attempt
+from provisioning.load.respondent import ACKED, UNKNOWN
 
 FORBIDDEN = (
     "lost",
@@ -40,12 +40,26 @@ FORBIDDEN = (
     "false_saved",
 )
 OWNER = re.compile(r"(\d+) on \d+ at \d+: ")
+# A broken index would hide the second row of a key.
+WITHOUT_INDEXES = """
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SET enable_bitmapscan = off;
+SET statement_timeout = 0;
+"""
+STORED = """
+SELECT respondent_id, item_id, state, value, revision
+FROM survey_response
+WHERE administration_id = %s
+"""
+COMPLETED = """
+SELECT id FROM survey_respondent
+WHERE administration_id = %s AND completed_at IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A stored answer, as the final read found it."""
-
+class StoredAnswer:
     respondent: int
     item: int
     state: str
@@ -53,12 +67,26 @@ class Row:
     revision: int
 
 
+def read_stored_answers(connection: Any, administration: int) -> Iterator[StoredAnswer]:
+    with connection.cursor() as cursor:
+        cursor.execute(WITHOUT_INDEXES)
+        cursor.execute(STORED, [administration])
+        for row in cursor:
+            yield StoredAnswer(*row)
+
+
+def read_completed(connection: Any, administration: int) -> frozenset[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(COMPLETED, [administration])
+        return frozenset(respondent for (respondent,) in cursor)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     count: str
     respondent: int
     page: int
-    # When the save that is missing was acknowledged; 0 for the other counts.
+    # When the missing save was acknowledged; 0 for the other counts.
     acknowledged: float = 0.0
 
 
@@ -70,7 +98,7 @@ class Verdict:
     attempts: int = 0
 
     def count(self, name: str) -> int:
-        return sum(1 for finding in self.findings if finding.count == name)
+        return sum(finding.count == name for finding in self.findings)
 
     def counts(self) -> dict[str, int]:
         return {name: self.count(name) for name in (*FORBIDDEN, "recovered")}
@@ -84,16 +112,21 @@ class Verdict:
         return Verdict(kept, self.acknowledged, self.attempts)
 
 
+# Respondent and page.
 Key = tuple[int, int]
+# Item -> its row.
+StoredRows = dict[int, StoredAnswer]
 
 
 @dataclass
-class Sent:
-    """Everything that the log says of one page of one respondent."""
+class SentPage:
+    """What the log says of one page of one respondent, by revision."""
 
     outcomes: dict[int, set[str]] = field(default_factory=dict)
     receipts: dict[int, set[str]] = field(default_factory=dict)
+    # Fingerprints.
     answers: dict[int, str] = field(default_factory=dict)
+    # The newest acknowledged revision, and when it was acknowledged.
     newest: int = 0
     newest_at: float = 0.0
     found_by_retries: set[int] = field(default_factory=set)
@@ -111,128 +144,143 @@ class Sent:
         if revision >= self.newest:
             self.newest, self.newest_at = revision, attempt.answered
 
-    @property
-    def acknowledged(self) -> list[int]:
-        return [one for one, known in self.outcomes.items() if ACKED in known]
 
-
-@dataclass
 class Judge:
-    """Compares a log with a final read. Neither is kept in order."""
+    """Compare a log with a final read; neither has to be in order."""
 
-    seed: int
-    pages: Pages
-    attempts: Iterable[Attempt]
-    rows: Iterable[Row]
-    # The respondents who are finished, as the database says.
-    completed: frozenset[int] = frozenset()
+    def __init__(
+        self,
+        seed: int,
+        pages: Pages,
+        attempts: Iterable[Attempt],
+        stored: Iterable[StoredAnswer],
+        completed: frozenset[int] = frozenset(),
+    ) -> None:
+        """Take the respondents whom the database has as `completed`."""
+        self.seed = seed
+        self.pages = pages
+        self.completed = completed
+        self.page_of = {item.id: page for page in pages for item in pages[page]}
+        self.findings: list[Finding] = []
+        self.attempt_count = 0
+        self.sent: dict[Key, SentPage] = defaultdict(SentPage)
+        self.stored: dict[Key, StoredRows] = defaultdict(dict)
+        # Respondent -> when finishing was acknowledged; 0 if it was not.
+        self.finishing: dict[int, float] = {}
+        # Page and revision -> respondents who sent it.
+        self.senders: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for attempt in attempts:
+            self._add_attempt(attempt)
+        for row in stored:
+            page = self.page_of.get(row.item, -1)
+            rows = self.stored[row.respondent, page]
+            if row.item in rows:
+                self.findings.append(Finding("duplicated", row.respondent, page))
+            rows[row.item] = row
+
+    def _add_attempt(self, attempt: Attempt) -> None:
+        self.attempt_count += 1
+        is_acked = attempt.outcome == ACKED
+        if attempt.page == FINISHING:
+            known = self.finishing.setdefault(attempt.respondent, 0.0)
+            if is_acked:
+                self.finishing[attempt.respondent] = known or attempt.answered
+            return
+        key = (attempt.respondent, attempt.page)
+        self.sent[key].add(attempt)
+        self.senders[attempt.page, attempt.revision].add(attempt.respondent)
+        if is_acked and attempt.receipt != attempt.revision:
+            self.findings.append(Finding("false_saved", *key))
 
     def verdict(self) -> Verdict:
-        verdict = Verdict()
-        self._read_log(verdict)
-        self._read_rows(verdict)
-        verdict.acknowledged = sum(
-            len(sent.acknowledged) for sent in self.sent.values()
-        )
+        findings = list(self.findings)
         for key in self.sent.keys() | self.stored.keys():
-            verdict.findings += self._of_page(key)
-        verdict.findings += self._of_finishing()
-        return verdict
+            findings += self._judge_page(key)
+        for respondent, acknowledged in self.finishing.items():
+            if acknowledged and respondent not in self.completed:
+                findings.append(Finding("lost", respondent, FINISHING, acknowledged))
+        for respondent in self.completed - self.finishing.keys():
+            findings.append(Finding("unexpected", respondent, FINISHING))
+        acknowledged_saves = sum(
+            ACKED in outcomes
+            for sent in self.sent.values()
+            for outcomes in sent.outcomes.values()
+        )
+        return Verdict(findings, acknowledged_saves, self.attempt_count)
 
-    def _read_log(self, verdict: Verdict) -> None:
-        self.sent: dict[Key, Sent] = defaultdict(Sent)
-        self.finishing: dict[int, float] = {}
-        self.senders: dict[Key, set[int]] = defaultdict(set)
-        for attempt in self.attempts:
-            verdict.attempts += 1
-            if attempt.page == FINISHING:
-                self._add_finishing(attempt)
-                continue
-            key = (attempt.respondent, attempt.page)
-            self.sent[key].add(attempt)
-            self.senders[attempt.page, attempt.revision].add(attempt.respondent)
-            if attempt.outcome == ACKED and attempt.receipt != attempt.revision:
-                verdict.findings.append(Finding("false_saved", *key))
-
-    def _add_finishing(self, attempt: Attempt) -> None:
-        known = self.finishing.setdefault(attempt.respondent, 0.0)
-        if attempt.outcome == ACKED:
-            self.finishing[attempt.respondent] = known or attempt.answered
-
-    def _read_rows(self, verdict: Verdict) -> None:
-        self.stored: dict[Key, dict[int, Row]] = defaultdict(dict)
-        for row in self.rows:
-            page = self._page_of.get(row.item, -1)
-            items = self.stored[row.respondent, page]
-            if row.item in items:
-                verdict.findings.append(Finding("duplicated", row.respondent, page))
-            items[row.item] = row
-
-    @cached_property
-    def _page_of(self) -> Mapping[int, int]:
-        return {item.id: page for page, items in self.pages.items() for item in items}
-
-    def _of_page(self, key: Key) -> Iterator[Finding]:
+    def _judge_page(self, key: Key) -> Iterator[Finding]:
         sent, stored = self.sent.get(key), self.stored.get(key, {})
         if sent is None:
-            yield Finding(self._foreign(key, stored), *key)
+            yield Finding(self._classify_foreign(key, stored), *key)
             return
         for receipts in sent.receipts.values():
             if len(receipts) > 1:
                 yield Finding("duplicated", *key)
         for _ in sent.found_by_retries:
             yield Finding("recovered", *key)
-        missing = self._missing(key[1], sent, stored)
-        for name in missing:
-            yield Finding(name, *key, acknowledged=sent.newest_at)
-        wrong = self._wrong(key, sent, stored)
+        is_lost = False
+        if sent.newest:
+            rows = [stored.get(item.id) for item in self.pages[key[1]]]
+            is_missing = None in rows
+            is_older = any(row.revision < sent.newest for row in rows if row)
+            is_lost = is_missing or is_older
+            if is_lost:
+                yield Finding("lost", *key, acknowledged=sent.newest_at)
+            if is_older and not is_missing:
+                yield Finding("regressions", *key, acknowledged=sent.newest_at)
+        wrong = self._classify_wrong_rows(key, sent, stored)
         if wrong:
             yield Finding(wrong, *key)
-        elif not missing and self._is_torn(key[1], stored):
+            return
+        if is_lost or not stored:
+            return
+        # A page is saved whole: all its rows have one revision.
+        revisions = {row.revision for row in stored.values()}
+        if len(revisions) > 1 or len(stored) < len(self.pages[key[1]]):
             yield Finding("corrupt", *key)
-        elif stored and not missing:
-            newest = max(row.revision for row in stored.values())
-            if sent.outcomes[newest] == {UNKNOWN}:
-                yield Finding("recovered", *key)
+        elif sent.outcomes[max(revisions)] == {UNKNOWN}:
+            yield Finding("recovered", *key)
 
-    def _missing(
-        self, page: int, sent: Sent, stored: Mapping[int, Row]
-    ) -> Sequence[str]:
-        if not sent.newest:
-            return ()
-        rows = [stored.get(item.id) for item in self.pages[page]]
-        if any(row is None for row in rows):
-            return ("lost",)
-        if any(row.revision < sent.newest for row in rows if row):
-            return ("lost", "regressions")
-        return ()
-
-    def _wrong(self, key: Key, sent: Sent, stored: Mapping[int, Row]) -> str:
-        """The worst that can be said of the rows that stand, or nothing."""
+    def _classify_wrong_rows(self, key: Key, sent: SentPage, stored: StoredRows) -> str:
+        """Return the worst that is wrong with these rows, or ""."""
+        respondent, page = key
         found = set()
         for revision, rows in _by_revision(stored).items():
             if revision not in sent.outcomes:
-                found.add(self._foreign(key, rows))
+                found.add(self._classify_foreign(key, rows))
             elif not self._is_as_sent(key, revision, rows):
-                found.add(
-                    "crossed" if self._foreign(key, rows) == "crossed" else "corrupt"
+                foreign = self._classify_foreign(key, rows)
+                found.add("crossed" if foreign == "crossed" else "corrupt")
+            else:
+                answers = answers_for(
+                    seed=self.seed,
+                    respondent=respondent,
+                    page=page,
+                    revision=revision,
+                    items=self.pages[page],
                 )
-            elif fingerprint(self._answers(key, revision)) != sent.answers[revision]:
-                found.add("corrupt")
-        return next(
-            (one for one in ("crossed", "corrupt", "unexpected") if one in found), ""
-        )
+                if fingerprint(answers) != sent.answers[revision]:
+                    found.add("corrupt")
+        worst_first = ("crossed", "corrupt", "unexpected")
+        return next((name for name in worst_first if name in found), "")
 
-    def _is_as_sent(self, key: Key, revision: int, rows: Mapping[int, Row]) -> bool:
-        answers = self._answers(key, revision)
-        names = {item.id: item.name for item in self.pages[key[1]]}
+    def _is_as_sent(self, key: Key, revision: int, rows: StoredRows) -> bool:
+        respondent, page = key
+        items = self.pages[page]
+        answers = answers_for(
+            seed=self.seed,
+            respondent=respondent,
+            page=page,
+            revision=revision,
+            items=items,
+        )
+        expected = {item.id: as_stored(answers[item.name]) for item in items}
         return all(
-            as_stored(answers[names[row.item]]) == (row.state, row.value)
-            for row in rows.values()
+            expected[row.item] == (row.state, row.value) for row in rows.values()
         )
 
-    def _foreign(self, key: Key, rows: Mapping[int, Row]) -> str:
-        """Somebody else's, or nobody's."""
+    def _classify_foreign(self, key: Key, rows: StoredRows) -> str:
+        """Tell answers of another respondent from answers that were never sent."""
         respondent, page = key
         owners = [OWNER.match(row.value or "") for row in rows.values()]
         if any(owner and int(owner[1]) != respondent for owner in owners):
@@ -243,31 +291,9 @@ class Judge:
                 return "crossed"
         return "unexpected"
 
-    def _answers(self, key: Key, revision: int) -> Answers:
-        respondent, page = key
-        return answers_for(
-            seed=self.seed,
-            respondent=respondent,
-            page=page,
-            revision=revision,
-            items=self.pages[page],
-        )
 
-    def _is_torn(self, page: int, stored: Mapping[int, Row]) -> bool:
-        # A page is saved whole: every row of it stands at one revision.
-        revisions = {row.revision for row in stored.values()}
-        return len(revisions) > 1 or 0 < len(stored) < len(self.pages[page])
-
-    def _of_finishing(self) -> Iterator[Finding]:
-        for respondent, acknowledged in self.finishing.items():
-            if acknowledged and respondent not in self.completed:
-                yield Finding("lost", respondent, FINISHING, acknowledged)
-        for respondent in self.completed - self.finishing.keys():
-            yield Finding("unexpected", respondent, FINISHING)
-
-
-def _by_revision(stored: Mapping[int, Row]) -> Mapping[int, Mapping[int, Row]]:
-    parts: dict[int, dict[int, Row]] = defaultdict(dict)
+def _by_revision(stored: StoredRows) -> dict[int, StoredRows]:
+    parts: dict[int, StoredRows] = defaultdict(dict)
     for row in stored.values():
         parts[row.revision][row.item] = row
     return parts

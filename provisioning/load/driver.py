@@ -1,4 +1,4 @@
-"""Load from processes of its own, while the one that measures looks on."""
+"""Produce load in processes of its own, while the caller measures."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.context import ForkProcess
 
 from provisioning.commands import Refusal
 from provisioning.load.crowd import Crowd, Turn
-from provisioning.load.engine import Engine, clock
+from provisioning.load.engine import Engine, Exchange, clock
 from provisioning.load.respondent import (
-    AROUND,
-    Plan,
+    REQUESTS_PER_VISIT,
+    RehearsalSurvey,
     Request,
     Respondent,
-    answering,
-    entering,
-    taking,
+    login_requests,
+    save_requests,
+    visit_requests,
 )
 from provisioning.load.tally import Tally
 from provisioning.load.target import Target
 from provisioning.processes import end_with_parent
 
-# How many log in at once before anything is measured.
-ENTERING = 16
+# How many log in at a time before a measurement.
+LOGINS_TOGETHER = 16
 OUT_OF_PEOPLE = "There are not enough respondents left: raise --respondents"
 
 
 class Fetcher:
-    """Somebody who asks for one address, again and again."""
+    """A client that requests one address again and again."""
 
     def __init__(self, kind: str, data: bytes, accepted: Sequence[int]) -> None:
         self.request = Request(kind, data)
         self.accepted = accepted
 
-    def steps(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[Request]:
         while True:
             yield self.request
 
-    def check(self, request: Request, exchange: Any) -> str:
+    def check(self, request: Request, exchange: Exchange) -> str:
         reply = exchange.reply
         if reply is None:
             return exchange.failure
@@ -54,61 +54,74 @@ class Fetcher:
 
 
 class Driver:
-    """In a process of its own: people, who are logged in or still outside."""
+    """One load process: its respondents, and the measurements they take part in."""
 
     def __init__(
-        self, target: Target, plan: Plan, codes: Iterable[str], *, seed: int = 0
+        self,
+        target: Target,
+        survey: RehearsalSurvey,
+        codes: Iterable[str],
+        *,
+        seed: int = 0,
     ) -> None:
         self.target = target
-        self.plan = plan
+        self.survey = survey
         self.seed = seed
-        self.outside = (Respondent(code, plan, target, seed=seed) for code in codes)
+        # Respondents who have not logged in yet.
+        self.outside = (Respondent(code, survey, target, seed=seed) for code in codes)
         # Logged in, with pages that they have not saved yet.
         self.inside: deque[Turn] = deque()
-        self.left = 0
+        self.saves_left = 0
+        # Respondents in the middle of their surveys, for `mix`.
         self.room: list[Turn] = []
 
     def enter(self, saves: int) -> int:
-        """Log in as many people as these saves need; how many came in."""
-        wanted = -(-max(0, saves - self.left) // len(self.plan.pages))
+        """Log in as many respondents as so many saves need; return their number."""
+        page_count = len(self.survey.pages)
+        wanted = -(-max(0, saves - self.saves_left) // page_count)
         people = list(islice(self.outside, wanted))
         if len(people) < wanted:
             raise Refusal(OUT_OF_PEOPLE)
         self._log_in(people)
-        pages = range(1, len(self.plan.pages) + 1)
-        self.inside += [Turn(person, answering(person, pages)) for person in people]
-        self.left += len(people) * len(self.plan.pages)
+        pages = range(1, page_count + 1)
+        self.inside += [Turn(person, save_requests(person, pages)) for person in people]
+        self.saves_left += len(people) * page_count
         return len(people)
 
     def save(
         self, *, present: int, together: int, warm: float, seconds: float
     ) -> Tally:
-        """Page saves alone, each of a page that was never saved before.
+        """Save pages in a closed loop, each of them for the first time.
 
-        `present` people take turns, so that nobody saves faster than nginx
-        lets one session.
+        `present` respondents take turns, so that none of them saves faster
+        than nginx allows one session to.
         """
+
+        def turns() -> Iterator[Turn]:
+            while self.inside:
+                yield self.inside.popleft()
+
         engine = Engine(self.target)
-        crowd = Crowd(engine, self._from_inside(), present=present)
+        crowd = Crowd(engine, turns(), present=present)
         tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
         engine.close()
-        self.left -= engine.asked
-        self.inside += crowd.still_here()
+        self.saves_left -= engine.asked
+        self.inside += crowd.unfinished()
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
         return tally
 
     def enter_room(self, present: int) -> int:
-        """Log in those who are there already when a mix begins."""
+        """Log in the respondents who are present when a mix begins."""
         self.room = []
         people = list(islice(self.outside, present))
         self._log_in(people)
         for number, person in enumerate(people):
-            steps = taking(person)
+            requests = visit_requests(person)
             # Each at another stage, as at any moment of a day.
-            behind = number * (2 * len(self.plan.pages) - AROUND) // present
-            deque(islice(steps, behind), maxlen=0)
-            self.room.append(Turn(person, steps))
+            visit = 2 * len(self.survey.pages) - REQUESTS_PER_VISIT
+            deque(islice(requests, number * visit // present), maxlen=0)
+            self.room.append(Turn(person, requests))
         return len(people)
 
     def mix(
@@ -119,9 +132,10 @@ class Driver:
         seconds: float,
         rate: float = 0.0,
     ) -> Tally:
-        """Whole people at all their stages: in a closed loop, or at a rate."""
+        """Take whole surveys, in a closed loop or at a rate."""
+        arriving = (Turn(person, visit_requests(person)) for person in self.outside)
         engine = Engine(self.target)
-        crowd = Crowd(engine, self._in_the_room(), present=len(self.room))
+        crowd = Crowd(engine, chain(self.room, arriving), present=len(self.room))
         if rate:
             tally = crowd.run_open(
                 rate=rate, seconds=seconds, warm=warm, seed=self.seed
@@ -129,8 +143,8 @@ class Driver:
         else:
             tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
         engine.close()
-        # Another part may go on with whoever is in the middle of it.
-        self.room = crowd.still_here()
+        # The next part of a soak goes on with them.
+        self.room = crowd.unfinished()
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
         return tally
@@ -144,91 +158,92 @@ class Driver:
         together: int,
         seconds: float,
     ) -> Tally:
-        """One address as fast as it goes."""
+        """Request one address in a closed loop."""
         data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n\r\n".encode()
         fetchers = [Fetcher(path, data, accepted) for _ in range(together)]
         engine = Engine(target)
-        turns = (Turn(one, one.steps()) for one in fetchers)
+        turns = (Turn(fetcher, fetcher.requests()) for fetcher in fetchers)
+        warm = min(1.0, seconds / 4)
         tally = Crowd(engine, turns).run_closed(
-            together=together, seconds=seconds, warm=min(1.0, seconds / 4)
+            together=together, seconds=seconds, warm=warm
         )
         engine.close()
         return tally
 
-    # Inside
-
     def _log_in(self, people: Sequence[Respondent]) -> None:
         engine = Engine(self.target)
-        turns = (Turn(person, entering(person)) for person in people)
-        tally = Crowd(engine, turns).run_all(together=ENTERING)
+        turns = (Turn(person, login_requests(person)) for person in people)
+        tally = Crowd(engine, turns).run_all(together=LOGINS_TOGETHER)
         engine.close()
         if tally.failed():
             raise Refusal(f"Logging in fails: {tally.failures_by_name()}")
 
-    def _from_inside(self) -> Iterator[Turn]:
-        while self.inside:
-            yield self.inside.popleft()
-
-    def _in_the_room(self) -> Iterator[Turn]:
-        """Whoever is there, and then whoever comes."""
-        yield from self.room
-        for person in self.outside:
-            yield Turn(person, taking(person))
-
 
 @dataclass(slots=True)
 class Drivers:
-    """Several drivers that do the same at the same time, each with its people."""
+    """Load processes that do the same thing at the same time."""
 
     pipes: list[Connection]
-    processes: list[Any]
+    processes: list[ForkProcess]
 
     @classmethod
     def start(
-        cls, count: int, target: Target, plan: Plan, codes: Sequence[str]
+        cls, count: int, target: Target, survey: RehearsalSurvey, codes: Sequence[str]
     ) -> Drivers:
         # Forked: nothing has to be imported or handed over again.
         context = multiprocessing.get_context("fork")
-        pipes, processes = [], []
+        drivers = cls([], [])
         for number in range(count):
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_serve,
-                args=(theirs, target, plan, codes[number::count], number),
-                daemon=True,
-            )
+            arguments = (theirs, target, survey, codes[number::count], number)
+            process = context.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
-            pipes.append(ours)
-            processes.append(process)
-        return cls(pipes, processes)
+            drivers.pipes.append(ours)
+            drivers.processes.append(process)
+        return drivers
 
     def __len__(self) -> int:
         return len(self.pipes)
 
     def do(
         self,
-        what: str,
-        *arguments: Any,
+        method: str,
+        *arguments: object,
         meanwhile: Callable[[], None] | None = None,
-        **options: Any,
-    ) -> list[Any]:
-        """The same of all; a Refusal of one is raised here."""
+        **options: object,
+    ) -> list[object]:
+        """Call a method of `Driver` in all processes. Raises a Refusal of theirs."""
         for pipe in self.pipes:
-            pipe.send((what, arguments, options))
+            pipe.send((method, arguments, options))
         if meanwhile:
             meanwhile()
-        answers = [self._answer(pipe) for pipe in self.pipes]
-        for answer in answers:
-            if isinstance(answer, Refusal):
-                raise answer
-        return answers
+        results: list[object] = []
+        for pipe in self.pipes:
+            try:
+                results.append(pipe.recv())
+            except EOFError:
+                raise Refusal(
+                    "A load process ended; its error is printed above"
+                ) from None
+        for result in results:
+            if isinstance(result, Refusal):
+                raise result
+        return results
 
-    def tally(self, what: str, **options: Any) -> Tally:
-        first, *others = self.do(what, **options)
-        for tally in others:
-            first.merge(tally)
-        return first
+    def tally(
+        self,
+        method: str,
+        *,
+        meanwhile: Callable[[], None] | None = None,
+        **options: object,
+    ) -> Tally:
+        """Call a method that returns a tally, and merge the tallies."""
+        results = self.do(method, meanwhile=meanwhile, **options)
+        tallies = [result for result in results if isinstance(result, Tally)]
+        for other in tallies[1:]:
+            tallies[0].merge(other)
+        return tallies[0]
 
     def stop(self) -> None:
         for pipe in self.pipes:
@@ -239,32 +254,30 @@ class Drivers:
                 process.kill()
                 process.join()
 
-    def _answer(self, pipe: Connection) -> Any:
-        try:
-            return pipe.recv()
-        except EOFError:
-            raise Refusal("The load engine ended; its reason stands above") from None
-
 
 def _serve(
-    pipe: Connection, target: Target, plan: Plan, codes: Sequence[str], seed: int
+    pipe: Connection,
+    target: Target,
+    survey: RehearsalSurvey,
+    codes: Sequence[str],
+    seed: int,
 ) -> None:
     end_with_parent(signal.SIGKILL)()
-    # The one that measures tells when it is over.
+    # The measuring process decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    driver = Driver(target, plan, codes, seed=seed)
-    # Nothing here is a cycle worth stopping for, and a pause would be counted
-    # as the server's.
+    driver = Driver(target, survey, codes, seed=seed)
+    # A pause for garbage collection would count as the server's, and there
+    # are no cycles here that take up memory.
     gc.freeze()
     gc.disable()
     while True:
         try:
-            what, arguments, options = pipe.recv()
+            method, arguments, options = pipe.recv()
         except EOFError:
             os._exit(0)
         try:
-            pipe.send(getattr(driver, what)(*arguments, **options))
+            pipe.send(getattr(driver, method)(*arguments, **options))
         except Refusal as refusal:
             pipe.send(refusal)
 

@@ -1,8 +1,8 @@
-"""One process, many connections: sends bytes, gives back replies or failures.
+"""Send requests over many kept connections, in one process.
 
-A failure has one of these names: `refused` (nobody listens, or the queue of
-connections is full), `cut` (closed before the reply was whole), `garbled`
-(not HTTP), `timeout`, and `abandoned` (by the caller).
+A failed exchange has one of these failures: `refused` (no listener, or its
+queue is full), `cut` (closed before the reply was complete), `garbled` (not
+HTTP), `timeout`, and `abandoned` (by the caller).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import errno
 import heapq
 import itertools
+import random
 import select
 import socket
 import struct
@@ -18,18 +19,19 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from provisioning.load.replies import Garbled, Reply, ReplyReader
+from provisioning.load.replies import InvalidReply, Reply, ReplyReader
 from provisioning.load.target import Target
 
-# A browser gives a save up after so long.
+# A browser gives up a save after so many seconds.
 TIMEOUT = 30.0
+# How often time-outs are looked for.
 SWEEP = 0.1
 CHUNK = 262_144
 clock = time.monotonic
 
 
 class Exchange:
-    """One request and what became of it. Times are those of `clock`."""
+    """A request and its reply or failure. Times are those of `clock`."""
 
     __slots__ = (
         "answered",
@@ -47,7 +49,8 @@ class Exchange:
     ) -> None:
         self.data = data
         self.done = done
-        # When it was due: a slow server must not hide by making others late.
+        # Latency counts from here: a slow server must not look fast because
+        # it delayed the requests that were due after it.
         self.scheduled = scheduled
         self.sent = 0.0
         self.answered = 0.0
@@ -57,15 +60,7 @@ class Exchange:
 
 
 class Connection:
-    __slots__ = (
-        "_socket",
-        "current",
-        "engine",
-        "number",
-        "pending",
-        "reader",
-        "ready",
-    )
+    __slots__ = ("_socket", "current", "engine", "number", "pending", "reader", "ready")
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -80,9 +75,9 @@ class Connection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connect(self) -> bool:
-        """Begins; False where it can't."""
+        """Start connecting; return whether that is possible."""
+        # A Unix socket whose queue is full gives EAGAIN.
         error = self._socket.connect_ex(self.engine.target.address)
-        # A unix socket's queue that is full says EAGAIN.
         self.ready = error == 0
         return error in (0, errno.EINPROGRESS)
 
@@ -95,7 +90,6 @@ class Connection:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what the kernel takes; waits for the rest to be wanted."""
         try:
             sent = self._socket.send(self.pending)
         except BlockingIOError:
@@ -107,14 +101,22 @@ class Connection:
         if self.pending:
             self.engine.watch(self, select.EPOLLIN | select.EPOLLOUT)
 
-    def connected(self) -> None:
-        if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+    def handle(self, event: int) -> None:
+        if event & select.EPOLLOUT:
+            self.engine.watch(self, select.EPOLLIN)
+            if not self.ready and self._socket.getsockopt(
+                socket.SOL_SOCKET, socket.SO_ERROR
+            ):
+                self.engine.lose(self, "refused")
+                return
+            self.ready = True
+            self.flush()
+        elif event & select.EPOLLERR and not self.ready:
             self.engine.lose(self, "refused")
-            return
-        self.ready = True
-        self.flush()
+        else:
+            self._receive()
 
-    def readable(self) -> None:
+    def _receive(self) -> None:
         try:
             data = self._socket.recv(CHUNK)
         except BlockingIOError:
@@ -122,19 +124,19 @@ class Connection:
         except OSError:
             data = b""
         try:
-            reply = self.reader.feed(data) if data else self.reader.ended()
-        except Garbled:
+            reply = self.reader.feed(data) if data else self.reader.end()
+        except InvalidReply:
             self.engine.lose(self, "garbled")
             return
         if reply is not None and self.current is not None:
-            self.engine.answered(self, reply)
+            self.engine.answer(self, self.current, reply)
         elif reply is not None:
             self.engine.lose(self, "garbled")
         elif not data:
             self.engine.lose(self, "cut")
 
     def reset(self) -> None:
-        """Close as a machine that fails: the server reads an error."""
+        """Close with a reset, as a device that loses its network."""
         with contextlib.suppress(OSError):
             self._socket.setsockopt(
                 socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
@@ -149,7 +151,7 @@ class Engine:
     def __init__(
         self, target: Target, *, connections: int = 256, timeout: float = TIMEOUT
     ) -> None:
-        """At most so many connections; further requests wait for a free one."""
+        """Use at most `connections`; further requests wait for a free one."""
         self.target = target
         self.limit = connections
         self.timeout = timeout
@@ -161,10 +163,9 @@ class Engine:
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._unanswered = 0
-        self._swept = 0.0
         self._stopped = False
 
-    # What callers do
+    # Called by those who use it
 
     def ask(
         self,
@@ -173,10 +174,7 @@ class Engine:
         *,
         scheduled: float | None = None,
     ) -> Exchange:
-        """Send now, or as soon as a connection is free; `done` is called once.
-
-        Latency counts from `scheduled`, which is now where none is given.
-        """
+        """Send now, or as soon as a connection is free; `done` is called once."""
         exchange = Exchange(data, done, clock() if scheduled is None else scheduled)
         self.asked += 1
         self._unanswered += 1
@@ -189,7 +187,7 @@ class Engine:
         return exchange
 
     def abandon(self, exchange: Exchange) -> None:
-        """Cut its connection, as a browser that is closed or out of reach."""
+        """Reset the connection of an exchange, as a browser that is closed."""
         connection = exchange.connection
         if connection is not None and connection.current is exchange:
             connection.reset()
@@ -202,12 +200,8 @@ class Engine:
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         self.at(clock() + seconds, act)
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._unanswered
-
     def stop(self) -> None:
-        """`run` returns; what is unanswered stays so."""
+        """Let `run` return; what is unanswered stays so."""
         self._stopped = True
 
     def run(
@@ -216,24 +210,32 @@ class Engine:
         until: float | None = None,
         idle: Callable[[], bool] | None = None,
     ) -> None:
-        """Until nothing is left to do, or that moment, or `stop`.
+        """Run until nothing is left to do, or that moment, or `stop`.
 
-        Timers that are left when `idle` says yes, with no request under way,
-        are forgotten.
+        Remaining timers are dropped when no request is under way and `idle`
+        returns True.
         """
         self._stopped = False
         if until is not None:
             self.at(until, self.stop)
-        poll = self._epoll.poll
+        poll, next_sweep = self._epoll.poll, 0.0
         while not self._stopped and (self._unanswered or self._timers):
             if not self._unanswered and idle is not None and idle():
                 self._timers.clear()
                 return
-            for number, event in poll(self._patience()):
+            wait = SWEEP
+            if self._timers:
+                wait = min(SWEEP, max(0.0, self._timers[0][0] - clock()))
+            for number, event in poll(wait):
                 connection = self._connections.get(number)
                 if connection is not None:
-                    self._react(connection, event)
-            self._act()
+                    connection.handle(event)
+            now = clock()
+            while self._timers and self._timers[0][0] <= now and not self._stopped:
+                heapq.heappop(self._timers)[2]()
+            if now >= next_sweep:
+                next_sweep = now + SWEEP
+                self._end_overdue_exchanges(now)
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -246,22 +248,19 @@ class Engine:
         for connection in list(self._free):
             self._forget(connection)
 
-    # What connections report
+    # Called by connections
 
     def watch(self, connection: Connection, events: int) -> None:
         self._epoll.modify(connection.number, events)
 
-    def answered(self, connection: Connection, reply: Reply) -> None:
-        exchange = connection.current
+    def answer(self, connection: Connection, exchange: Exchange, reply: Reply) -> None:
         connection.current = None
-        if exchange is None:
-            return
         exchange.answered = clock()
         exchange.reply = reply
         self._unanswered -= 1
         if reply.closing:
             self._forget(connection)
-            self._replace()
+            self._replace_connection()
         elif self._waiting:
             connection.send(self._waiting.popleft())
         else:
@@ -273,37 +272,11 @@ class Engine:
         self._forget(connection)
         if exchange is not None:
             self._fail(exchange, failure)
-        self._replace()
+        self._replace_connection()
 
-    # Inside
+    # Internals
 
-    def _patience(self) -> float:
-        if not self._timers:
-            return SWEEP
-        return min(SWEEP, max(0.0, self._timers[0][0] - clock()))
-
-    def _react(self, connection: Connection, event: int) -> None:
-        if event & select.EPOLLOUT:
-            self.watch(connection, select.EPOLLIN)
-            if connection.ready:
-                connection.flush()
-            else:
-                connection.connected()
-            return
-        if event & select.EPOLLERR and not connection.ready:
-            self.lose(connection, "refused")
-            return
-        connection.readable()
-
-    def _act(self) -> None:
-        now = clock()
-        while self._timers and self._timers[0][0] <= now and not self._stopped:
-            heapq.heappop(self._timers)[2]()
-        if now - self._swept >= SWEEP:
-            self._swept = now
-            self._sweep(now)
-
-    def _sweep(self, now: float) -> None:
+    def _end_overdue_exchanges(self, now: float) -> None:
         for connection in list(self._connections.values()):
             exchange = connection.current
             if exchange is not None and now - exchange.sent > self.timeout:
@@ -316,7 +289,7 @@ class Engine:
         if not connection.connect():
             connection.close()
             exchange.sent = clock()
-            # Not at once: whoever tries again on a failure would never return.
+            # Not at once: a caller that retries would recurse for ever.
             self.later(0.001, lambda: self._fail(exchange, "refused"))
             return
         self._connections[connection.number] = connection
@@ -324,8 +297,7 @@ class Engine:
         self._epoll.register(connection.number, events)
         connection.send(exchange)
 
-    def _replace(self) -> None:
-        """A connection went: whoever waited for one gets another."""
+    def _replace_connection(self) -> None:
         if self._waiting and len(self._connections) < self.limit:
             self._open(self._waiting.popleft())
 
@@ -334,7 +306,7 @@ class Engine:
         if connection in self._free:
             self._free.remove(connection)
         connection.current = None
-        # Which takes it out of epoll as well.
+        # Closing takes it out of epoll too.
         connection.close()
 
     def _fail(self, exchange: Exchange, failure: str) -> None:
@@ -342,3 +314,28 @@ class Engine:
         exchange.failure = failure
         self._unanswered -= 1
         exchange.done(exchange)
+
+
+def schedule_arrivals(
+    engine: Engine,
+    act: Callable[[float], None],
+    *,
+    rate: float,
+    begin: float,
+    seconds: float,
+    seed: int = 0,
+) -> None:
+    """Call `act(due)` at exponential intervals, `rate` times a second on average.
+
+    epoll waits for whole milliseconds, so that arrivals come in small groups.
+    Latency counts from the moment each was due, which includes that wait.
+    """
+    chance = random.Random(seed)  # noqa: S311
+
+    def arrive(due: float) -> None:
+        following = due + chance.expovariate(rate)
+        if following < begin + seconds:
+            engine.at(following, lambda: arrive(following))
+        act(due)
+
+    engine.at(begin, lambda: arrive(begin))

@@ -1,4 +1,4 @@
-"""HTTP/1.1 replies out of whatever pieces they arrive in."""
+"""Parse HTTP/1.1 replies from pieces of any size."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ LARGEST_HEAD = 65_536
 WITHOUT_BODY = (204, 304)
 
 
-class Garbled(Exception):
-    """What came is not HTTP."""
+class InvalidReply(Exception):
+    """The bytes received are not one HTTP reply."""
 
 
 class Reply:
@@ -21,7 +21,7 @@ class Reply:
         self.closing = closing
 
     def header(self, name: bytes) -> bytes | None:
-        """The first value; `name` in small letters."""
+        """Return the first value; `name` is in lower case."""
         return next(iter(self.headers(name)), None)
 
     def headers(self, name: bytes) -> list[bytes]:
@@ -34,7 +34,7 @@ class Reply:
 
 
 class ReplyReader:
-    """Feed it bytes; it gives a reply once there is a whole one."""
+    """Collect bytes until they are a whole reply."""
 
     __slots__ = ("_buffer",)
 
@@ -42,82 +42,72 @@ class ReplyReader:
         self._buffer = b""
 
     def feed(self, data: bytes) -> Reply | None:
-        """Raises Garbled."""
+        """Return the reply once it is complete. Raises InvalidReply."""
         buffer = self._buffer = self._buffer + data if self._buffer else data
         end = buffer.find(b"\r\n\r\n")
         if end < 0:
-            if len(buffer) > LARGEST_HEAD or not _may_begin(buffer):
-                raise Garbled
+            if len(buffer) > LARGEST_HEAD or buffer[:7] != b"HTTP/1."[: len(buffer)]:
+                raise InvalidReply
             return None
-        head = buffer[:end]
+        head, start = buffer[:end], end + 4
         status = _status(head)
         lower = head.lower()
         if 100 <= status < 200:
-            # A server may say so first, and the reply still comes.
+            # An interim reply; the final one follows.
             self._buffer = b""
-            return self.feed(buffer[end + 4 :]) if len(buffer) > end + 4 else None
-        body = self._body(lower, status, end + 4)
+            return self.feed(buffer[start:]) if len(buffer) > start else None
+        body: bytes | None = None
+        at = lower.find(b"\r\ncontent-length:")
+        if status in WITHOUT_BODY:
+            body = b""
+        elif at >= 0:
+            length = lower[at + 17 :].split(b"\r\n", 1)[0].strip()
+            # More bytes than announced would be taken for the next reply.
+            if not length.isdigit() or len(buffer) > start + int(length):
+                raise InvalidReply
+            body = buffer[start:] if len(buffer) == start + int(length) else None
+        elif b"\r\ntransfer-encoding: chunked" in lower:
+            body = _join_chunks(buffer, start)
         if body is None:
             return None
         self._buffer = b""
         closing = b"\r\nconnection: close" in lower or lower.startswith(b"http/1.0")
         return Reply(status, head, body, closing)
 
-    def ended(self) -> Reply | None:
-        """The connection was closed: the reply, if its end is just that."""
+    def end(self) -> Reply | None:
+        """Return the reply that ends where the connection was closed, if any."""
         buffer, self._buffer = self._buffer, b""
-        end = buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return None
-        head = buffer[:end]
+        head, separator, body = buffer.partition(b"\r\n\r\n")
         lower = head.lower()
-        if b"\r\ncontent-length:" in lower or b"\r\ntransfer-encoding:" in lower:
+        if not separator or any(
+            name in lower
+            for name in (b"\r\ncontent-length:", b"\r\ntransfer-encoding:")
+        ):
             return None
-        return Reply(_status(head), head, buffer[end + 4 :], True)
-
-    def _body(self, lower: bytes, status: int, start: int) -> bytes | None:
-        if status in WITHOUT_BODY:
-            return b""
-        at = lower.find(b"\r\ncontent-length:")
-        if at >= 0:
-            line = lower[at + 17 :].split(b"\r\n", 1)[0].strip()
-            if not line.isdigit():
-                raise Garbled
-            stop = start + int(line)
-            if len(self._buffer) > stop:
-                # More than was asked for: whose reply would the next one be?
-                raise Garbled
-            return self._buffer[start:] if len(self._buffer) == stop else None
-        if b"\r\ntransfer-encoding: chunked" in lower:
-            return _unchunked(self._buffer, start)
-        # Until the server closes.
-        return None
-
-
-def _may_begin(buffer: bytes) -> bool:
-    return b"HTTP/1.".startswith(buffer[:7]) or buffer.startswith(b"HTTP/1.")
+        return Reply(_status(head), head, body, True)
 
 
 def _status(head: bytes) -> int:
     if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-        raise Garbled
+        raise InvalidReply
     return int(head[9:12])
 
 
-def _unchunked(buffer: bytes, at: int) -> bytes | None:
-    pieces: list[bytes] = []
+def _join_chunks(buffer: bytes, at: int) -> bytes | None:
+    """Return the body of a chunked reply, or None while its end is missing."""
+    chunks: list[bytes] = []
     while (end := buffer.find(b"\r\n", at)) >= 0:
         try:
             size = int(buffer[at:end].split(b";")[0], 16)
         except ValueError:
-            raise Garbled from None
+            raise InvalidReply from None
         at = end + 2 + size
         if len(buffer) < at + 2:
             return None
         if buffer[at : at + 2] != b"\r\n":
-            raise Garbled
+            raise InvalidReply
         if not size:
-            return b"".join(pieces)
-        pieces.append(buffer[end + 2 : at])
+            return b"".join(chunks)
+        chunks.append(buffer[end + 2 : at])
         at += 2
     return None

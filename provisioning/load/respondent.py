@@ -1,14 +1,11 @@
-"""One person at the survey: what they ask, and what an answer must look like.
+"""Simulate the browser of one respondent: requests, cookies, checks of replies.
 
-A request is made by a method (`save`, `display`, ...); `check` reads its
-reply, moves the person on, and names what was wrong with it. A save counts
-only by its receipt: status 200, and a body that names this save's revision
-and the number of its items.
+The load engine, fault injection and the overload run share it. It is bound to
+no connection: browsers keep several, and lose them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import random
@@ -22,7 +19,7 @@ from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
 from provisioning.load.target import Target
 
-# The names that load plans and dashboards use.
+# The names that JMeter's plan and the dashboards use.
 LOGIN = "survey_login"
 DISPLAY = "survey_display"
 SAVE = "survey_change_page"
@@ -30,54 +27,56 @@ CONTENT = "survey_content"
 COMPLETE = "survey_complete"
 VIEWS = (LOGIN, DISPLAY, SAVE, CONTENT, COMPLETE)
 
-# How a person comes and goes: login page and code, shell, review, finish, thanks.
-AROUND = 6
-SHELL = re.compile(
+# Requests of one person without saves and content: login page, code, survey,
+# review, finish, thanks.
+REQUESTS_PER_VISIT = 6
+HTML = "text/html"
+JSON = "application/json"
+BOOTSTRAP = re.compile(
     rb'<script id="take" type="application/json">(.*?)</script>', re.DOTALL
 )
 REVIEWED = re.compile(rb'name="reviewed" value="([^"]*)"')
-REFUSALS = frozenset((400, 401, 403, 404, 409, 413, 415, 422))
 AGENT = "User-Agent: Mozilla/5.0 (X11; CrOS x86_64) groundswell-load"
+
+# Outcomes of a save.
+ACKED = "acked"
+REJECTED = "rejected"
+UNKNOWN = "unknown"
+# Errors after which a browser stops saving.
+HALTING = ("superseded", "finished", "withdrawn", "closed")
 
 Answers = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A rehearsal, as `manage.py open_rehearsal --json` describes it."""
+class RehearsalSurvey:
+    """The survey of a rehearsal, from `manage.py open_rehearsal --json`."""
 
-    administration: str
     digest: str
     renderer: str
     language: str
     # For each page the names of its items, each with its values.
     pages: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...]
-    # Page -> its bytes as they were first served: they never change.
+    # Page -> its bytes as first served. They must never change.
     contents: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Plan:
+    def of(cls, described: Mapping[str, Any]) -> RehearsalSurvey:
         pages = tuple(
             tuple((item["name"], tuple(item["values"])) for item in page["items"])
             for page in described["pages"]
         )
-        return cls(
-            described["administration"],
-            described["digest"],
-            described["renderer"],
-            described["language"],
-            pages,
-        )
+        digest, renderer = described["digest"], described["renderer"]
+        return cls(digest, renderer, described["language"], pages)
 
-    def content_path(self, n: int) -> str:
-        return f"/content/{self.digest}/{self.renderer}/{self.language}/{n}/"
+    def content_path(self, page: int) -> str:
+        return f"/content/{self.digest}/{self.renderer}/{self.language}/{page}/"
 
-    def answers(self, n: int, chance: random.Random) -> dict[str, object]:
-        """One value for each item of page `n`."""
+    def draw_answers(self, page: int, chance: random.Random) -> Answers:
         draw = chance.random
         return {
             name: values[int(draw() * len(values))]
-            for name, values in self.pages[n - 1]
+            for name, values in self.pages[page - 1]
         }
 
 
@@ -85,245 +84,259 @@ class Plan:
 class Request:
     kind: str
     data: bytes
-    # Of a save only.
     page: int = 0
+    # Of a save only.
     revision: int = 0
     items: int = 0
-    hash: str = ""
-    # Which of a view's requests it is, where it has several.
+    # Tells the requests of one view apart.
     step: str = ""
 
 
-def hash_of(answers: Answers) -> str:
-    """Sixteen hex digits by which two pages' answers are compared."""
-    text = json.dumps(answers, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a browser makes of the reply to a save."""
+
+    outcome: str
+    # saved, retry, session (log in again), halt, or refused.
+    kind: str
+    reply: str
+    revision: int = 0
+    at: str = ""
+    # Seconds that the server asked to wait.
+    after: float = 0.0
+    error: str = ""
+
+
+def read_receipt(exchange: Exchange, revision: int) -> Receipt:
+    """Classify the reply to a save, as `classify` in static/js/send_save.js does.
+
+    A page is shown as saved for a receipt that names its own revision, and for
+    nothing else.
+    """
+    reply = exchange.reply
+    if reply is None:
+        return Receipt(UNKNOWN, "retry", exchange.failure)
+    body = json_object(reply)
+    error = str(body.get("error", ""))
+    summary = f"{reply.status} {error}".strip()
+    if is_receipt(reply, body, revision):
+        return Receipt(ACKED, "saved", summary, revision, str(body.get("at", "")))
+    if reply.status == 200:
+        return Receipt(UNKNOWN, "retry", "200 foreign")
+    if reply.status == 401 and error:
+        return Receipt(REJECTED, "session", summary)
+    if reply.status == 409 and error in HALTING:
+        return Receipt(REJECTED, "halt", summary, error=error)
+    if error and 400 <= reply.status < 500 and reply.status not in (408, 425, 429):
+        return Receipt(REJECTED, "refused", summary)
+    return Receipt(UNKNOWN, "retry", summary, after=retry_after(reply))
+
+
+def is_receipt(reply: Reply, body: Mapping[str, Any], revision: int) -> bool:
+    return (
+        reply.status == 200
+        and body.get("revision") == revision
+        and type(body.get("saved")) is int
+    )
+
+
+def retry_after(reply: Reply | None) -> float:
+    """Return the seconds to wait that a reply asks for, or 0."""
+    value = (reply.header(b"retry-after") if reply else None) or b""
+    return float(value) if value.isdigit() else 0.0
+
+
+def json_object(reply: Reply | None) -> dict[str, Any]:
+    """Return the object in the body; an empty one where there is none."""
+    try:
+        value = json.loads(reply.body) if reply else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 class Respondent:
-    """Not bound to a connection: browsers keep several, and lose them."""
+    """Build one respondent's requests, and check the replies to them.
 
-    def __init__(self, code: str, plan: Plan, target: Target, *, seed: int = 0) -> None:
+    With `accept=JSON` it logs in as the page's own script does in a tab that
+    goes on after its session ended; otherwise as a browser that navigates.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        survey: RehearsalSurvey,
+        target: Target,
+        *,
+        seed: int = 0,
+        accept: str = HTML,
+    ) -> None:
         self.code = code
-        self.plan = plan
+        self.survey = survey
+        self.accept = accept
         self.tag = ""
-        self.revision = 0
-        self.base = 0
+        # The next save's, and what the server had when the survey was opened.
+        self.revision = self.base = 0
         self.seen: list[int] = []
         self.reviewed = ""
         self.cookies: dict[str, str] = {}
         self.chance = random.Random(f"{seed} {code}")  # noqa: S311
         self._host = f"Host: {target.host}\r\n{AGENT}\r\n"
         self._origin = f"Origin: {target.origin}\r\n"
-        self._for_saves = ""
-
-    @property
-    def logged_in(self) -> bool:
-        return bool(self.tag)
+        self._cookie_line = ""
+        self._save_headers = ""
 
     # Requests
 
     def login_page(self) -> Request:
-        return Request(LOGIN, self._get("/"), step="page")
+        return Request(LOGIN, self._get("/", self.accept), step="page")
 
     def login(self) -> Request:
-        form = {"code": self.code, "csrfmiddlewaretoken": self.cookies["csrftoken"]}
-        return Request(LOGIN, self._post_form("/", form), step="code")
+        data = self._post_form("/", {"code": self.code}, self.accept)
+        return Request(LOGIN, data, step="code")
 
     def display(self) -> Request:
-        return Request(DISPLAY, self._get("/take/"))
+        return Request(DISPLAY, self._get("/take/", self.accept))
 
-    def renew(self) -> Request:
-        """As a tab that goes on after a new login: the shell's data only."""
-        accept = "Accept: application/json\r\n"
-        return Request(DISPLAY, self._get("/take/", accept), step="renew")
+    def content(self, page: int) -> Request:
+        """Request page `page`, or the outline, which is page 0."""
+        encoding = "*/*\r\nAccept-Encoding: gzip, deflate, br"
+        path = self.survey.content_path(page)
+        return Request(CONTENT, self._get(path, encoding), page=page)
 
-    def content(self, n: int) -> Request:
-        """Page `n`, or the outline, which is page 0."""
-        encoding = "Accept-Encoding: gzip, deflate, br\r\n"
-        return Request(CONTENT, self._get(self.plan.content_path(n), encoding), page=n)
-
-    def save(self, n: int, answers: Answers, *, revision: int = 0) -> Request:
-        """Page `n` under the next revision, or under the one that is given."""
-        if not revision:
-            revision = self.revision
-            self.revision += 1
+    def save(self, page: int, answers: Answers) -> Request:
+        """Save a page under the next revision."""
+        revision = self.revision
+        self.revision += 1
         body = json.dumps({"revision": revision, "answers": answers})
-        head = (
-            f"POST /take/pages/{n}/ HTTP/1.1\r\n{self._for_saves}"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        # JSON of Python's is ASCII, so that its length is that in bytes.
-        data = (head + body).encode()
-        return Request(SAVE, data, page=n, revision=revision, items=len(answers))
+        data = self.post_save(page, body)
+        return Request(SAVE, data, page, revision, items=len(answers))
+
+    def post_save(self, page: int, body: str) -> bytes:
+        # json.dumps writes ASCII, so that the length is that in bytes.
+        return (
+            f"POST /take/pages/{page}/ HTTP/1.1\r\n{self._save_headers}"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
 
     def review(self) -> Request:
-        return Request(COMPLETE, self._get("/take/complete/"), step="review")
+        return Request(COMPLETE, self._get("/take/complete/", HTML), step="review")
 
     def finish(self) -> Request:
-        form = {
-            "reviewed": self.reviewed,
-            "csrfmiddlewaretoken": self.cookies["csrftoken"],
-        }
-        return Request(
-            COMPLETE, self._post_form("/take/complete/", form), step="finish"
-        )
+        data = self._post_form("/take/complete/", {"reviewed": self.reviewed}, HTML)
+        return Request(COMPLETE, data, step="finish")
 
     def thanks(self) -> Request:
-        return Request(COMPLETE, self._get("/take/complete/"), step="thanks")
+        return Request(COMPLETE, self._get("/take/complete/", HTML), step="thanks")
+
+    def _get(self, path: str, accept: str) -> bytes:
+        return (
+            f"GET {path} HTTP/1.1\r\n{self._host}Accept: {accept}\r\n"
+            f"{self._cookie_line}\r\n"
+        ).encode()
+
+    def _post_form(self, path: str, form: Mapping[str, str], accept: str) -> bytes:
+        token = self.cookies.get("csrftoken", "")
+        body = urlencode({**form, "csrfmiddlewaretoken": token})
+        return (
+            f"POST {path} HTTP/1.1\r\n{self._host}{self._origin}{self._cookie_line}"
+            f"Accept: {accept}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
 
     # Replies
 
     def check(self, request: Request, exchange: Exchange) -> str:
-        """The name of what went wrong, or an empty one. Moves the person on."""
+        """Return the name of what went wrong, or ""; keep what the reply brings."""
         reply = exchange.reply
         if reply is None:
             return exchange.failure
-        if reply.status >= 500:
-            return f"status {reply.status}"
-        return _CHECKS[request.kind](self, request, reply)
-
-    def _check_login(self, request: Request, reply: Reply) -> str:
-        wanted = 200 if request.step == "page" else 302
-        if reply.status != wanted:
-            return f"status {reply.status}"
+        if request.kind in (SAVE, CONTENT):
+            if reply.status != 200:
+                return f"status {reply.status}"
+            if request.kind == SAVE:
+                body = json_object(reply)
+                if is_receipt(reply, body, request.revision):
+                    return "" if body["saved"] == request.items else "false receipt"
+                return "false receipt"
+            known = self.survey.contents.setdefault(request.page, reply.body)
+            return "" if known == reply.body and known else "other content"
         self._keep_cookies(reply)
-        token = "csrftoken" if request.step == "page" else "sessionid"  # noqa: S105
-        return "" if token in self.cookies else "no cookie"
-
-    def _check_display(self, request: Request, reply: Reply) -> str:
-        if reply.status != 200:
+        redirects = request.step == "finish" or (
+            request.step == "code" and self.accept == HTML
+        )
+        if reply.status != (302 if redirects else 200):
             return f"status {reply.status}"
-        found = SHELL.search(reply.body)
-        try:
-            shell = json.loads(found[1] if found else reply.body)
-            self.tag, self.base = shell["tag"], shell["revision"]
-            self.seen = shell["seen"]
-        except (ValueError, KeyError, TypeError):
-            return "no shell"
-        self.revision = max(self.revision, self.base)
-        self._keep_cookies(reply)
-        self._prepare_saves()
-        return "" if shell["digest"] == self.plan.digest else "another survey"
-
-    def _check_save(self, request: Request, reply: Reply) -> str:
-        if reply.status != 200:
-            return f"status {reply.status}"
-        try:
-            receipt = json.loads(reply.body)
-            if (
-                receipt["revision"] == request.revision
-                and receipt["saved"] == request.items
-            ):
-                return ""
-        except (ValueError, KeyError, TypeError):
-            pass
-        return "false receipt"
-
-    def _check_content(self, request: Request, reply: Reply) -> str:
-        if reply.status != 200:
-            return f"status {reply.status}"
-        known = self.plan.contents.setdefault(request.page, reply.body)
-        return "" if known == reply.body and known else "other content"
-
-    def _check_complete(self, request: Request, reply: Reply) -> str:
-        if request.step == "finish":
-            return "" if reply.status == 302 else f"status {reply.status}"
-        if reply.status != 200:
-            return f"status {reply.status}"
-        self._keep_cookies(reply)
+        if request.kind == DISPLAY:
+            return self._read_bootstrap(reply)
+        if request.step in ("page", "code"):
+            needed = "csrftoken" if request.step == "page" else "sessionid"
+            return "" if needed in self.cookies else "no cookie"
         found = REVIEWED.search(reply.body)
-        if request.step == "thanks":
-            return "not finished" if found else ""
-        self.reviewed = html.unescape(found[1].decode()) if found else ""
-        return "" if self.reviewed else "no review"
+        if request.step == "review":
+            self.reviewed = html.unescape(found[1].decode()) if found else ""
+            return "" if self.reviewed else "no review"
+        return "not finished" if found and request.step == "thanks" else ""
 
-    def outcome(self, request: Request, exchange: Exchange, failure: str) -> str:
-        """Of a save: `acked`, `rejected` (and surely not stored) or `unknown`."""
-        if not failure:
-            return "acked"
-        reply = exchange.reply
-        return "rejected" if reply and reply.status in REFUSALS else "unknown"
-
-    # Inside
-
-    def _get(self, path: str, more: str = "") -> bytes:
-        head = f"GET {path} HTTP/1.1\r\n{self._host}{more}{self._cookie_line()}\r\n"
-        return head.encode()
-
-    def _post_form(self, path: str, form: Mapping[str, str]) -> bytes:
-        body = urlencode(form)
-        head = (
-            f"POST {path} HTTP/1.1\r\n{self._host}{self._origin}{self._cookie_line()}"
-            "Content-Type: application/x-www-form-urlencoded\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        return (head + body).encode()
-
-    def _cookie_line(self) -> str:
-        if not self.cookies:
-            return ""
-        pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        return f"Cookie: {pairs}\r\n"
-
-    def _prepare_saves(self) -> None:
-        self._for_saves = (
-            f"{self._host}{self._origin}Accept: application/json\r\n"
-            "Content-Type: application/json\r\n"
-            f"X-Groundswell-Respondent: {self.tag}\r\n{self._cookie_line()}"
-        )
+    def _read_bootstrap(self, reply: Reply) -> str:
+        found = BOOTSTRAP.search(reply.body)
+        try:
+            bootstrap = json.loads(found[1] if found else reply.body)
+            self.tag, self.base = bootstrap["tag"], bootstrap["revision"]
+            self.seen, digest = bootstrap["seen"], bootstrap["digest"]
+        except (ValueError, KeyError, TypeError):
+            return "no bootstrap data"
+        self.revision = max(self.revision, self.base)
+        self.prepare_saves()
+        return "" if digest == self.survey.digest else "another survey"
 
     def _keep_cookies(self, reply: Reply) -> None:
         for line in reply.headers(b"set-cookie"):
             pair, *attributes = line.decode("latin-1").split(";")
             name, _, value = pair.partition("=")
-            gone = any(one.strip().lower() == "max-age=0" for one in attributes)
-            if gone:
+            if any(each.strip().lower() == "max-age=0" for each in attributes):
                 self.cookies.pop(name.strip(), None)
             else:
                 self.cookies[name.strip()] = value.strip()
-        self._prepare_saves()
+        self.prepare_saves()
+
+    def prepare_saves(self) -> None:
+        """Format once the headers that all saves share: saves are the hot path."""
+        pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        self._cookie_line = f"Cookie: {pairs}\r\n" if pairs else ""
+        self._save_headers = (
+            f"{self._host}{self._origin}Accept: {JSON}\r\nContent-Type: {JSON}\r\n"
+            f"X-Groundswell-Respondent: {self.tag}\r\n{self._cookie_line}"
+        )
 
 
-_CHECKS = {
-    LOGIN: Respondent._check_login,
-    DISPLAY: Respondent._check_display,
-    SAVE: Respondent._check_save,
-    CONTENT: Respondent._check_content,
-    COMPLETE: Respondent._check_complete,
-}
+def login_requests(respondent: Respondent) -> Iterator[Request]:
+    """Log in and open the survey."""
+    yield respondent.login_page()
+    yield respondent.login()
+    yield respondent.display()
 
 
-def entering(person: Respondent) -> Iterator[Request]:
-    """Requests that bring a person to the first page."""
-    yield person.login_page()
-    yield person.login()
-    yield person.display()
+def save_requests(respondent: Respondent, pages: Sequence[int]) -> Iterator[Request]:
+    for page in pages:
+        answers = respondent.survey.draw_answers(page, respondent.chance)
+        yield respondent.save(page, answers)
 
 
-def answering(person: Respondent, pages: Sequence[int]) -> Iterator[Request]:
-    for n in pages:
-        yield person.save(n, person.plan.answers(n, person.chance))
+def visit_requests(respondent: Respondent) -> Iterator[Request]:
+    """Take a whole survey; half of all requests are saves.
 
-
-def leaving(person: Respondent) -> Iterator[Request]:
-    yield person.review()
-    yield person.finish()
-    yield person.thanks()
-
-
-def taking(person: Respondent) -> Iterator[Request]:
-    """A whole person; half of all requests are saves.
-
-    Each page is saved once. The other half is what comes and goes with a
-    person, and content for the rest: a school's browsers have the last pages
-    already, which the previous class read on them.
+    Each page is saved once. The other half are the requests around them, and
+    content for the rest: a school's browsers have the last pages in their
+    cache, from the class before.
     """
-    count = len(person.plan.pages)
-    if not person.logged_in:
-        yield from entering(person)
-    for n in range(1, count + 1):
-        if n <= count - AROUND:
-            yield person.content(n)
-        yield from answering(person, [n])
-    yield from leaving(person)
+    count = len(respondent.survey.pages)
+    if not respondent.tag:
+        yield from login_requests(respondent)
+    for page in range(1, count + 1):
+        if page <= count - REQUESTS_PER_VISIT:
+            yield respondent.content(page)
+        yield from save_requests(respondent, [page])
+    yield respondent.review()
+    yield respondent.finish()
+    yield respondent.thanks()

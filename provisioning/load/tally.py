@@ -1,44 +1,51 @@
-"""What was answered, how fast, and what went wrong by name."""
+"""Count replies, latencies and failures of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from provisioning.percentiles import LatencyHistogram
 
 
+class TallyFigures(TypedDict):
+    seconds: float
+    per_second: float
+    views: dict[str, dict[str, float]]
+    failures: dict[str, int]
+    non_2xx: dict[str, int]
+    engine_us_per_request: float
+
+
 @dataclass(slots=True)
 class Tally:
-    # Kind of request -> the latencies of those that were answered rightly.
+    # Kind of request -> latencies of the right replies.
     latencies: dict[str, LatencyHistogram] = field(default_factory=dict)
-    # Kind -> what went wrong -> how often.
+    # Kind -> failure -> number.
     failures: dict[str, Counter[str]] = field(default_factory=dict)
-    # Every status that was neither 2xx nor the redirect that was wanted.
+    # Statuses of failures that are not 2xx.
     non_2xx: Counter[int] = field(default_factory=Counter)
     began: float = 0.0
     ended: float = 0.0
-    # Kind -> right answers between these two moments, whenever they were due.
+    # Kind -> right replies between these two moments, whenever they were due.
     in_time: Counter[str] = field(default_factory=Counter)
-    # Processor seconds of the process that offered the load.
+    # Processor seconds of the process that produced the load.
     own_cpu: float = 0.0
 
     def add(self, kind: str, seconds: float, failure: str, status: int = 0) -> None:
-        """`status` is 0 where there was no reply."""
-        if not failure:
-            try:
-                self.latencies[kind].add(seconds)
-            except KeyError:
-                self.latencies[kind] = LatencyHistogram()
-                self.latencies[kind].add(seconds)
+        """Count one exchange; `status` is 0 without a reply."""
+        if failure:
+            self.failures.setdefault(kind, Counter())[failure] += 1
+            if status and not 200 <= status < 300:
+                self.non_2xx[status] += 1
             return
-        self.failures.setdefault(kind, Counter())[failure] += 1
-        if status and not 200 <= status < 300:
-            self.non_2xx[status] += 1
+        if kind not in self.latencies:
+            self.latencies[kind] = LatencyHistogram()
+        self.latencies[kind].add(seconds)
 
     def merge(self, other: Tally) -> None:
-        """Of another process that ran at the same time."""
+        """Add the tally of another process that ran at the same time."""
         for kind, latencies in other.latencies.items():
             self.latencies.setdefault(kind, LatencyHistogram()).merge(latencies)
         for kind, failures in other.failures.items():
@@ -54,22 +61,18 @@ class Tally:
         return self.ended - self.began
 
     def answered(self, kind: str = "") -> int:
-        """Rightly answered requests, of one kind or of all."""
+        """Return the number of right replies, of one kind or of all."""
         return sum(
             latencies.count
             for name, latencies in self.latencies.items()
             if kind in ("", name)
         )
 
-    def failed(self, kind: str = "") -> int:
-        return sum(
-            sum(failures.values())
-            for name, failures in self.failures.items()
-            if kind in ("", name)
-        )
+    def failed(self) -> int:
+        return sum(failures.total() for failures in self.failures.values())
 
     def per_second(self, kind: str = "") -> float:
-        """What the server managed while it was measured."""
+        """Return the rate of right replies while the run was counted."""
         answered = self.in_time[kind] if kind else self.in_time.total()
         return answered / self.seconds if self.seconds > 0 else 0.0
 
@@ -85,8 +88,9 @@ class Tally:
             together.update(failures)
         return dict(together.most_common())
 
-    def figures(self) -> dict[str, Any]:
-        """For JSON: latencies in ms."""
+    def figures(self) -> TallyFigures:
+        """Return the figures for JSON, with latencies in milliseconds."""
+        requests = max(1, self.answered() + self.failed())
         return {
             "seconds": round(self.seconds, 2),
             "per_second": round(self.per_second(), 1),
@@ -99,8 +103,6 @@ class Tally:
                 for kind, latencies in sorted(self.latencies.items())
             },
             "failures": self.failures_by_name(),
-            "non_2xx": {str(one): count for one, count in self.non_2xx.items()},
-            "engine_us_per_request": round(
-                self.own_cpu * 1e6 / max(1, self.answered() + self.failed()), 1
-            ),
+            "non_2xx": {str(status): count for status, count in self.non_2xx.items()},
+            "engine_us_per_request": round(self.own_cpu * 1e6 / requests, 1),
         }

@@ -1,33 +1,40 @@
-"""What is under load: this machine, and nothing else."""
+"""Decide what may be put under load: this machine, without real respondents."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from provisioning.commands import Refusal
 
+OPEN_ADMINISTRATIONS = """
+SELECT coalesce(json_agg(a.name), '[]')
+FROM survey_administration a LEFT JOIN survey_wave w ON w.id = a.wave_id
+WHERE now() BETWEEN a.opens_at AND a.closes_at + interval '10 minutes'
+  AND w.name IS DISTINCT FROM 'Rehearsals'
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
     family: socket.AddressFamily
     address: tuple[str, int] | str
-    # What browsers would send: the application compares it with its own.
+    # The Host header: the application compares it with its own.
     host: str
-    scheme: str = "http"
 
     @property
     def origin(self) -> str:
-        return f"{self.scheme}://{self.host}"
+        return f"http://{self.host}"
 
 
 def target_of(text: str, *, host: str = "") -> Target:
-    """`http://127.0.0.1:8080`, or `unix:/path/taking.sock` with a `host`.
+    """Parse `http://127.0.0.1:8080`, or `unix:/path/taking.sock` with a `host`.
 
-    Refuses what is not on this machine: the engine holds real load.
+    Raises Refusal for other machines: the engine produces real load.
     """
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
@@ -37,16 +44,26 @@ def target_of(text: str, *, host: str = "") -> Target:
     parts = urlsplit(text)
     if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
         raise Refusal(f"{text} is not like http://127.0.0.1:8080 or unix:/a/socket")
-    address = _loopback(parts.hostname)
+    address = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
+    try:
+        is_local = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local:
+        raise Refusal(f"{address} is not this machine; only loopback can be loaded")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return Target(family, (address, parts.port or 80), host or parts.netloc)
 
 
-def _loopback(host: str) -> str:
-    address = "127.0.0.1" if host == "localhost" else host
-    try:
-        if ipaddress.ip_address(address).is_loopback:
-            return address
-    except ValueError:
-        pass
-    raise Refusal(f"{host} is not this machine; load is offered to loopback only")
+def refuse_real_respondents(
+    query: Callable[[str], list[str]], *, consequence: str
+) -> None:
+    """Raise Refusal while an administration other than a rehearsal is open.
+
+    `query` runs SQL on the primary and returns its one JSON value.
+    """
+    names = query(OPEN_ADMINISTRATIONS)
+    if names:
+        raise Refusal(
+            f"Real people may answer now ({', '.join(names)}), and {consequence}"
+        )

@@ -1,1 +1,1 @@
-"""Responses out: one module for each format, over one stream of rows."""
+"""Exports of responses as CSV and Excel files, with codebooks."""

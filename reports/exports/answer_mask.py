@@ -82,6 +82,7 @@ class AnswerMask:
         """
         given = dict(zip(items, answers, strict=True))
         relevant, values = self._outcome(given, at, language)
+        # Pages up to the last answered one were passed by.
         last_page = max((self._page[item] for item in items), default=0)
         for name in self.concerned:
             item = self._version.items[name]
@@ -118,6 +119,8 @@ class AnswerMask:
                 now=moment.isoformat(),
                 language=language,
             )
+            # Cleared as a whole: evaluating again costs less than
+            # remembering which outcome is the oldest.
             if len(self._cache) >= MOST_CACHED:
                 self._cache.clear()
             outcome = self._cache[key] = (state.relevant, state.values)

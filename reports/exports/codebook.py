@@ -10,12 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from reports.exports.columns import CHOICES, Tally, Variable
+from reports.exports.columns import CHOICES, AnswerTally, Variable
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
 from survey.definitions.comparison import TextChange, compare
@@ -71,7 +72,7 @@ class CodebookValue:
 
 @dataclass(frozen=True, slots=True)
 class CodebookItem:
-    """An item, in all versions in which it is exactly the same."""
+    """An item, with all versions in which it is exactly the same."""
 
     versions: Sequence[str]
     kind: str
@@ -80,7 +81,7 @@ class CodebookItem:
     page: int
     page_title: str
     values: Sequence[CodebookValue]
-    tally: Tally
+    tally: AnswerTally
 
     def is_same_as(self, other: CodebookItem) -> bool:
         return (self.kind, self.labels, self.stem) == (
@@ -104,7 +105,7 @@ class CodebookItem:
                 CodebookValue(a.value, a.column, a.labels, a.count + b.count)
                 for a, b in zip(self.values, other.values, strict=True)
             ],
-            tally=Tally(
+            tally=AnswerTally(
                 self.tally.answered + other.tally.answered,
                 self.tally.skipped + other.tally.skipped,
                 self.tally.not_applicable + other.tally.not_applicable,
@@ -160,7 +161,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "languages": {code: names[code] for code in codes},
         "versions": [encoder.version.name for encoder in versions],
         "administrations": sorted(
-            plan.administrations.values(), key=lambda one: one.name
+            plan.administrations.values(), key=attrgetter("name")
         ),
         "respondent_columns": [
             (header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE))
@@ -176,7 +177,8 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
 def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
     """Return the corrections of each version in the file, back to its first."""
     versions = {
-        one.published_id: one.published for one in plan.administrations.values()
+        administration.published_id: administration.published
+        for administration in plan.administrations.values()
     }
     for published in versions.values():
         after = published
@@ -202,7 +204,7 @@ def entry(variable: Variable, versions: Sequence[VersionEncoder]) -> CodebookEnt
 
 
 def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
-    """Describe a variable as one version has it."""
+    """Describe the item of a variable in one version."""
     version = encoder.version
     item = variable.items[version.digest]
     tally = encoder.items[int(item["id"])].tally
@@ -212,6 +214,7 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
         for block in page["blocks"]
         if variable.name in block["items"]
     )
+    # Answers to multiple choices are counted together: split them.
     counts: Counter[str] = Counter()
     for answer, count in tally.values.items():
         for value in answer.split(" ") if variable.multiple else (answer,):

@@ -52,6 +52,7 @@ class ExportVersion:
         ]
 
     def options(self, item: ItemDefinition) -> Sequence[OptionDefinition]:
+        # Its single option is not in the definition.
         if item["kind"] == "acknowledge":
             return ({"value": "OK", "label": {}, "attributes": {}},)
         return self.definition["option_sets"].get(item.get("option_set", ""), [])
@@ -105,7 +106,11 @@ class ItemColumns:
 
     def variables_of(self, digest: str) -> dict[str, Variable]:
         """Return the variables of one version, by name."""
-        return {one.name: one for one in self.variables if digest in one.items}
+        return {
+            variable.name: variable
+            for variable in self.variables
+            if digest in variable.items
+        }
 
     def distinct_from_items(self, names: Iterable[str]) -> list[str]:
         """Return column names about the respondent, changed if an item has one."""
@@ -125,6 +130,7 @@ def columns_of(versions: Iterable[ExportVersion]) -> ItemColumns:
         place = 0
         for name in version.exported():
             item = version.items[name]
+            # A question that became a multiple choice has other columns.
             key = (name, item["kind"] == "select_multiple")
             if key not in variables:
                 variables[key] = Variable(*key)
@@ -163,7 +169,7 @@ def _unused(name: str, taken: set[str], prefix: str = "") -> str:
 
 
 @dataclass
-class Tally:
+class AnswerTally:
     """Counts of the answers to one item in one version."""
 
     answered: int = 0

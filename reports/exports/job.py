@@ -70,6 +70,7 @@ class ExportResult:
 
 @job("export.make", long=True)
 def make_export(job: Job, progress: Progress) -> None:
+    # From the primary: on the replica the row may not have arrived yet.
     known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by")
     export = known.get(pk=job.subject_id or 0)
     if export.made_at is not None:
@@ -119,6 +120,7 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
                 progress.advance(REPORT_EVERY)
 
         is_long = export.format == Export.Format.LONG
+        # Adding may raise Cancelled, which stops the statement.
         database.read(add, versions, saved=is_long)
         progress.begin_step("Counting the responses.", total=people)
         responses = database.count_responses()
@@ -133,7 +135,9 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
     }
     plan = ExportPlan(
         columns=columns_of(versions.values()),
-        administrations={one.pk: one for one in administrations},
+        administrations={
+            administration.pk: administration for administration in administrations
+        },
         schools=school_cells(summary.schools),
         attributes=sorted(summary.attributes),
         missing=choose_missing_codes(summary.lookalikes | options),
@@ -142,6 +146,8 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
         zone=timezone.get_default_timezone(),
         identities=identity_cells if export.identities else None,
     )
+    # The transaction is over: writing takes as long again, and a snapshot
+    # keeps the database from removing dead rows.
     progress.begin_step("Writing the file.", total=people)
     rows = write_data(export, folder, plan, shuffle, progress)
     if (rows.respondents, rows.responses) != (people, responses):
@@ -155,7 +161,9 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
 
 def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
     """Return the survey versions by digest, the newest first."""
-    found: list[PublishedSurvey] = [one.published for one in administrations]
+    found: list[PublishedSurvey] = [
+        administration.published for administration in administrations
+    ]
     found.sort(key=lambda published: published.published_at, reverse=True)
     return {
         published.digest: ExportVersion(
@@ -211,7 +219,7 @@ def too_many_rows(people: int) -> str:
 def too_many_columns(count: int) -> str:
     return (
         f"An Excel sheet holds at most {MOST_COLUMNS:,} columns, and this export has"
-        f" {count:,}. Choose CSV, or fewer surveys."
+        f" {count:,}. Choose CSV, or fewer administrations."
     )
 
 
@@ -230,6 +238,7 @@ def write_data(
         if export.format == Export.Format.XLSX:
             if len(headers) > MOST_COLUMNS:
                 raise JobRefused(too_many_columns(len(headers)))
+            # Not closed after an error: that would write the whole workbook.
             writer: Writer = XlsxFile(path, headers, scratch=folder)
         else:
             file = stack.enter_context(path.open("wb"))
@@ -267,6 +276,7 @@ def keep_files(
     size = data.stat().st_size
     names = new_name(FOLDER, export.suffix), new_name(FOLDER, ".html")
     for path, name in zip((data, folder / CODEBOOK_FILE), names, strict=True):
+        # On the same disk, so the file appears at once or not at all.
         path.chmod(0o600)
         path.rename(path_of(name))
     now = timezone.now()

@@ -26,6 +26,7 @@ def choose_missing_codes(taken: Collection[int]) -> MissingCodes:
 
     `taken` are the answers that look like codes.
     """
+    # All three codes change together, so that they stay recognisable.
     for nines in range(1, _MOST_DIGITS):
         start = int("9" * nines) * 10
         codes = (-(start + 7), -(start + 8), -(start + 9))

@@ -43,6 +43,7 @@ def request_export(
     **choices: Unpack[ExportChoices],
 ) -> Export:
     """Record an export and start its job; the caller checks permissions."""
+    # One transaction, so the job is sent only after the export is committed.
     export = Export.objects.create(by=by, **choices)
     export.administrations.set(administrations)
     export.job = jobs.start(make_export, subject_id=export.pk, by=by)
@@ -54,7 +55,9 @@ def request_export(
         subject=export,
         **export.place_for_audit(),
         after={
-            "administrations": [one.name for one in administrations],
+            "administrations": [
+                administration.name for administration in administrations
+            ],
             "format": export.format,
             "places": export.places,
             "role": export.role,
@@ -76,6 +79,7 @@ def delete_file(
             .exclude(file_name="")
             .update(file_name="", codebook_name="", deleted_at=timezone.now())
         )
+        # A second request finds nothing to delete, and logs nothing.
         if deleted:
             audit.record(
                 "delete export",

@@ -26,9 +26,9 @@ from reports.exports.cells import (
 from reports.exports.columns import (
     CHOICES,
     NUMBERS,
+    AnswerTally,
     ExportVersion,
     ItemColumns,
-    Tally,
     Variable,
 )
 from reports.exports.missing_codes import MissingCodes
@@ -70,7 +70,7 @@ class ExportPlan:
         return self.columns.distinct_from_items(self.plain_respondent_columns())
 
     def plain_respondent_columns(self) -> list[str]:
-        """Return the columns' names before any is changed for an item's sake."""
+        """Return the names that the columns have if no item has the same name."""
         return [
             "research_id",
             *(IDENTITY if self.identities else ()),
@@ -131,12 +131,13 @@ class ItemEncoder:
     item: ItemDefinition
     version: ExportVersion
     variable: Variable
-    tally: Tally
+    tally: AnswerTally
     encode: Callable[[ItemEncoder, str], Piece]
     is_json: bool = False
     _cache: dict[str, Piece] = field(default_factory=dict)
 
     def encode_all(self, answers: Sequence[str]) -> list[Piece]:
+        # Counting in C finds the few distinct answers of a column.
         counts = Counter(answers)
         cache = self._cache
         # Free text hardly ever repeats.
@@ -214,7 +215,7 @@ class RespondentGroup:
 
 
 class RowBuilder(ABC):
-    """Base of both shapes of a file: one row per respondent, or per answer."""
+    """Base of both kinds of files: one row per respondent, or per answer."""
 
     def __init__(self, plan: ExportPlan, writer: Writer) -> None:
         self.plan = plan
@@ -240,7 +241,7 @@ class RowBuilder(ABC):
                 item=version.items[name],
                 version=version,
                 variable=variables[name],
-                tally=Tally(),
+                tally=AnswerTally(),
                 encode=self.encode,
                 is_json=version.comes_as_json(version.items[name]),
             )
@@ -274,12 +275,14 @@ class RowBuilder(ABC):
         for position, person in enumerate(people):
             encoder = self._version_of[person.administration]
             items, answers = person.items, person.answers
+            # Before masking, which adds and removes answers.
             self.responses += len(answers)
             if encoder.mask.concerned:
                 keys, answers = encoder.mask.applied(
                     parse_array(person.items),
                     person.answers,
                     finished=bool(person.completed),
+                    # Rules with today() see the day the survey was finished.
                     at=int(person.completed or person.started),
                     language=json.loads(person.about)[1]
                     or encoder.version.definition["languages"][0]["code"],
@@ -324,6 +327,7 @@ class RowBuilder(ABC):
         """
         if self.plan.identities:
             return self.piece(*map(self._date, seconds))
+        # Rounded, most respondents share their dates.
         rounded = [text and str(int(text) // QUARTER * QUARTER) for text in seconds]
         return self.shared_piece(
             "dates", *rounded, make=lambda: self.piece(*map(self._date, rounded))

@@ -129,6 +129,7 @@ class Selection:
 
 
 def _numbers(keys: frozenset[int]) -> str:
+    # An empty list is no SQL, and nothing is in (NULL).
     return ", ".join(str(int(key)) for key in sorted(keys)) or "NULL"
 
 
@@ -218,6 +219,7 @@ class Snapshot:
         with connections[self.alias].cursor() as cursor:
             cursor.execute(statement)
             rows = chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
+            # The rows are ordered by respondent.
             for _, group in groupby(rows, key=itemgetter(0)):
                 sink(_sqlite_line(administration.pk, list(group), json_items, saved))
 

@@ -68,6 +68,7 @@ class WideRowBuilder(RowBuilder):
             return self._code_piece(variable, encoder.version, item, code)
         value = encoder.value(answer)
         if variable.multiple:
+            # An option that this version does not offer stays blank.
             chosen = set(value.split(" "))
             offered = {option["value"] for option in encoder.version.options(item)}
             return self.piece(
@@ -93,6 +94,7 @@ class WideRowBuilder(RowBuilder):
         ]
         rows: list[Row] = [()] * len(people)
         for group in self.groups(people):
+            # A column of answers, or a blank for each item without answers.
             slots: list[Sequence[Piece] | repeat[Piece]] = [
                 repeat(blank) for blank in self._blanks[group.encoder.version.digest]
             ]

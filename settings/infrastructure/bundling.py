@@ -10,7 +10,6 @@ habits, held by `survey/tests/javascript/test_modules.py`: named imports on one 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from compressor.filters import FilterBase
 
@@ -23,5 +22,5 @@ EXPORT = re.compile(
 class JoinedModule(FilterBase):
     """One module without its imports and exports."""
 
-    def input(self, **kwargs: Any) -> str:
+    def input(self, **kwargs: object) -> str:
         return EXPORT.sub("", IMPORT.sub("", self.content))

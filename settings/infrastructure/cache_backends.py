@@ -9,14 +9,14 @@ from typing import Any
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.core.cache.backends.memcached import PyMemcacheCache
 from redis.backoff import NoBackoff
-from redis.connection import ConnectionPool
+from redis.connection import ConnectionInterface, ConnectionPool
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from settings.infrastructure.circuit_breaker import Breaker
 
-OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, object] = {
     # A server that is away is an empty one.
     "ignore_exc": True,
     "no_delay": True,
@@ -30,14 +30,17 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+Parameters = dict[str, Any]
+
+
 class KeptMemcachedCache(PyMemcacheCache):
     """Memcached by a connection that outlives the request."""
 
-    def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
+    def __init__(self, server: str | list[str], params: Parameters) -> None:
         options = {**OPTIONS, **(params.get("OPTIONS") or {})}
         super().__init__(server, {**params, "OPTIONS": options})
 
-    def close(self, **kwargs: Any) -> None:
+    def close(self, **kwargs: object) -> None:
         # Django closes its caches after each request; connecting again would
         # cost more than what is asked.
         pass
@@ -68,7 +71,7 @@ class KeptRedisCache(BaseCache):
     a quarter of a second at first, and then at once.
     """
 
-    def __init__(self, server: str, params: dict[str, Any]) -> None:
+    def __init__(self, server: str, params: Parameters) -> None:
         super().__init__(params)
         self._pool = ConnectionPool.from_url(
             server,
@@ -83,12 +86,14 @@ class KeptRedisCache(BaseCache):
             driver_info=None,
         )
         self._breaker = breaker_of(server)
-        self._connection: Any = None
+        self._connection: ConnectionInterface | None = None
         self._process = 0
 
-    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
+    def get(
+        self, key: str, default: object = None, version: int | None = None
+    ) -> object:
         text = self._ask("GET", self.make_key(key, version))
-        if text is None:
+        if not isinstance(text, str | bytes):
             return default
         try:
             return json.loads(text)
@@ -98,8 +103,8 @@ class KeptRedisCache(BaseCache):
     def add(
         self,
         key: str,
-        value: Any,
-        timeout: Any = DEFAULT_TIMEOUT,
+        value: object,
+        timeout: float | object | None = DEFAULT_TIMEOUT,
         version: int | None = None,
     ) -> bool:
         return self._set(key, value, timeout, version, "NX")
@@ -107,8 +112,8 @@ class KeptRedisCache(BaseCache):
     def set(
         self,
         key: str,
-        value: Any,
-        timeout: Any = DEFAULT_TIMEOUT,
+        value: object,
+        timeout: float | object | None = DEFAULT_TIMEOUT,
         version: int | None = None,
     ) -> None:
         self._set(key, value, timeout, version)
@@ -123,15 +128,15 @@ class KeptRedisCache(BaseCache):
         self._ask("FLUSHDB")
 
     def _set(
-        self, key: str, value: Any, timeout: Any, version: int | None, *how: str
+        self, key: str, value: object, timeout: object, version: int | None, *how: str
     ) -> bool:
         if timeout is DEFAULT_TIMEOUT:
             timeout = self.default_timeout
-        life = () if timeout is None else ("EX", max(1, int(timeout)))
+        life = ("EX", max(1, int(timeout))) if isinstance(timeout, int | float) else ()
         name = self.make_key(key, version)
         return self._ask("SET", name, json.dumps(value), *life, *how) is not None
 
-    def _ask(self, *command: str | int) -> Any:
+    def _ask(self, *command: str | int) -> object:
         if not self._breaker.allows():
             raise RedisAway
         try:
@@ -147,28 +152,31 @@ class KeptRedisCache(BaseCache):
         self._breaker.succeeded()
         return reply
 
-    def _answer(self, command: tuple[str | int, ...]) -> Any:
-        kept = self._connection is not None and self._process == os.getpid()
-        if not kept:
+    def _answer(self, command: tuple[str | int, ...]) -> object:
+        connection = self._connection
+        kept = connection is not None and self._process == os.getpid()
+        if connection is None or not kept:
             # A child that used its parent's would read its parent's replies.
-            self._connection = self._pool.make_connection()
+            connection = self._connection = self._pool.make_connection()
             self._process = os.getpid()
         try:
-            return self._exchange(command)
+            return self._exchange(connection, command)
         except ConnectionLost:
             if not kept:
                 raise
             # Redis was restarted since the last request.
-            return self._exchange(command)
+            return self._exchange(connection, command)
 
-    def _exchange(self, command: tuple[str | int, ...]) -> Any:
+    def _exchange(
+        self, connection: ConnectionInterface, command: tuple[str | int, ...]
+    ) -> object:
         try:
-            self._connection.send_command(*command)
-            return self._connection.read_response()
+            connection.send_command(*command)
+            return connection.read_response()
         except ResponseError:
             raise
         except BaseException:
             # The reply may still come. Whoever asked next over this connection
             # would take it for an answer: somebody else's session.
-            self._connection.disconnect()
+            connection.disconnect()
             raise

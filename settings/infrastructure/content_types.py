@@ -8,10 +8,8 @@ where no view can answer. Browsers send few and plain ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 NAME = r"[0-9a-z!#$&^_.+-]{1,64}"
 CHARSET = r'charset=(?:utf-?8|"utf-?8")'
@@ -29,11 +27,11 @@ HEADERS = [
 ]
 
 
-def plain_bodies_only(application: Application) -> Application:
+def plain_bodies_only(application: WSGIApplication) -> WSGIApplication:
     """In front of both pools. Without a body there is nothing to look at."""
 
     def plain(
-        environ: dict[str, Any], start_response: Callable[..., Any]
+        environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         kind = environ.get("CONTENT_TYPE")
         if kind and PLAIN.fullmatch(kind) is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Any
 
 from gunicorn.workers.sync import SyncWorker
 
@@ -22,7 +21,9 @@ class PromptWorker(SyncWorker):
     waiting for it took 15 % of a worker's time and two switches a request.
     """
 
-    def handle(self, listener: Any, client: socket.socket, addr: Any) -> None:
+    def handle(
+        self, listener: socket.socket, client: socket.socket, addr: object
+    ) -> None:
         super().handle(listener, _prompt(client), addr)
 
 

@@ -74,6 +74,7 @@ def open_administration(
         district=district,
         coordinators_see_finished=coordinators_see_finished,
     )
+    # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)
     checks.check_finished_may_be_seen(role, coordinators_see_finished)
     checks.check_wave(district, wave)
@@ -121,8 +122,10 @@ def change_administration(
     with checks.refuse_lock_timeouts(), transaction.atomic():
         current = _lock(administration, by=by, seen=seen)
         before = plan_of(current)
+        # Nothing to save, and no audit entry.
         if to == before:
             return current
+        # Changing the dates or the wave need not wait.
         if (to.published, to.role, to.districts, to.schools) != (
             before.published,
             before.role,
@@ -159,6 +162,7 @@ def close_administration(
         if state == Administration.State.CLOSED:
             raise ChangeBlocked(f"It closed on {format_moment(current.closes_at)}.")
         before = plan_of(current)
+        # The ten minutes of grace are part of the statement that saves a page.
         current.closes_at = now
         _save(current, "close administration", by, request, before)
     return current
@@ -205,6 +209,7 @@ def _lock(
     current = administrations.select_for_update(of=("self",), no_key=True).get(
         pk=administration.pk
     )
+    # Checked with the locked row, because its owner decides.
     if isinstance(by, User) and not may_manage(Permissions(by), current):
         raise PermissionDenied
     if seen is not None and seen != current.changes:
@@ -247,6 +252,7 @@ def _save(
     request: HttpRequest | None,
     before: AdministrationPlan,
 ) -> None:
+    # The row is locked, so no increment is lost.
     administration.changes += 1
     administration.full_clean()
     administration.save(update_fields=[*COLUMNS, "changes"])

@@ -57,6 +57,8 @@ def check_change(
     confirmed: str,
 ) -> None:
     """Check everything that differs between the two plans."""
+    # Only changed properties are checked: a survey that was retired since
+    # may stay.
     _check_stays_comparable(current, before, to)
     if to.published != before.published:
         check_survey(current.district, to.published)
@@ -80,6 +82,7 @@ def check_survey(owner: District | None, published: PublishedSurvey) -> None:
         raise ValidationError(
             {"published": f"{owner} has no such survey. Choose another."}
         )
+    # Locks the survey, so that it cannot be retired before the commit.
     if not is_offerable(published):
         raise ValidationError(
             {
@@ -104,6 +107,7 @@ def _check_stays_comparable(
             " can't be combined. Fix its wording with a corrected version of the"
             " survey, or open another administration for a different survey."
         )
+    # The query runs only if one of them changes.
     if reasons and has_people(current):
         raise ChangeBlocked(reasons)
 
@@ -134,6 +138,7 @@ def _check_window_change(
                     " now, which shows how many people are affected."
                 }
             )
+        # A later end never surprises people who are answering.
         is_sudden = to.closes_at < min(current.closes_at, now + GRACE)
         if is_sudden and current.opens_at <= now and confirmed != current.name:
             raise ConfirmationRequired(
@@ -162,6 +167,7 @@ def check_window(opens_at: datetime, closes_at: datetime) -> None:
 
 
 def check_finished_may_be_seen(role: str, seen: bool) -> None:
+    # The database has the same constraint; this one has a message.
     if seen and role == Role.TEACHER:
         raise ValidationError(
             {
@@ -172,6 +178,7 @@ def check_finished_may_be_seen(role: str, seen: bool) -> None:
 
 
 def check_wave(owner: District | None, wave: Wave | None) -> None:
+    # The state's waves are open to all districts.
     if wave is not None and wave.district_id not in (None, owner and owner.pk):
         raise ValidationError(
             {"wave": "This wave belongs to another owner. Choose another wave."}
@@ -229,6 +236,7 @@ def _list_names(names: list[str]) -> str:
 
 
 def check_name(name: str) -> None:
+    # The unique constraint decides in the end; this check has a message.
     if Administration.objects.filter(name=name).exists():
         raise ValidationError(
             {

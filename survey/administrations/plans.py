@@ -22,6 +22,7 @@ class AdministrationPlan:
     published: PublishedSurvey
     role: str
     wave: Wave | None
+    # Sets, so that plans are equal whatever the order of their places.
     districts: frozenset[District]
     schools: frozenset[School]
     opens_at: datetime
@@ -77,6 +78,7 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         *sorted(district.code for district in plan.districts),
         *sorted(f"{school.district.code}/{school.code}" for school in plan.schools),
     ]
+    # Stored in the audit log: a renamed key would appear as a change.
     return {
         "survey": str(plan.published.survey),
         "role": str(plan.role),

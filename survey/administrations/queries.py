@@ -129,6 +129,7 @@ def has_started(administration: Administration) -> bool:
 def suggest_name(*, role: str, wave: str = "", district: District | None = None) -> str:
     """Build a free short name from the owner, the wave and the role."""
     parts = (district.code if district else "", wave, f"{role}s" if role else "")
+    # Four characters remain for a number.
     base = slugify(" ".join(parts))[: MAX_NAME_LENGTH - 4].strip("-_") or "survey"
     similar = Administration.objects.filter(name__startswith=base)
     taken = set(similar.values_list("name", flat=True))

@@ -60,7 +60,11 @@ def console_home(request: StaffRequest) -> HttpResponse:
     return render(
         request,
         "survey/console/home.html",
-        {"entries": entries_for(permissions), "tasks": tasks},
+        {
+            "entries": entries_for(permissions),
+            "memberships": permissions.memberships,
+            "tasks": tasks,
+        },
     )
 
 

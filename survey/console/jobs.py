@@ -32,6 +32,7 @@ def job_progress(request: StaffRequest, pk: int) -> HttpResponse:
 def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     job = get_object_or_404(Job, pk=pk, by=request.user)
     with transaction.atomic():
+        # A second click is not logged again.
         if jobs.request_cancel(job):
             audit.record(
                 "cancel job",
@@ -41,6 +42,7 @@ def job_cancel(request: StaffRequest, pk: int) -> HttpResponse:
                 after={"kind": job.kind, "of": job.subject_id},
                 **audit.place_of(request.user),
             )
+    # The button is on several pages, and leads back to its own.
     referer = request.headers.get("Referer", "")
     is_own_page = url_has_allowed_host_and_scheme(referer, {request.get_host()})
     return redirect(referer if is_own_page else "console_home")

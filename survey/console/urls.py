@@ -18,6 +18,7 @@ CARDS = "administrations/<int:pk>/cards/"
 
 urlpatterns = [
     path("", home.console_home, name="console_home"),
+    # People and login cards of an administration.
     path(PEOPLE, people.people_list, name="people_list"),
     path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),
     path(f"{PEOPLE}<int:respondent>/code/", people.people_code, name="people_code"),
@@ -36,6 +37,7 @@ urlpatterns = [
         name="cards_download",
     ),
     path(f"{CARDS}<int:card_set>/again/", cards.cards_again, name="cards_again"),
+    # Background jobs.
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
     path("jobs/<int:pk>/cancel/", jobs.job_cancel, name="job_cancel"),
     path(

@@ -1,12 +1,13 @@
-"""A workbook that somebody uploaded becomes a draft, or a list of problems.
+"""Turn uploaded workbooks into drafts, or into lists of problems.
 
-At once where that takes a moment, as nearly always: a survey of 1,000 items
-in ten languages is read in 0.4 s. Whatever is large when unpacked may take
-many times that, so it is read by a worker, whom no web server's patience ends.
+Nearly every workbook is read at once: a survey of 1,000 items in ten languages
+takes 0.4 s. A file that is large when unpacked may take many times that, so a
+worker reads it, without the time limit of a web request.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import PurePath
 
@@ -29,14 +30,14 @@ from survey.xlsform import (
 )
 from survey.xlsform.problems import quoted
 
-# Unpacked; a survey of 300 items in three languages has a sixth of it. What
-# was made to be slow took 0.7 s at this size.
+# Unpacked bytes; a survey of 300 items in three languages has a sixth of it. A
+# workbook that was made to be slow took 0.7 s at this size.
 READ_AT_ONCE = 1 * MIB
-# Longer than the queue ever is.
-LONGEST_KEPT = timedelta(days=1)
+# Longer than any job waits in the queue.
+MAX_AGE_UNREAD = timedelta(days=1)
 
 
-def receive(
+def receive_upload(
     *,
     name: str,
     content: bytes,
@@ -45,14 +46,14 @@ def receive(
     corrects: PublishedSurvey | None = None,
     request: HttpRequest | None = None,
 ) -> SurveyUpload:
-    """Take a file in and read it, or begin a job that does.
+    """Store a file and read it, or start a job that does.
 
-    `district` will own the draft, or the state (None).
+    `district` will own the draft; None is the state.
     """
     now = timezone.now()
     with transaction.atomic():
-        # Workbooks that nobody will read any more: their job was cancelled.
-        forgotten = SurveyUpload.objects.filter(created_at__lt=now - LONGEST_KEPT)
+        # Workbooks whose job was cancelled are not read any more.
+        forgotten = SurveyUpload.objects.filter(created_at__lt=now - MAX_AGE_UNREAD)
         forgotten.exclude(content=None).update(content=None, read_at=now)
         upload = SurveyUpload.objects.create(
             by=by,
@@ -66,13 +67,13 @@ def receive(
         if is_old_excel(content) or unpacked_size(content) > READ_AT_ONCE:
             jobs.start(read_upload, subject_id=upload.pk, by=by)
             return upload
-    _read(upload.pk, request=request)
+    read_stored_upload(upload.pk, request=request)
     upload.refresh_from_db()
     return upload
 
 
 def job_of(upload: SurveyUpload) -> Job | None:
-    """The one that reads it, where there is one."""
+    """Return the job that reads the upload, if there is one."""
     return Job.objects.filter(kind=read_upload.name, subject_id=upload.pk).first()
 
 
@@ -80,71 +81,55 @@ def job_of(upload: SurveyUpload) -> Job | None:
 def read_upload(job: Job, progress: Progress) -> None:
     progress.begin_step("Reading the workbook")
     if job.subject_id is not None:
-        _read(job.subject_id)
-    # Not told by `begin_step`: what was read is kept, whoever asks to stop it now.
+        read_stored_upload(job.subject_id)
+    # Set without `begin_step`, which may cancel the job: the result is stored.
     progress.message = "The workbook was read."
 
 
-def _read(pk: int, *, request: HttpRequest | None = None) -> None:
-    upload = SurveyUpload.objects.select_related("by", "district", "corrects").get(
-        pk=pk
-    )
-    # A job may run twice; the second one finds nothing to do.
+def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
+    """Read an upload's workbook, and store the draft or the problems."""
+    rows = SurveyUpload.objects.select_related("by", "district", "corrects")
+    upload = rows.get(pk=pk)
+    # A job may run twice; the second run finds nothing to do.
     if upload.read_at is not None or upload.content is None:
         return
     reading = read_xlsform(bytes(upload.content), name=PurePath(upload.name).stem)
     try:
-        _keep(upload, reading, request)
+        with transaction.atomic():
+            # If two workers have read the file, because one was presumed dead,
+            # the first result stays: it may be published by now.
+            unread = SurveyUpload.objects.select_for_update().filter(
+                pk=upload.pk, read_at=None
+            )
+            if not unread.values_list("pk"):
+                return
+            if reading.draft is not None:
+                upload.survey = import_survey(
+                    draft=reading.draft,
+                    source_name=upload.name,
+                    source=reading.source,
+                    district=upload.district,
+                    corrects=upload.corrects,
+                    by=upload.by,
+                    request=request,
+                )
+            _store_result(upload, reading, reading.problems)
     except SurveyIsPublished as refusal:
-        _keep_problems(upload, reading, [_about_version(str(refusal))])
+        problem = Problem("settings", 2, "version", str(refusal))
+        _store_result(upload, reading, [problem])
     except IntegrityError:
         reason = "this version was uploaded twice in the same moment: upload it again"
-        _keep_problems(upload, reading, [_about_version(reason)])
+        problem = Problem("settings", 2, "version", reason)
+        _store_result(upload, reading, [problem])
 
 
-def _about_version(reason: str) -> Problem:
-    return Problem("settings", 2, "version", reason)
-
-
-@transaction.atomic
-def _keep(upload: SurveyUpload, reading: Reading, request: HttpRequest | None) -> None:
-    # Of two workers that have read it, one was taken for dead: the first one's
-    # outcome stays, which somebody may have published by now.
-    mine = SurveyUpload.objects.select_for_update().filter(pk=upload.pk, read_at=None)
-    if not mine.values_list("pk"):
-        return
-    if reading.draft is None:
-        _keep_problems(upload, reading, reading.problems)
-        return
-    upload.survey = import_survey(
-        draft=reading.draft,
-        source_name=upload.name,
-        source=reading.source,
-        district=upload.district,
-        corrects=upload.corrects,
-        by=upload.by,
-        request=request,
-    )
-    _keep_problems(upload, reading, [])
-
-
-def _keep_problems(
+def _store_result(
     upload: SurveyUpload, reading: Reading, problems: list[Problem]
 ) -> None:
-    upload.problems = [_as_json(one) for one in problems]
-    upload.warnings = [_as_json(one) for one in reading.warnings]
+    upload.problems = [asdict(problem) for problem in problems]
+    upload.warnings = [asdict(warning) for warning in reading.warnings]
     if problems:
         upload.survey = None
     upload.content = None
     upload.read_at = timezone.now()
     upload.save(update_fields=["problems", "warnings", "survey", "content", "read_at"])
-
-
-def _as_json(problem: Problem) -> dict[str, object]:
-    return {
-        "sheet": problem.sheet,
-        "row": problem.row,
-        "column": problem.column,
-        "reason": problem.reason,
-        "text": problem.text,
-    }

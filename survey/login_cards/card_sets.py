@@ -57,6 +57,7 @@ def card_sets_for(
     card_sets = CardSet.objects.filter(administration=administration)
     if places.state:
         return card_sets
+    # A set of several schools holds people whom a coordinator may not see.
     of_schools = Q(school__in=places.schools) | Q(school__district__in=places.districts)
     return card_sets.filter(of_schools | Q(school=None, district__in=places.districts))
 
@@ -81,6 +82,8 @@ def order_cards(
     reissue: bool = False,
 ) -> CardSet:
     """Create a set of cards and start the job that makes it."""
+    # The file is named before it is written: a file without a row counts as
+    # orphaned.
     card_set = CardSet.objects.create(
         administration=administration,
         school=school,
@@ -190,6 +193,7 @@ def reissue_once(card_set: CardSet) -> int:
     unissued = CardSet.objects.filter(pk=card_set.pk, reissued_at=None)
     if not unissued.update(reissued_at=timezone.now()):
         return 0
+    # Rolled back together with the mark if the worker dies.
     count = access_codes.reissue_all(people_in(card_set))
     administration_id, school = card_set.administration_id, card_set.school
     outdated = _sets_with_codes_of(administration_id, school).exclude(pk=card_set.pk)

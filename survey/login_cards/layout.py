@@ -23,7 +23,7 @@ def sheet_of(card_set: CardSet) -> CardSheet:
     administration = card_set.administration
     opens_at, closes_at = administration.opens_at, administration.closes_at
     return CardSheet(
-        title=f"Login cards: {card_set.whose}",
+        title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
         first_language=first_card_language(administration),
         windows={
@@ -72,6 +72,8 @@ def class_by_class(people: QuerySet[Respondent], role: str) -> list[Respondent]:
             return (0, _natural(respondent.classroom), respondent.classroom)
         return (1, _natural(respondent.grade), respondent.grade)
 
+    # Sorted by name in the database, and by class here: in a database's
+    # collation "10A" precedes "9B".
     by_name = people.select_related("identity").order_by(
         "identity__family_name", "identity__given_name", "pk"
     )

@@ -1,4 +1,4 @@
-"""Who is asked, and when."""
+"""Waves, administrations, and the respondents invited to them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Role(models.TextChoices):
     PARENT = "parent"
 
 
-# Long enough to remind a school of it on two mornings.
-SOON = timedelta(days=2)
+# Long enough to remind schools on two mornings.
+CLOSES_SOON = timedelta(days=2)
 
 
 class Wave(models.Model):
     """Administrations that are meant to be compared over time."""
 
     name = models.CharField(max_length=200)
-    # Whose it is, to rename and to delete; null: the state's, which districts
-    # may put their own administrations into.
+    # The owner, who may rename and delete it. Null: the state; districts may
+    # put their administrations into its waves.
     district = models.ForeignKey(
         "accounts.District",
         on_delete=models.PROTECT,
@@ -53,11 +53,11 @@ class Wave(models.Model):
 class Administration(models.Model):
     """One survey offered to one role in one window.
 
-    Changed by the functions of `survey.administrations` alone.
+    Only the functions of `survey.administrations` change it.
     """
 
     class State(models.TextChoices):
-        """Of its window, at a moment; nothing stores it."""
+        """State of the window at a moment; not stored."""
 
         PLANNED = "planned"
         OPEN = "open"
@@ -76,7 +76,7 @@ class Administration(models.Model):
         PublishedSurvey, on_delete=models.PROTECT, related_name="administrations"
     )
     role = models.CharField(max_length=16, choices=Role)
-    # Whose it is, to change and to close; null: the state's.
+    # The owner, who may change and close it. Null: the state.
     district = models.ForeignKey(
         "accounts.District",
         on_delete=models.PROTECT,
@@ -84,16 +84,16 @@ class Administration(models.Model):
         blank=True,
         related_name="administrations",
     )
-    # To whom it is offered; where both are empty, to everybody of its owner's.
+    # The districts and schools invited; where both are empty, all of its owner's.
     districts = models.ManyToManyField(
         "accounts.District", blank=True, related_name="+"
     )
     schools = models.ManyToManyField("accounts.School", blank=True, related_name="+")
-    # Who has finished, by name, for coordinators; never of teachers.
+    # Whether coordinators see by name who has finished; never for teachers.
     coordinators_see_finished = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
-    # How many times it was changed: who changes it says which state they saw.
+    # Counts the changes: a form that was filled in for an older state is refused.
     changes = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
@@ -116,7 +116,9 @@ class Administration(models.Model):
         if now >= self.closes_at:
             return self.State.CLOSED
         return (
-            self.State.CLOSES_SOON if now >= self.closes_at - SOON else self.State.OPEN
+            self.State.CLOSES_SOON
+            if now >= self.closes_at - CLOSES_SOON
+            else self.State.OPEN
         )
 
     @property
@@ -155,9 +157,9 @@ class Respondent(models.Model):
     )
     grade = models.CharField(max_length=16, blank=True)
     language = models.CharField(max_length=16, blank=True)
-    # As the school calls it, such as "7B": login cards are handed out by it.
+    # The school's name for the class, such as "7B": login cards are sorted by it.
     classroom = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # Further columns of the roster, by which responses are compared.
+    # Further columns of the roster, for comparing groups.
     attributes = models.JSONField(default=dict, blank=True)
     issue = models.PositiveSmallIntegerField(default=1)
     # Serves the login: one read by code.
@@ -180,7 +182,10 @@ class Respondent(models.Model):
 
 
 class Identity(models.Model):
-    """Who a respondent is; apart from the answers, so that it can be destroyed."""
+    """Name and contact data of a respondent.
+
+    Stored apart from the answers, so that it can be destroyed without them.
+    """
 
     respondent = models.OneToOneField(
         Respondent, on_delete=models.CASCADE, primary_key=True
@@ -200,7 +205,7 @@ class Identity(models.Model):
     class Meta:
         verbose_name_plural = "identities"
         constraints: ClassVar = [
-            # Also finds a person again when the roster comes a second time.
+            # Also finds a person again when a roster is uploaded once more.
             models.UniqueConstraint(
                 fields=("administration", "district", "external_id"),
                 name="one_respondent_per_person_in_an_administration",

@@ -1,4 +1,4 @@
-"""Login cards and mail merge files that somebody asked for."""
+"""Login cards and mail merge files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from survey.models.job import Job
 
 
 class CardSet(models.Model):
-    """Access codes of a school, a class or one person, on their way to them.
+    """A file with access codes for a school, a class or one person.
 
-    The file holds codes, so that it is deleted after a week; this row stays.
+    The file is deleted after a week, because it holds codes; this row stays.
     """
 
     class Format(models.TextChoices):
@@ -24,7 +24,7 @@ class CardSet(models.Model):
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="card_sets"
     )
-    # Whose; with neither, everybody's in the state.
+    # Limits of the people in the file; without both, the whole state.
     district = models.ForeignKey(
         "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
     )
@@ -37,27 +37,27 @@ class CardSet(models.Model):
         Respondent, on_delete=models.CASCADE, null=True, related_name="+"
     )
     format = models.CharField(max_length=8, choices=Format, default=Format.PDF)
-    # Beside the survey's first one; empty: each person's own.
+    # A second language on each card; empty: the person's own.
     language = models.CharField(max_length=16, blank=True)
-    # The ID on each card, where two of a class have one name.
+    # Print the ID on each card, for classes with two people of one name.
     with_ids = models.BooleanField(default=False)
-    # A mark at the beginning of a CSV file, by which Excel knows UTF-8.
+    # Begin the CSV file with a byte order mark, for Excel.
     marked = models.BooleanField(default=False)
-    # Everybody is given a new code first; when that was done.
+    # Give everyone a new code first, and when that was done.
     reissue = models.BooleanField(default=False)
     reissued_at = models.DateTimeField(null=True)
-    # A private file's name, chosen before it is made.
+    # Name of the private file, chosen before it is written.
     file = models.CharField(max_length=100)
     people = models.IntegerField(null=True)
     made_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
-    # Codes in it were replaced since.
+    # Set when codes in the file were replaced later.
     outdated_at = models.DateTimeField(null=True)
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(default=timezone.now)
-    # The newest that made it, or tries to.
+    # The latest job that writes the file.
     job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
 
     class Meta:
@@ -80,7 +80,7 @@ class CardSet(models.Model):
             ),
         )
         indexes = (
-            # What is left to delete.
+            # The daily deletion of old files.
             models.Index(
                 fields=("created_at",),
                 condition=Q(deleted_at=None),
@@ -89,11 +89,11 @@ class CardSet(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.get_format_display()}: {self.whose}"
+        return f"{self.get_format_display()}: {self.scope}"
 
     @property
-    def whose(self) -> str:
-        """Without anybody's name: it is written into the audit."""
+    def scope(self) -> str:
+        """Describe the people without names, because the audit stores it."""
         if self.respondent_id:
             return f"one person of {self.school}"
         parts = [str(self.school or self.district or "all schools")]

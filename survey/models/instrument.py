@@ -1,11 +1,10 @@
-"""The instrument: what is asked.
+"""Surveys: drafts as rows, and published surveys as one row each.
 
-A draft is rows that a person can still change. Publishing compiles it into
-one `PublishedSurvey`, which never changes again; triggers in the database
-freeze it and the rows it was compiled from. Texts are JSON objects from a
-language's code to the text: ``{"en": "My school", "es": "Mi escuela"}``.
-Rules are compiled expressions (see `survey.definitions.expressions`), or null.
-`cached` finds published rows only, which never change.
+A draft is rows that can still be changed. Publishing compiles them into one
+`PublishedSurvey`; database triggers then freeze it and the rows it was
+compiled from. Texts are JSON objects from language codes to texts:
+``{"en": "My school", "es": "Mi escuela"}``. Rules are compiled expressions
+(see `survey.definitions.expressions`). `cached` finds published rows only.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from survey.models.cached import FrozenManager
 class Survey(models.Model):
     """One version of a survey; a new version is a new row."""
 
-    # Whose it is, to change and to retire; null: the state's.
+    # The owner, who may change and retire it. Null: the state.
     district = models.ForeignKey(
         "accounts.District",
         on_delete=models.PROTECT,
@@ -35,8 +34,8 @@ class Survey(models.Model):
     languages = models.JSONField(default=list)
     source_name = models.CharField(max_length=255, blank=True)
     source = models.BinaryField(null=True)
-    # The published version whose texts this one mends. A draft says what is
-    # meant; `survey.definitions.corrections` judges it, and keeps the ids of the items.
+    # The published version whose texts this one corrects. In a draft this is an
+    # intention, which `survey.definitions.corrections` checks when publishing.
     corrects = models.ForeignKey(
         "PublishedSurvey",
         on_delete=models.PROTECT,
@@ -52,7 +51,7 @@ class Survey(models.Model):
         related_name="+",
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    # Set by publishing only: from then on the triggers refuse every change.
+    # Set by publishing only; from then on the triggers refuse every change.
     published_at = models.DateTimeField(null=True, editable=False)
 
     objects = models.Manager()
@@ -150,11 +149,11 @@ class Page(models.Model):
 
 
 class Block(models.Model):
-    """Items of a page that stand together: under a heading, or in a grid."""
+    """Items of a page that belong together: under a heading, or in a grid."""
 
     page = models.ForeignKey(Page, on_delete=models.CASCADE, related_name="blocks")
     position = models.PositiveIntegerField()
-    # A grid's stem, or a heading; empty for items that simply follow.
+    # The stem of a grid or a heading; may be empty.
     label = models.JSONField(default=dict)
     is_grid = models.BooleanField(default=False)
 
@@ -200,10 +199,7 @@ class Item(models.Model):
     option_set = models.ForeignKey(
         OptionSet, on_delete=models.CASCADE, null=True, related_name="items"
     )
-    # The rules and looks of the item, as in the published definition:
-    # required, required_message, relevant, constraint, constraint_message,
-    # calculation, choice_filter, default, default_expression, read_only,
-    # randomize, seed, appearance, range.
+    # Rules and appearance: `survey.definitions.schema.ItemRules`.
     rules = models.JSONField(default=dict)
 
     objects = models.Manager()
@@ -226,10 +222,10 @@ class Item(models.Model):
 
 
 class PublishedSurvey(models.Model):
-    """A survey as it is taken, in one row that never changes.
+    """A survey as respondents answer it, in one row that never changes.
 
     `definition` is the canonical JSON text whose SHA-256 is `digest`; its
-    shape is described in `survey.definitions.publishing`.
+    schema is `survey.definitions.schema.SurveyDefinition`.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -247,9 +243,9 @@ class PublishedSurvey(models.Model):
 
 
 class Retirement(models.Model):
-    """A published survey that no further administration may offer.
+    """Keeps new administrations from offering a published survey.
 
-    A row of its own, because the survey's is frozen.
+    A separate row, because the survey's own row is frozen.
     """
 
     survey = models.OneToOneField(
@@ -268,7 +264,7 @@ class Retirement(models.Model):
 
 
 class SurveyUpload(models.Model):
-    """A workbook on its way in, and what its reader said of it.
+    """An uploaded workbook, and the problems found in it.
 
     `problems` and `warnings` are lists of {sheet, row, column, reason, text}.
     """
@@ -283,13 +279,13 @@ class SurveyUpload(models.Model):
         PublishedSurvey, on_delete=models.PROTECT, null=True, related_name="+"
     )
     name = models.CharField(max_length=255)
-    # Until it is read; a draft keeps its own.
+    # Null once it is read; the draft has a copy.
     content = models.BinaryField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     read_at = models.DateTimeField(null=True)
     problems = models.JSONField(default=list)
     warnings = models.JSONField(default=list)
-    # The draft that came of it, if any, for as long as it is there.
+    # The draft that was created from it, until that is deleted.
     survey = models.ForeignKey(
         Survey, on_delete=models.SET_NULL, null=True, related_name="uploads"
     )

@@ -1,4 +1,4 @@
-"""Work behind the scenes, as the person who asked for it sees it."""
+"""Background jobs, with the progress that their pages show."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from survey.job_kinds import JOB_KINDS
 
 
 class Job(models.Model):
-    """One roster, export or set of cards on its way; see `survey.jobs`.
+    """One background job, such as a roster or an export; see `survey.jobs`.
 
-    This row is the truth: the message in RabbitMQ only wakes a worker, and
-    one that is lost is sent again.
+    This row is authoritative: the message in RabbitMQ only wakes a worker, and
+    a lost message is sent again.
     """
 
     class State(models.TextChoices):
@@ -26,20 +26,20 @@ class Job(models.Model):
 
     # Names the function, in `survey.job_kinds`.
     kind = models.CharField(max_length=64)
-    # The row that it is about; which model, the kind says.
+    # Primary key of the row that the job is about; its model follows from `kind`.
     subject_id = models.BigIntegerField(null=True)
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )
     state = models.CharField(max_length=16, choices=State, default=State.WAITING)
     done = models.BigIntegerField(default=0)
-    # Null where nobody knows yet.
+    # Null until it is known.
     total = models.BigIntegerField(null=True)
-    # What it is doing now, or why it ended: a sentence for the person.
+    # The current step, or why the job ended: a sentence for its user.
     message = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
-    # Of the worker that runs it; an old one means that it died.
+    # Set by the worker; an old one means that the worker died.
     heartbeat_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -57,13 +57,13 @@ class Job(models.Model):
             ),
         )
         indexes = (
-            # What a worker looks for: jobs that nobody has ended.
+            # Workers look for jobs that have not ended.
             models.Index(
                 fields=("created_at",),
                 condition=Q(ended_at=None),
                 name="jobs_not_ended",
             ),
-            # The jobs of one roster or export, the newest first.
+            # Pages look for the latest job of a roster or an export.
             models.Index(fields=("kind", "subject_id"), name="jobs_of_a_subject"),
         )
 

@@ -1,4 +1,4 @@
-"""The row that is written on every page turn."""
+"""Responses: the rows that every saved page writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from django.db import models
 class Response(models.Model):
     """One respondent's answer to one item.
 
-    No surrogate key, no secondary index and no foreign-key constraint: each
-    would be paid on every page turn. `survey.taking.storage` refuses unknown
-    respondents in its one statement, and unknown items before it. On
+    Without a surrogate key, secondary indexes and foreign-key constraints,
+    because each would slow down every save. `survey.taking.storage` refuses
+    unknown respondents in its one statement, and unknown items before it. On
     PostgreSQL the table is partitioned by administration.
     """
 
@@ -24,8 +24,8 @@ class Response(models.Model):
     respondent_id = models.BigIntegerField()
     item_id = models.BigIntegerField()
     state = models.CharField(max_length=1, choices=State)
-    # One text for every kind; several options are joined by a space.
-    # Null where nothing was answered, so that a blank is never a value.
+    # Text for every kind of item; several options are joined by spaces. Null
+    # unless answered, so that a blank is never a value.
     value = models.TextField(null=True)  # noqa: DJ001
     revision = models.BigIntegerField()
     saved_at = models.DateTimeField()

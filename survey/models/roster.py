@@ -1,27 +1,22 @@
-"""A roster on its way in: the file, what it would change, and who confirmed it."""
+"""Uploaded rosters: the file, the changes it would make, the confirmation."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-if TYPE_CHECKING:
-    from accounts.permissions import Permissions
+from accounts.permissions import Capability, Permissions
 
 
 class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
     def visible_to(self, permissions: Permissions) -> RosterUploadQuerySet:
-        """Those for a place where somebody manages rosters.
+        """Return the uploads for places where the user manages rosters.
 
-        By the place of the upload and not by who made it: whoever changed
-        schools does not take the old one's people along.
+        The place of the upload counts, not the uploader: people who change
+        schools lose access to the rosters of the old one.
         """
-        from accounts.permissions import Capability
-
         places = permissions.places(Capability.MANAGE_ROSTERS)
         if places.state:
             return self
@@ -33,21 +28,21 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
 
 
 class RosterUpload(models.Model):
-    """One file for one place: see `survey.rosters.uploads`."""
+    """One roster file for one place; see `survey.rosters.uploads`."""
 
     class State(models.TextChoices):
         CHECKING = "checking", "being checked"
-        # Nothing has changed yet; somebody has to confirm it.
+        # Nothing has changed yet: the upload has to be confirmed.
         CHECKED = "checked", "waiting for you"
         REFUSED = "refused", "cannot be read"
         APPLYING = "applying", "being applied"
         APPLIED = "applied", "applied"
         CANCELLED = "cancelled", "cancelled"
-        # On our side; it can be started again.
+        # An error of the system; it can be started again.
         FAILED = "failed", "not finished"
 
     class CompleteFor(models.TextChoices):
-        """Whoever is missing from the file is withdrawn in these places."""
+        """Places in which people missing from the file are withdrawn."""
 
         SCHOOLS = "schools", "Every school in it"
         DISTRICTS = "districts", "Every district in it"
@@ -60,7 +55,7 @@ class RosterUpload(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
-    # For whose people it may speak; both null: the whole state's.
+    # The place whose people it may change; both null: the whole state.
     district = models.ForeignKey(
         "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
     )
@@ -68,8 +63,7 @@ class RosterUpload(models.Model):
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     uploaded_at = models.DateTimeField(default=timezone.now)
-    # In `survey.files`; empty once it was deleted. The name and the size are
-    # the browser's own words for it.
+    # In `survey.files`; empty once deleted. Name and size as sent by the browser.
     file = models.CharField(max_length=200, blank=True)
     name = models.CharField(max_length=200)
     size = models.BigIntegerField()
@@ -79,9 +73,10 @@ class RosterUpload(models.Model):
     state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
     # `RosterReport.as_dict()`, without any cell of a person.
     report = models.JSONField(default=dict)
-    # Why it was refused, or why it has to be confirmed again.
+    # Why the file was refused, or has to be confirmed again.
     message = models.CharField(max_length=500, blank=True)
-    # So many would vanish from a school or district that a click is not enough.
+    # Whether so many people would be withdrawn from a school or district that the
+    # confirmation has to be typed.
     must_be_typed = models.BooleanField(default=False)
     withdrawn = models.PositiveIntegerField(default=0)
     rejected = models.PositiveIntegerField(default=0)
@@ -121,33 +116,27 @@ class RosterUpload(models.Model):
     def place(self) -> str:
         return str(self.school or self.district or "the whole state")
 
-    @property
-    def good(self) -> int:
-        """Rows that would be taken."""
-        rows: int = self.report.get("rows", 0)
-        return rows - self.rejected
-
 
 class RosterSchool(models.Model):
-    """What one upload changes in one school."""
+    """Numbers of one upload's changes in one school."""
 
     upload = models.ForeignKey(
         RosterUpload, on_delete=models.CASCADE, related_name="schools"
     )
-    # Null where the upload would create it.
+    # Null where the upload would create the school.
     school = models.ForeignKey(
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     name = models.CharField(max_length=200)
     district_name = models.CharField(max_length=200)
-    # Who could log in before.
+    # People who could log in before.
     people = models.PositiveIntegerField(default=0)
     added = models.PositiveIntegerField(default=0)
     changed = models.PositiveIntegerField(default=0)
-    # From another school to this one, and from this one to another.
+    # To this school from another, and from this school to another.
     moved = models.PositiveIntegerField(default=0)
     moved_away = models.PositiveIntegerField(default=0)
-    # Withdrawn some time ago, and now in the file again.
+    # Withdrawn earlier, and now in the file again.
     back = models.PositiveIntegerField(default=0)
     unchanged = models.PositiveIntegerField(default=0)
     withdrawn = models.PositiveIntegerField(default=0)
@@ -164,17 +153,16 @@ class RosterSchool(models.Model):
         return self.people + gained - self.withdrawn - self.moved_away
 
     @property
-    def vanishing(self) -> bool:
-        return is_many(self.withdrawn, self.people)
+    def loses_many(self) -> bool:
+        return is_more_than_a_tenth(self.withdrawn, self.people)
 
 
-def is_many(withdrawn: int, people: int) -> bool:
-    """More than a tenth."""
+def is_more_than_a_tenth(withdrawn: int, people: int) -> bool:
     return withdrawn * 10 > people
 
 
 class RosterRejection(models.Model):
-    """A cell that was refused; the first ones only, all are in the file."""
+    """A rejected cell. Only the first ones are stored; the CSV file has all."""
 
     upload = models.ForeignKey(
         RosterUpload, on_delete=models.CASCADE, related_name="rejections"

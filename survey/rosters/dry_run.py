@@ -20,7 +20,7 @@ from accounts.permissions import Permissions
 from survey.files import new_name, path_of
 from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver, job
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
-from survey.models.roster import is_many
+from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.diff import RosterDiff, compare_roster
 from survey.rosters.file_reader import RosterUnreadable, Table, open_table
 from survey.rosters.private_files import private_file
@@ -220,8 +220,10 @@ def withdraws_many(schools: list[SchoolCounts]) -> bool:
     people: Counter[int] = Counter()
     withdrawn: Counter[int] = Counter()
     for school in schools:
-        if is_many(school.withdrawn, school.people):
+        if is_more_than_a_tenth(school.withdrawn, school.people):
             return True
         people[school.district_id] += school.people
         withdrawn[school.district_id] += school.withdrawn
-    return any(is_many(number, people[pk]) for pk, number in withdrawn.items())
+    return any(
+        is_more_than_a_tenth(number, people[pk]) for pk, number in withdrawn.items()
+    )

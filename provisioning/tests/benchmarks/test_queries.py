@@ -18,7 +18,7 @@ from provisioning.benchmarks.queries import (
     shortened,
 )
 from provisioning.commands import Refusal, Stopped
-from provisioning.load.real_people import refuse_real_people
+from provisioning.load.target import refuse_real_respondents
 from survey.models import Administration
 from survey.simulation import load_survey
 
@@ -119,10 +119,10 @@ def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
     administration = load_survey.open_rehearsal(
         name="spring", respondents=1, pages=1, items=1
     ).administration
-    refuse_real_people(primary.ask, consequence="no")
+    refuse_real_respondents(primary.ask, consequence="no")
     Administration.objects.update(wave=None)
     with pytest.raises(Refusal, match=f"answer now \\({administration.name}\\)"):
-        refuse_real_people(primary.ask, consequence="no")
+        refuse_real_respondents(primary.ask, consequence="no")
 
 
 def test_a_server_that_is_away_is_a_refusal(tmp_path):

@@ -88,7 +88,7 @@ def test_the_room_stays_for_the_next_part(monkeypatch):
     """Its people go on where they are, and nobody logs in anew."""
     crowd = SimpleNamespace(
         run_closed=lambda **options: "tally",
-        still_here=lambda: ["somebody"],
+        unfinished=lambda: ["somebody"],
         out_of_people=False,
     )
     monkeypatch.setattr("provisioning.load.driver.Crowd", lambda *a, **o: crowd)

@@ -33,7 +33,7 @@ import pytest
 from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.benchmarks.stack import running_stack
-from provisioning.fault_injection.stack import Home
+from provisioning.fault_injection.stack import RunningStack
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.respondent import SAVE
 from provisioning.processes import wait_until_gone
@@ -505,19 +505,19 @@ def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, te
 
 def test_a_long_job_keeps_no_quick_one_waiting(stack):
     """The time table, which is quick, goes on while the long worker stands still."""
-    home = Home(stack.home)
+    home = RunningStack(stack.home)
     old = "INSERT INTO survey_job (kind, state, done, message, created_at, attempts)"
     long_worker = psutil.Process(stack.pids()["long_worker:long_worker"])
     at_work = [long_worker, *long_worker.children(recursive=True)]
     for process in at_work:
         process.suspend()
     try:
-        job = home.ask(
+        job = home.query(
             f"{old} VALUES ('test.gone', 'waiting', 0, '', now() - interval '2 hours',"
             " 0) RETURNING id"
         )
         state = f"SELECT state FROM survey_job WHERE id = {job}"
-        until(lambda: home.ask(state) == "failed", seconds=40)
+        until(lambda: home.query(state) == "failed", seconds=40)
     finally:
         for process in at_work:
             process.resume()
@@ -683,7 +683,7 @@ class Words:
     """The writer's rows in the database, and what waits for them."""
 
     def __init__(self, stack: Stack, writer: Person) -> None:
-        self.home = Home(stack.home)
+        self.home = RunningStack(stack.home)
         self.writer = writer
 
     @contextmanager
@@ -706,8 +706,8 @@ class Words:
         with self.locked(RESPONDENT):
             saving = threading.Thread(target=self.save, args=[marker])
             saving.start()
-            until(lambda: self.home.ask(WAITING), seconds=0.9)
-            pid = self.home.ask(WAITING)
+            until(lambda: self.home.query(WAITING), seconds=0.9)
+            pid = self.home.query(WAITING)
             yield pid
             assert wait_until_gone([pid])
         saving.join()
@@ -737,7 +737,7 @@ def wait_for_many_locks(words: Words, marker: str) -> None:
 
 def be_terminated(words: Words, marker: str) -> None:
     with words.waiting(marker) as pid:
-        words.home.ask(f"SELECT pg_terminate_backend({pid})")
+        words.home.query(f"SELECT pg_terminate_backend({pid})")
 
 
 def be_killed(words: Words, marker: str) -> None:
@@ -773,7 +773,7 @@ def marker_of(stack: Stack, words: Words, mishap: Callable, said: bytes) -> str:
     # There was something to leak, and it happened.
     until(lambda: logged(stack).count(said) > before)
     stored = f"SELECT count(*) FROM survey_response WHERE value LIKE '{marker}%'"
-    assert words.home.ask(stored) == len(WORDS)
+    assert words.home.query(stored) == len(WORDS)
     return marker
 
 
@@ -794,16 +794,16 @@ def leaking_mishaps(stack: Stack, writer: Person) -> set[str]:
 @pytest.fixture
 def talkative(stack: Stack) -> Iterator[None]:
     """The role's sessions without what keeps answers out of PostgreSQL's logs."""
-    home = Home(stack.home)
+    home = RunningStack(stack.home)
     anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
     for setting in ("log_min_error_statement", "track_activities"):
-        home.ask(f"ALTER ROLE taking RESET {setting}")
-    home.ask(f"{anew}'taking'")
+        home.query(f"ALTER ROLE taking RESET {setting}")
+    home.query(f"{anew}'taking'")
     yield
     psql = ["psql", f"--host={home.run}", "--username=postgres", "--dbname=postgres"]
     roles = home.etc / "primary" / "roles.sql"
     subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
-    home.ask(f"{anew}'taking'")
+    home.query(f"{anew}'taking'")
     home.close()
 
 

@@ -22,7 +22,7 @@ from provisioning.installation.up import (
     merge_options,
     refuse_other_owner,
 )
-from provisioning.load.real_people import refuse_real_people
+from provisioning.load.target import refuse_real_respondents
 
 pytestmark = pytest.mark.once
 
@@ -88,8 +88,8 @@ def test_root_leaves_a_users_stack_alone(tmp_path):
 
 def test_real_people_are_not_touched():
     with pytest.raises(Refusal, match=r"now \(spring\), and no"):
-        refuse_real_people(lambda question: ["spring"], consequence="no")
-    refuse_real_people(lambda question: [], consequence="no")
+        refuse_real_respondents(lambda question: ["spring"], consequence="no")
+    refuse_real_respondents(lambda question: [], consequence="no")
 
 
 # Promoting

@@ -39,11 +39,11 @@ class ExportForm(forms.Form):
     """Offers only what the user may see. `choices` is set once it is valid."""
 
     administrations = AdministrationsField(
-        label="Surveys",
         queryset=Administration.objects.none(),
         widget=forms.CheckboxSelectMultiple,
-        help_text="You can combine different versions of the same survey in one file.",
-        error_messages={"required": "Choose at least one survey."},
+        help_text="Several administrations can share a file if their surveys are"
+        " versions of one survey.",
+        error_messages={"required": "Choose at least one administration."},
     )
     district = forms.ModelChoiceField(
         queryset=District.objects.none(),
@@ -63,7 +63,10 @@ class ExportForm(forms.Form):
         widget=forms.RadioSelect,
     )
     format = forms.ChoiceField(
-        choices=Format.choices, initial=Format.WIDE, widget=forms.RadioSelect
+        label="File type",
+        choices=Format.choices,
+        initial=Format.WIDE,
+        widget=forms.RadioSelect,
     )
     labels = forms.ChoiceField(
         label="Answers to single-choice questions",
@@ -88,7 +91,8 @@ class ExportForm(forms.Form):
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="For example: The school board asked us to check parental consent.",
+        help_text="Required if you include names. For example: The school board asked"
+        " us to check parental consent.",
     )
 
     def __init__(self, *args: Any, permissions: Permissions, **kwargs: Any) -> None:
@@ -112,6 +116,7 @@ class ExportForm(forms.Form):
         self.first_language = languages[0][0]
         cast("forms.ChoiceField", self.fields["language"]).choices = languages
         if not permissions.places(*IDENTITIES):
+            # The form ignores what is sent for fields it does not have.
             del self.fields["identities"], self.fields["reason"]
 
     def _model_field(self, name: str) -> forms.ModelChoiceField:
@@ -127,6 +132,7 @@ class ExportForm(forms.Form):
         if len(districts[:2]) <= 1:
             del self.fields["district"]
         elif chosen.isdecimal() and len(chosen) < 19:
+            # With 18 digits at most, it fits into a bigint.
             schools = schools.filter(district_id=int(chosen))
         else:
             # A list of thousands of schools would be no help.
@@ -134,11 +140,13 @@ class ExportForm(forms.Form):
             self.fields["school"].help_text = "Choose a district first."
         self._model_field("school").queryset = schools
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         given = super().clean() or {}
         administrations = given.get("administrations") or ()
-        surveys = {one.published.survey for one in administrations}
-        names = {f"{one.name} of {one.district or 'the state'}" for one in surveys}
+        surveys = {chosen.published.survey for chosen in administrations}
+        names = {
+            f"{survey.name} of {survey.district or 'the state'}" for survey in surveys
+        }
         if len(names) > 1:
             self.add_error(
                 "administrations",
@@ -146,12 +154,15 @@ class ExportForm(forms.Form):
                 " export for each.",
             )
         elif administrations and not self.chosen():
-            self.add_error("role", "None of the chosen surveys has this audience.")
+            self.add_error(
+                "role", "None of the chosen administrations has this audience."
+            )
 
         places = self._places(given)
         identities, reason = bool(given.get("identities")), given.get("reason", "")
         if identities and len(reason.strip()) < SHORTEST_REASON:
             self.add_error("reason", "Explain in one sentence why you need the names.")
+        # A district administrator may be an analyst elsewhere.
         if identities and not self.permissions.cover(places, *IDENTITIES):
             self.add_error(
                 "identities",
@@ -160,6 +171,7 @@ class ExportForm(forms.Form):
             )
         finished_only = bool(given.get("finished_only"))
         if not self.errors and given.get("format") == Format.XLSX:
+            # The job checks again, when more people may have started.
             size = size_of(self.chosen(), places, finished_only)
             if size.respondents + 1 > MOST_ROWS:
                 self.add_error("format", too_many_rows(size.respondents))
@@ -189,7 +201,9 @@ class ExportForm(forms.Form):
         given = self.cleaned_data
         role = given.get("role")
         return [
-            one for one in given.get("administrations", ()) if role in ("", one.role)
+            administration
+            for administration in given.get("administrations", ())
+            if role in ("", administration.role)
         ]
 
     def _places(self, given: dict[str, Any]) -> Places:
@@ -201,11 +215,13 @@ class ExportForm(forms.Form):
             return own
         if own.has_district(district.pk):
             return Places(districts=frozenset((district.pk,)))
+        # The user sees some schools of this district, and not all.
         schools = self.permissions.schools(*RESPONSES).filter(district=district)
         return Places(schools=frozenset(schools.values_list("pk", flat=True)))
 
     def size(self) -> ExportSize | None:
-        """Return the size of the choices so far; None without a survey."""
+        """Return the size of the choices so far; None without any."""
+        # Fills `cleaned_data`, also when some fields have errors.
         self.is_valid()
         administrations = self.chosen()
         if not administrations or "administrations" in self.errors:
@@ -232,7 +248,9 @@ def size_of(
     """
     answerable = Q(published__survey__items__kind__in=ANSWERABLE)
     items = dict(
-        Administration.objects.filter(pk__in=[one.pk for one in administrations])
+        Administration.objects.filter(
+            pk__in=[administration.pk for administration in administrations]
+        )
         .annotate(items=Count("published__survey__items", filter=answerable))
         .values_list("pk", "items")
     )

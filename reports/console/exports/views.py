@@ -148,7 +148,7 @@ def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
-    """Read with the exports what pages show of them, in 1 more statement."""
+    """Select everything that pages show of exports, in 1 more statement."""
     administrations = Administration.objects.select_related("published__survey")
     heavy = ("published__definition", "published__survey__source")
     return exports.select_related("by", "job", "district", "school").prefetch_related(
@@ -168,12 +168,14 @@ def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
     export = get_object_or_404(with_file, pk=pk)
     if not export.is_allowed(request.permissions):
         raise Http404
+    # Deleted a moment ago.
     if not path_of(export.file_name).exists():
         raise Http404
     return export
 
 
 def _record_download(request: StaffRequest, export: Export, action: str) -> None:
+    # Committed before the file is sent: no download without its entry.
     with transaction.atomic():
         audit.record(
             action,
@@ -187,6 +189,8 @@ def _record_download(request: StaffRequest, export: Export, action: str) -> None
 
 def file_name(export: Export) -> str:
     """Return the name under which browsers save the file."""
-    names = "-".join(sorted(one.name for one in export.administrations.all()))
+    names = "-".join(
+        sorted(administration.name for administration in export.administrations.all())
+    )
     short = slugify(names)[:LONGEST_NAME].strip("-")
     return f"{short}-{export.format}-{export.pk}{export.suffix}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from django import forms
 from django.http import Http404
@@ -43,7 +44,7 @@ SCHOOL_SORTS = {
 
 
 class RatesFilter(forms.Form):
-    administration = forms.ChoiceField(required=False, label="Survey")
+    administration = forms.ChoiceField(required=False)
     state = forms.ChoiceField(
         label="Show",
         required=False,
@@ -74,7 +75,7 @@ class RatesBoard:
         if school is not None:
             rates = SchoolRate.objects.filter(school=school)
             of_school = set(rates.values_list("administration", flat=True))
-            choices = [one for one in choices if one.pk in of_school]
+            choices = [choice for choice in choices if choice.pk in of_school]
         wanted = request.GET.get("administration", "")
         if not wanted:
             return cls(choices, choices[0]) if choices else None
@@ -88,9 +89,11 @@ class RatesBoard:
         """Return the chosen administration and the other roles of its wave."""
         if self.chosen.wave_id is None:
             return [self.chosen]
-        found = [one for one in self.choices if one.wave_id == self.chosen.wave_id]
-        roles = list(Role)
-        return sorted(found, key=lambda one: (roles.index(Role(one.role)), one.name))
+        wave, roles = self.chosen.wave_id, list(Role)
+        return sorted(
+            (choice for choice in self.choices if choice.wave_id == wave),
+            key=lambda choice: (roles.index(Role(choice.role)), choice.name),
+        )
 
     def context(self) -> dict[str, object]:
         return {
@@ -103,22 +106,20 @@ class RatesBoard:
     def filter_form(
         self, request: StaffRequest, *, with_state: bool = False
     ) -> RatesFilter:
+        # Bound, so that the fields show what is in the address.
         form = RatesFilter({**request.GET.dict(), "administration": self.chosen.pk})
-        titles = Counter(administration.title for administration in self.choices)
+        titles = Counter(choice.title for choice in self.choices)
         groups: list[tuple[str, list[tuple[int, str]]]] = []
-        by_wave = sorted(self.choices, key=lambda one: str(one.wave or ""))
-        for wave, members in groupby(by_wave, key=lambda one: one.wave):
-            options = [
+        by_wave = sorted(self.choices, key=lambda choice: str(choice.wave or ""))
+        for wave, members in groupby(by_wave, key=attrgetter("wave")):
+            options = []
+            for choice in members:
                 # The name tells administrations with the same title apart.
-                (
-                    one.pk,
-                    one.title if titles[one.title] == 1 else f"{one.title} ({one})",
-                )
-                for one in members
-            ]
+                name = "" if titles[choice.title] == 1 else f" ({choice.name})"
+                options.append((choice.pk, f"{choice.title}{name}"))
             groups.append((str(wave) if wave else "Without a wave", options))
         form.fields["administration"] = forms.ChoiceField(
-            required=False, label="Survey", choices=groups
+            required=False, choices=groups
         )
         if not with_state:
             del form.fields["state"]
@@ -205,6 +206,7 @@ def curve_context(
 
     1 statement, or none.
     """
+    # Summing the hours would give a hidden number away.
     if figures is None or figures.finished is None or not figures.eligible:
         return {"days": None}
     hours = time_series.hours_of(administration, level, place)
@@ -237,6 +239,7 @@ def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> objec
     """Return each place's finished, started and needed people in percent."""
     labels, finished, started, threshold = [], [], [], []
     for line in lines:
+        # Hidden schools have no bar, and those without people no rate.
         if line.finished is None or line.started is None or not line.eligible:
             continue
         labels.append(line.name)

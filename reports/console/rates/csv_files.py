@@ -102,5 +102,6 @@ def _rates_csv(
     counted = f"{timezone.localtime(as_of):%Y-%m-%d %H:%M:%S}" if as_of else ""
     lines: list[Sequence[Cell]] = [(*header, "as of")]
     lines += [(*row, counted) for row in rows]
+    # By name, as titles have spaces and may be in any script.
     filename = f"response-rates-{administration.name}-{subject}.csv"
     return csv_response(lines, filename=filename)

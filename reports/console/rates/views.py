@@ -32,6 +32,8 @@ from survey.models import Administration
 def rates_board(request: StaffRequest) -> HttpResponse:
     """List the districts, or redirect users with a single place to its page."""
     own = request.permissions.places(Capability.SEE_RATES)
+    # A list with one row would be a detour. Users with districts and schools
+    # of their own stay here.
     if not own.state:
         if len(own.districts) == 1 and not own.schools:
             return _redirect(request, "rates_district", *own.districts)
@@ -48,6 +50,7 @@ def rates_board(request: StaffRequest) -> HttpResponse:
         visible_rates.district_line(row, chosen) for row in listing.page.object_list
     ]
     total = visible_rates.total_for(request.permissions, chosen)
+    # The stored curve is that of all districts together.
     of_all = total if own.state else None
     context = {
         **board.context(),
@@ -80,12 +83,13 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     chosen = board.chosen
     own = request.permissions.places(Capability.SEE_RATES)
     total = visible_rates.total_for(request.permissions, chosen, district=district)
+    # Only the lines of one page are made.
     listing = school_listing(request, chosen, district)
     lines = [visible_rates.school_line(row, chosen) for row in listing.page.object_list]
     if district is not None:
         curve = curve_context(request, chosen, Curve.Level.DISTRICT, district.pk, total)
     else:
-        # The curve is that of the whole state.
+        # The stored curve is that of the whole state.
         of_all = total if own.state else None
         curve = curve_context(request, chosen, Curve.Level.ALL, 0, of_all)
     context = {

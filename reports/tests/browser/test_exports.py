@@ -103,9 +103,9 @@ def test_schools_are_those_of_the_chosen_district(at_screen, staff, answered):
     page.goto("/console/exports/new/")
     page.get_by_label("(fall;").check()
     expect(page.locator("#export-size")).to_contain_text("3 respondents")
-    page.get_by_label("District").select_option("Lakeside")
+    page.get_by_label("District (optional)").select_option("Lakeside")
     expect(page.locator("#export-size")).to_contain_text("1 respondent")
-    page.get_by_label("School").select_option("Roosevelt")
+    page.get_by_label("School (optional)").select_option("Roosevelt")
     page.get_by_role("button", name="Create export").click()
     expect(page.locator(".facts")).to_contain_text("Roosevelt")
 

@@ -99,11 +99,11 @@ def test_names_need_one_role_that_sees_answers_and_identities(staff, fall, peopl
         school=staff.lincoln,
     )
     lincoln = {"schools": [staff.lincoln.pk]}
-    why = {"identities": True, "reason": "consent has to be checked"}
-    export = made(staff.analyst, fall, places=lincoln, **why)
+    names = {"identities": True, "reason": "consent has to be checked"}
+    export = made(staff.analyst, fall, places=lincoln, **names)
     assert export.file_name == ""
 
-    export = made(staff.dana, fall, places=lincoln, **why)
+    export = made(staff.dana, fall, places=lincoln, **names)
     assert export.rows == 4
 
 

@@ -53,6 +53,7 @@ def administration_open(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
+            # The message leads to the next step: without a roster no one is invited.
             status = "is open"
             if administration.state == Administration.State.PLANNED:
                 status = f"will open on {format_moment(administration.opens_at)}"

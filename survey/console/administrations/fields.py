@@ -72,6 +72,7 @@ class PlacesField(forms.Field):
     schools: QuerySet[School]
 
     def clean(self, value: Sequence[str] | None) -> tuple[list[District], list[School]]:
+        # A place may be both ticked and found again.
         value = list(dict.fromkeys(value or ()))
         if len(value) > MAX_PLACES:
             raise ValidationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -115,6 +115,7 @@ class AdministrationForm(forms.Form):
 
     def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         waves = waves_for(permissions).select_related("district")
+        # The state's waves and the owner's.
         own = Q(district=None) | Q(district=self.district)
         return waves.filter(own).order_by("-pk")
 
@@ -221,6 +222,7 @@ class OpenAdministrationForm(AdministrationForm):
 
     def _with_suggested_name(self, data: QueryDict) -> QueryDict:
         """Return the data with a name from wave and role, unless one was typed."""
+        # The browser sends the last suggestion back in a hidden field.
         typed = data.get("name", "").strip()
         if typed and typed != data.get("suggested"):
             return data
@@ -237,8 +239,9 @@ class OpenAdministrationForm(AdministrationForm):
         data["name"] = data["suggested"] = name
         return data
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
+        # The other rules are in `survey.administrations.checks`.
         closes_at = cleaned.get("closes_at")
         if closes_at is not None and closes_at <= timezone.now():
             self.add_error("closes_at", "This time has passed. Choose a later one.")

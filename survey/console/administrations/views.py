@@ -21,7 +21,7 @@ from accounts.permissions import Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.console.administrations.fields import survey_in_words, time_zone_in_words
 from survey.models import Administration
-from survey.models.administration import SOON
+from survey.models.administration import CLOSES_SOON
 
 State = Administration.State
 # Districts and schools on the page of an administration.
@@ -89,6 +89,7 @@ def _count_rows(through: type[Model]) -> Coalesce:
 def _filter_by_state(
     administrations: QuerySet[Administration], state: str
 ) -> QuerySet[Administration]:
+    # The same rules as in `Administration.state_at`.
     now = timezone.now()
     if state == State.PLANNED:
         return administrations.filter(opens_at__gt=now)
@@ -96,9 +97,9 @@ def _filter_by_state(
         return administrations.filter(closes_at__lte=now)
     opened = administrations.filter(opens_at__lte=now)
     if state == State.CLOSES_SOON:
-        return opened.filter(closes_at__gt=now, closes_at__lte=now + SOON)
+        return opened.filter(closes_at__gt=now, closes_at__lte=now + CLOSES_SOON)
     if state == State.OPEN:
-        return opened.filter(closes_at__gt=now + SOON)
+        return opened.filter(closes_at__gt=now + CLOSES_SOON)
     return administrations
 
 
@@ -119,6 +120,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
     )
     # Places of other districts are counted, and not named.
     all_places = administration.districts.count() + administration.schools.count()
+    # Coordinators and analysts have no pages about surveys.
     survey_address = ""
     if permissions.has(C.MANAGE_SURVEYS):
         survey_id = administration.published.survey_id

@@ -52,6 +52,7 @@ class NewWaveForm(WaveForm):
 @require_safe
 def wave_list(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
+    # Other districts' administrations in a wave are not counted.
     visible = administrations_for(permissions, C.SEE_RATES).values("pk")
     listing = Listing(
         request,

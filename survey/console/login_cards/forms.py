@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django import forms
 from django.http import QueryDict
@@ -59,9 +58,10 @@ class CardsForm(forms.Form):
         own, none = ("", "Each person's own"), (first_language, "None")
         set_choices(self, "language", [own, *languages, none])
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
         grade, room = cleaned.get("grade", ""), cleaned.get("classroom", "")
+        # The job would find no one, and only say so later.
         if grade and room and (grade, room) not in self.groups:
             raise forms.ValidationError(
                 f"No one in grade {grade} is in class {room}. Choose another class, or"

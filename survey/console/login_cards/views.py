@@ -117,6 +117,7 @@ def _choose_school(
     """Show the schools; offer a list of all people of one district or the state."""
     permissions = request.permissions
     places = permissions.places(C.SEE_IDENTITIES)
+    # A list covers the whole state or one whole district.
     district: District | None = None
     if not places.state and len(places.districts) == 1 and not places.schools:
         district = permissions.districts(C.SEE_IDENTITIES).get()
@@ -218,8 +219,10 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     """Start the job again after it was cancelled or failed."""
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
+    # The job may still have to replace the codes.
     if found.reissue and not _may_reissue(request, found.school):
         raise Http404
+    # A second click finds the job running, and starts no other.
     if found.deleted_at is None and (found.job is None or found.job.is_over):
         with transaction.atomic():
             start_making(found, by=request.user)
@@ -232,13 +235,14 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpResponseBase:
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
+    # The schedule may have deleted it since the page was loaded.
     if not found.is_ready or not path_of(found.file).exists():
         messages.error(request, "This file no longer exists. Make a new one.")
         return redirect("cards_detail", pk, found.pk)
     _record("download cards", request, found)
     return download(
         found.file,
-        as_name=f"{slugify(found.whose) or 'cards'}-{found.pk}.{found.format}",
+        as_name=f"{slugify(found.scope) or 'cards'}-{found.pk}.{found.format}",
         content_type=CONTENT_TYPES[found.format],
     )
 
@@ -252,6 +256,7 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
     school = selected_school(request)
     if school is None or not _may_reissue(request, school):
         raise Http404
+    # As long as the columns. PostgreSQL refuses null characters in a text.
     grade, classroom = (
         request.GET.get(name, "")[:64].replace("\x00", "")
         for name in ("grade", "classroom")
@@ -284,7 +289,7 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
             "invited": counts["invited"],
             # In a class of three the number would reveal individual progress.
             "started": counts["started"] if shows_progress(administration) else None,
-            "whose": group.whose,
+            "whose": group.scope,
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },
     )

@@ -35,6 +35,7 @@ def respondent_or_404(
     """Return one person with identity and school."""
     people = Respondent.objects.filter(administration=administration)
     people = people.select_related("identity", "school__district", "administration")
+    # Other people are a 404, as if they did not exist.
     return get_object_or_404(
         people.filter(school__in=request.permissions.schools(C.SEE_IDENTITIES)),
         pk=pk,
@@ -60,6 +61,7 @@ def selected_school(request: StaffRequest) -> School | None:
     permissions = request.permissions
     schools = permissions.schools(C.SEE_IDENTITIES).select_related("district")
     if key := request.GET.get("school"):
+        # Longer numbers do not fit into a key.
         if not key.isascii() or not key.isdecimal() or len(key) > 18:
             raise Http404
         return get_object_or_404(schools, pk=int(key))

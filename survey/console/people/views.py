@@ -107,6 +107,7 @@ def _people_of_school(
     request: StaffRequest, administration: Administration, school: School
 ) -> HttpResponse:
     with_progress = shows_progress(administration)
+    # A progress filter would reveal what the list hides.
     statuses = {**(PROGRESS if with_progress else {}), **INVITATION}
     form = PeopleFilter(
         request.GET,
@@ -126,6 +127,7 @@ def _people_of_school(
                 )
     else:
         people, filters = people.none(), {"filter": "invalid"}
+    # Only the people of one school are searched, so that no index is needed.
     listing: Listing[Respondent] = Listing(
         request,
         people.select_related("identity"),
@@ -222,6 +224,7 @@ def _record_view(
 def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
+    # A reload does not show the code again.
     code = ""
     if request.session.pop(SHOW_CODE_ONCE, None) == [person.pk, person.issue]:
         code = access_codes.format_code(access_codes.code_of(person))
@@ -271,6 +274,7 @@ def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     person = _invited_person_or_404(request, pk, respondent)
     if not _may_reissue(request, person):
         raise Http404
+    # Issue numbers may be logged; codes may not.
     before = person.issue
     with transaction.atomic():
         access_codes.reissue(respondent=person)
@@ -293,6 +297,7 @@ def _invited_person_or_404(
 ) -> Respondent:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
+    # A withdrawn person cannot log in with any code.
     if person.withdrawn_at:
         raise Http404
     return person

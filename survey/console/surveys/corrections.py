@@ -28,7 +28,7 @@ from survey.definitions.corrections import (
     use_correction,
 )
 from survey.definitions.publishing import NotPublishable
-from survey.definitions.uploads import receive
+from survey.definitions.uploads import receive_upload
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -71,7 +71,7 @@ def survey_correct(request: StaffRequest, pk: int) -> HttpResponse:
     form = WorkbookForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         file = form.cleaned_data["file"]
-        upload = receive(
+        upload = receive_upload(
             name=file.name,
             content=file.read(),
             district=survey.district,

@@ -16,7 +16,7 @@ from accounts.http import StaffRequest, csv_response
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
-from survey.definitions.uploads import job_of, receive
+from survey.definitions.uploads import job_of, receive_upload
 from survey.models import Survey, SurveyUpload
 from survey.spreadsheets.workbook_guard import MIB, SURVEY
 
@@ -83,7 +83,7 @@ def survey_upload(request: StaffRequest) -> HttpResponse:
         form = UploadForm(permissions, request.POST, request.FILES)
         if form.is_valid():
             file = form.cleaned_data["file"]
-            upload = receive(
+            upload = receive_upload(
                 name=file.name,
                 content=file.read(),
                 district=form.district(),

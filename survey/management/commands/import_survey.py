@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -25,41 +26,68 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="an .xlsx file")
         parser.add_argument(
-            "--json", action="store_true", help="answer in JSON, for programs"
+            "--json", action="store_true", help="print the result as JSON"
         )
         parser.add_argument(
             "--district", default="", help="the code of its owner (default: the state)"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
+    def handle(
+        self, *, file: Path, json: bool, district: str, **options: object
+    ) -> None:
         try:
-            reading = read_xlsform(path, name=path.stem)
+            owner = owner_with_code(district)
+        except District.DoesNotExist:
+            raise CommandError(f"No district has the code {district}.") from None
+        try:
+            reading = read_xlsform(file, name=file.stem)
         except OSError as error:
-            raise CommandError(f"{path} cannot be read: {error.strerror}") from error
-        survey, refusal = _stored(reading, path.name, _owner(options["district"]))
-        problems = reading.problems + ([refusal] if refusal else [])
-        if options["json"]:
-            self.stdout.write(_as_json(reading, survey, problems))
+            raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+        survey, problems = None, list(reading.problems)
+        if reading.draft is not None:
+            try:
+                survey = import_survey(
+                    draft=reading.draft,
+                    source_name=file.name,
+                    source=reading.source,
+                    district=owner,
+                )
+            except SurveyIsPublished as error:
+                problems.append(Problem("settings", None, "version", str(error)))
+        if json:
+            self.write_json(reading, survey, problems)
         else:
-            self._tell(reading, survey, problems)
+            self.write_text(reading, survey, problems)
         if problems:
             # The list is the message: a CommandError would add a second one.
             raise SystemExit(1)
 
-    def _tell(
+    def write_json(
+        self, reading: Reading, survey: Survey | None, problems: list[Problem]
+    ) -> None:
+        result: dict[str, object] = {
+            "imported": survey is not None,
+            "problems": [asdict(problem) for problem in problems],
+            "warnings": [asdict(warning) for warning in reading.warnings],
+        }
+        if survey and reading.draft:
+            result |= {"name": survey.name, "version": survey.version}
+            result |= counts_of(reading.draft)
+        self.stdout.write(json.dumps(result, ensure_ascii=False, indent=1))
+
+    def write_text(
         self, reading: Reading, survey: Survey | None, problems: list[Problem]
     ) -> None:
         if reading.warnings:
             self.stdout.write(self.style.WARNING("Warnings"))
-            self.stdout.write(_table(reading.warnings))
+            self.stdout.write(table(reading.warnings))
         if problems:
-            self.stderr.write(self.style.ERROR("Refused"))
-            self.stderr.write(_table(problems))
-            several = "problem" if len(problems) == 1 else "problems"
-            self.stderr.write(f"{len(problems)} {several}; nothing was imported.")
+            self.stderr.write(self.style.ERROR("Problems"))
+            self.stderr.write(table(problems))
+            noun = "problem" if len(problems) == 1 else "problems"
+            self.stderr.write(f"{len(problems)} {noun}; nothing was imported.")
         if survey and reading.draft:
-            counts = summary(reading.draft)
+            counts = counts_of(reading.draft)
             self.stdout.write(
                 f"Imported {survey.name}, version {survey.version}, as a draft:"
                 f" {counts['pages']} pages, {counts['items']} items,"
@@ -68,32 +96,15 @@ class Command(BaseCommand):
             )
 
 
-def _owner(code: str) -> District | None:
-    try:
-        return owner_with_code(code)
-    except District.DoesNotExist:
-        raise CommandError(f"No district has the code {code}.") from None
+class Counts(TypedDict):
+    """Contents of an imported survey; `items` are those that can be answered."""
+
+    pages: int
+    items: int
+    languages: list[str]
 
 
-def _stored(
-    reading: Reading, name: str, district: District | None
-) -> tuple[Survey | None, Problem | None]:
-    if reading.draft is None:
-        return None, None
-    try:
-        survey = import_survey(
-            draft=reading.draft,
-            source_name=name,
-            source=reading.source,
-            district=district,
-        )
-    except SurveyIsPublished as error:
-        return None, Problem("settings", None, "version", str(error))
-    return survey, None
-
-
-def summary(draft: Draft) -> dict[str, Any]:
-    """Items are what a respondent can answer."""
+def counts_of(draft: Draft) -> Counts:
     return {
         "pages": len(draft.pages),
         "items": sum(item.is_answerable for item in draft.items()),
@@ -101,30 +112,8 @@ def summary(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _as_json(reading: Reading, survey: Survey | None, problems: list[Problem]) -> str:
-    told: dict[str, Any] = {
-        "imported": survey is not None,
-        "problems": [_problem_as_json(problem) for problem in problems],
-        "warnings": [_problem_as_json(problem) for problem in reading.warnings],
-    }
-    if survey and reading.draft:
-        told |= {"name": survey.name, "version": survey.version}
-        told |= summary(reading.draft)
-    return json.dumps(told, ensure_ascii=False, indent=1)
-
-
-def _problem_as_json(problem: Problem) -> dict[str, Any]:
-    return {
-        "sheet": problem.sheet,
-        "row": problem.row,
-        "column": problem.column,
-        "reason": problem.reason,
-        "text": problem.text,
-    }
-
-
-def _table(problems: list[Problem]) -> str:
-    """Where, why and what, the first two in columns."""
+def table(problems: list[Problem]) -> str:
+    """Write problems in columns: place, reason and the cell's text."""
     width = min(44, max(len(problem.place) for problem in problems))
     lines = []
     for problem in problems:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
@@ -59,24 +59,46 @@ class Command(BaseCommand):
             " surveys, so that they can't take them any more",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["limit"] < 1 or options["takes"] < 1:
+    def handle(
+        self,
+        *,
+        administration: str,
+        codes: Path,
+        pages: Path,
+        limit: int,
+        takes: int,
+        seed: str,
+        force: bool,
+        real_people: bool,
+        **options: object,
+    ) -> None:
+        if limit < 1 or takes < 1:
             raise CommandError("--limit and --takes are at least 1.")
-        administration = _administration(options["administration"])
-        if not options["real_people"] and not is_rehearsal(administration):
+        found = _administration(administration)
+        if not real_people and not is_rehearsal(found):
             raise CommandError(
-                f"{administration} is no rehearsal: JMeter would answer and finish the"
+                f"{found} is no rehearsal: JMeter would answer and finish the"
                 " surveys of real people; --real-people says that it may."
             )
-        published = published_survey(administration.published_id)
-        takes = _takes(published, options["takes"], options["seed"])
-        force = options["force"]
-        written = _write_codes(administration, len(takes), options)
-        properties = _properties(administration, published, takes)
-        _write(options["pages"], force, _property_lines(properties))
+        published = published_survey(found.published_id)
+        turns = _takes(published, takes, seed)
+        people = list(
+            invited_people(found)
+            .filter(completed_at=None)
+            .only("issue", "code_key_version")
+            .order_by(F("started_at").asc(nulls_first=True), "pk")[:limit]
+        )
+        if not people:
+            raise CommandError(f"No one is left to take {found}.")
+        try:
+            _write(codes, force, _code_lines(people, len(turns)))
+        except CodeKeyMissing as error:
+            raise CommandError(str(error)) from error
+        properties = _properties(found, published, turns)
+        _write(pages, force, _property_lines(properties))
         self.stdout.write(
-            f"{written:,} codes are in {options['codes']}, {len(takes)} takes of"
-            f" {len(published.answerable)} pages in {options['pages']}"
+            f"{len(people):,} codes are in {codes}, {len(turns)} takes of"
+            f" {len(published.answerable)} pages in {pages}"
         )
 
 
@@ -102,25 +124,6 @@ def _takes(published: Published, number: int, seed: str) -> list[list[Turn]]:
 
 def _dice(seed: str, take: int) -> random.Random:
     return random.Random(f"{seed}/{take}")  # noqa: S311
-
-
-def _write_codes(
-    administration: Administration, takes: int, options: dict[str, Any]
-) -> int:
-    waiting = (
-        invited_people(administration)
-        .filter(completed_at=None)
-        .only("issue", "code_key_version")
-        .order_by(F("started_at").asc(nulls_first=True), "pk")
-    )
-    people = list(waiting[: options["limit"]])
-    if not people:
-        raise CommandError(f"Nobody is left to take {administration}.")
-    try:
-        _write(options["codes"], options["force"], _code_lines(people, takes))
-    except CodeKeyMissing as error:
-        raise CommandError(str(error)) from error
-    return len(people)
 
 
 def _code_lines(people: Iterable[Respondent], takes: int) -> Iterator[list[str]]:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import Any
+from json import dumps
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -15,10 +14,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *, json: bool, **options: object) -> None:
         demo = load_demo()
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(demo), ensure_ascii=False))
+        if json:
+            self.stdout.write(dumps(asdict(demo), ensure_ascii=False))
         else:
             self.stdout.write("\n".join(_lines(demo)))
 

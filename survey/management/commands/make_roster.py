@@ -4,7 +4,6 @@ import csv
 import random
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -45,13 +44,15 @@ class Command(BaseCommand):
             " a quarter have moved, a quarter are gone and others have come",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(
+        self, *, rows: int, seed: int, changed: float, **options: object
+    ) -> None:
         writer = csv.writer(self.stdout)
         writer.writerow(_HEADER.split(","))
-        people = _students(options["rows"], random.Random(options["seed"]))  # noqa: S311
-        if options["changed"]:
-            chance = random.Random(options["seed"] + 1)  # noqa: S311
-            people = _a_year_after(people, options["changed"] / 100, chance)
+        people = _students(rows, random.Random(seed))  # noqa: S311
+        if changed:
+            chance = random.Random(seed + 1)  # noqa: S311
+            people = _a_year_after(people, changed / 100, chance)
         writer.writerows(people)
 
 

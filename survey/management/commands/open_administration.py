@@ -63,6 +63,7 @@ class Command(BaseCommand):
         published = _newest_survey(options["survey"], options["survey_version"])
         district = _district(options["district"]) if options["district"] else None
         try:
+            # A new wave is not kept if the administration is refused.
             with transaction.atomic():
                 wave = None
                 if name := options["wave"]:

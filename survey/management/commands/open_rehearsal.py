@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import json
+from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -45,58 +44,62 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        _check_sizes(options)
+    def handle(
+        self,
+        *,
+        name: str,
+        respondents: int,
+        pages: int,
+        items: int,
+        codes: Path | None,
+        unstarted: bool,
+        empty: bool,
+        json: bool,
+        **options: object,
+    ) -> None:
+        for option, number, most in (
+            ("respondents", respondents, 5_000_000),
+            ("pages", pages, MOST_PAGES),
+            ("items", items, MOST_ITEMS),
+        ):
+            if not 1 <= number <= most:
+                raise CommandError(f"--{option} is a number from 1 to {most:,}.")
         try:
             rehearsal = open_rehearsal(
-                name=options["name"],
-                respondents=options["respondents"],
-                pages=options["pages"],
-                items=options["items"],
-                unstarted=options["unstarted"],
-                empty=options["empty"],
+                name=name,
+                respondents=respondents,
+                pages=pages,
+                items=items,
+                unstarted=unstarted,
+                empty=empty,
             )
-            self._write_codes(rehearsal, options)
+            if codes is not None:
+                write_codes(
+                    rehearsal.administration,
+                    codes,
+                    most=respondents,
+                    unstarted=unstarted,
+                )
+        except OSError as error:
+            raise CommandError(f"{codes}: {error.strerror}.") from error
         except (NotARehearsal, CodeKeyMissing) as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(_described(rehearsal, options)))
+        if json:
+            described = describe_rehearsal(rehearsal)
+            described["respondents"] = respondents
+            described["codes"] = str(codes) if codes else None
+            self.stdout.write(dumps(described))
         else:
             self.stdout.write(
-                f"{options['name']}: {options['pages']} pages of {options['items']}"
-                f" items, {rehearsal.people:,} people"
+                f"{name}: {pages} pages of {items} items, {rehearsal.people:,} people"
             )
 
-    def _write_codes(self, rehearsal: Rehearsal, options: dict[str, Any]) -> None:
-        path: Path | None = options["codes"]
-        if path is None:
-            return
-        try:
-            write_codes(
-                rehearsal.administration,
-                path,
-                most=options["respondents"],
-                unstarted=options["unstarted"],
-            )
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}.") from error
 
-
-def _check_sizes(options: dict[str, Any]) -> None:
-    for name, most in (
-        ("respondents", 5_000_000),
-        ("pages", MOST_PAGES),
-        ("items", MOST_ITEMS),
-    ):
-        if not 1 <= options[name] <= most:
-            raise CommandError(f"--{name} is a number from 1 to {most:,}.")
-
-
-def _described(rehearsal: Rehearsal, options: dict[str, Any]) -> dict[str, Any]:
+def describe_rehearsal(rehearsal: Rehearsal) -> dict[str, object]:
     row = rehearsal.administration.published
-    published = build_published(row.digest, json.loads(row.definition))
+    published = build_published(row.digest, loads(row.definition))
     return {
         "administration": rehearsal.administration.name,
         "administration_id": rehearsal.administration.pk,
@@ -107,12 +110,10 @@ def _described(rehearsal: Rehearsal, options: dict[str, Any]) -> dict[str, Any]:
             {"n": n, "items": _items(published, n)}
             for n in range(1, len(published.answerable) + 1)
         ],
-        "respondents": options["respondents"],
-        "codes": str(options["codes"]) if options["codes"] else None,
     }
 
 
-def _items(published: Published, n: int) -> list[dict[str, Any]]:
+def _items(published: Published, n: int) -> list[dict[str, object]]:
     offered = published.definition["option_sets"]
     return [
         {

@@ -11,7 +11,7 @@ from survey.models import Survey
 
 
 class Command(BaseCommand):
-    help = "Freeze a survey under the digest of its content; prints the digest."
+    help = "Publish a survey, which can't be changed afterwards; print its digest."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the survey's form_id")
@@ -20,38 +20,34 @@ class Command(BaseCommand):
             "--district", default="", help="the code of its owner (default: the state)"
         )
 
-    # Django's own --version option would stand in the way of the survey's.
+    # Replaces Django's own --version option with the survey's.
     def create_parser(
         self, prog_name: str, subcommand: str, **kwargs: Any
     ) -> CommandParser:
         kwargs["conflict_handler"] = "resolve"
         return super().create_parser(prog_name, subcommand, **kwargs)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        survey = _the_one(
-            options["name"], options["survey_version"], options["district"]
-        )
+    def handle(
+        self, *, name: str, survey_version: str | None, district: str, **options: object
+    ) -> None:
         try:
-            published = publish_survey(survey=survey)
+            owner = owner_with_code(district)
+        except District.DoesNotExist:
+            raise CommandError(f"No district has the code {district}.") from None
+        found = Survey.objects.filter(name=name, district=owner).order_by("created_at")
+        if survey_version is not None:
+            found = found.filter(version=survey_version)
+        # The only draft, or else the only version.
+        drafts = [survey for survey in found if survey.published_at is None]
+        candidates = drafts or list(found)
+        if not candidates:
+            version = survey_version or ""
+            raise CommandError(f"There is no survey {name} {version}".strip() + ".")
+        if len(candidates) > 1:
+            versions = ", ".join(survey.version for survey in candidates)
+            raise CommandError(f"Choose a version with --version: {versions}.")
+        try:
+            published = publish_survey(survey=candidates[0])
         except NotPublishable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(published.digest)
-
-
-def _the_one(name: str, version: str | None, owner: str) -> Survey:
-    """The version that was named, or the only draft; else the only one."""
-    try:
-        district = owner_with_code(owner)
-    except District.DoesNotExist:
-        raise CommandError(f"No district has the code {owner}.") from None
-    found = Survey.objects.filter(name=name, district=district).order_by("created_at")
-    if version is not None:
-        found = found.filter(version=version)
-    drafts = [survey for survey in found if survey.published_at is None]
-    for candidates in (drafts, list(found)):
-        if len(candidates) == 1:
-            return candidates[0]
-        if candidates:
-            versions = ", ".join(survey.version for survey in candidates)
-            raise CommandError(f"Say which with --version: {versions}.")
-    raise CommandError(f"There is no survey {name} {version or ''}".strip() + ".")

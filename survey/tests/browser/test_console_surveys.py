@@ -124,7 +124,7 @@ def test_survey_is_uploaded_fixed_previewed_and_published(staff, console):
     expect(page.locator("h1")).to_have_text("Pets, version 1")
     assert page.url.endswith(reverse("survey_detail", args=[Survey.objects.get().pk]))
 
-    page.click("text=Preview")
+    page.click(".actions >> text=Preview")
     page.select_option("#language", "es")
     page.click("text=Start again")
     expect(inside(page).locator(".page-title")).to_have_text("Sobre ti")

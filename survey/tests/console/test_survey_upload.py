@@ -181,7 +181,8 @@ def test_file_of_200_megabytes_is_refused_without_being_read(
     staff, client, monkeypatch
 ):
     monkeypatch.setattr(
-        "survey.console.surveys.upload.receive", lambda **_: pytest.fail("was read")
+        "survey.console.surveys.upload.receive_upload",
+        lambda **_: pytest.fail("was read"),
     )
     log_in(client, staff.dana)
     file = SimpleUploadedFile("large.xlsx", b"PK\x03\x04" + bytes(200 * 2**20))
@@ -259,18 +260,18 @@ def test_old_excel_file_is_read_by_a_worker(
 
 def test_job_that_runs_twice_creates_one_draft(staff, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
-    upload = uploads.receive(
+    upload = uploads.receive_upload(
         name="pets.xlsx", content=book(), district=None, by=staff.state
     )
-    uploads._read(upload.pk)
+    uploads.read_stored_upload(upload.pk)
     kept = Survey.objects.get()
-    uploads._read(upload.pk)
+    uploads.read_stored_upload(upload.pk)
     assert Survey.objects.get() == kept
 
 
 def test_failed_job_is_shown_and_can_be_uploaded_again(staff, client, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
-    upload = uploads.receive(
+    upload = uploads.receive_upload(
         name="pets.xlsx", content=book(), district=staff.riverside, by=staff.dana
     )
     job = uploads.job_of(upload)
@@ -291,7 +292,7 @@ def test_worker_presumed_dead_does_not_overwrite_the_result_of_another(
     def slowly(content, name):
         if not late:
             late.append(SurveyUpload.objects.get())
-            uploads._read(late[0].pk)
+            uploads.read_stored_upload(late[0].pk)
             publish_survey(survey=Survey.objects.get())
         return read(content, name=name)
 
@@ -307,12 +308,12 @@ def test_worker_presumed_dead_does_not_overwrite_the_result_of_another(
 def test_workbook_of_a_cancelled_job_is_deleted_after_a_day(staff, client, monkeypatch):
     monkeypatch.setattr(uploads, "READ_AT_ONCE", 100)
     receive = {"content": book(), "district": staff.riverside, "by": staff.dana}
-    old = uploads.receive(name="old.xlsx", **receive)
-    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.LONGEST_KEPT)
-    new = uploads.receive(name="new.xlsx", **receive)
+    old = uploads.receive_upload(name="old.xlsx", **receive)
+    SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.MAX_AGE_UNREAD)
+    new = uploads.receive_upload(name="new.xlsx", **receive)
     kept = SurveyUpload.objects.exclude(content=None)
     assert [one.pk for one in kept] == [new.pk]
-    uploads._read(old.pk)
+    uploads.read_stored_upload(old.pk)
     assert not Survey.objects.exists()
 
 

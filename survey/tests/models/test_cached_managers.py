@@ -1,4 +1,4 @@
-"""`cached` finds published rows only, and keeps nothing that may change."""
+"""Cached managers find published rows only, and cache nothing that may change."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_draft_is_neither_found_nor_cached(draft):
         row = model.objects.get()
         assert list(model.cached.filter(pk=row.pk)) == []
     publish_survey(survey=draft)
-    # What was not there is not remembered as missing.
+    # The empty results were not cached.
     for model in INSTRUMENT:
         assert model.cached.filter(pk=model.objects.get().pk).exists()
         assert len(model.cached.filter(pk=model.objects.get().pk)) == 1
@@ -102,7 +102,7 @@ def test_rolled_back_rows_are_not_cached(draft):
 
 
 def test_twin_rolled_back_rows_would_be_cached_without_the_bypass(draft, monkeypatch):
-    monkeypatch.setattr("survey.models.cached._in_transaction", lambda: False)
+    monkeypatch.setattr("survey.models.cached.in_transaction", lambda: False)
     with pytest.raises(AssertionError):
         test_rolled_back_rows_are_not_cached(draft)
 
@@ -141,7 +141,7 @@ def test_rows_of_raw_queries_are_not_cached(draft):
 
 def test_saving_a_draft_does_not_touch_the_cache(draft, monkeypatch):
     def refuse(*args, **kwargs):
-        raise AssertionError("the cache was asked")
+        raise AssertionError("the cache was used")
 
     for name in ("get", "get_many", "set", "set_many", "delete_many"):
         monkeypatch.setattr(cache, name, refuse)
@@ -149,7 +149,7 @@ def test_saving_a_draft_does_not_touch_the_cache(draft, monkeypatch):
     draft.save(update_fields=["title"])
 
 
-# Where it serves: a survey's object in a process that is cold.
+# `published_survey` in a process that has not loaded the survey yet
 
 
 def cache_keys(rows) -> list[str]:
@@ -190,12 +190,12 @@ def test_unknown_survey_costs_one_statement_each_time():
 
 @pytest.fixture
 def lag_and_fail(monkeypatch, settings):
-    """A replica that has nothing, and is given up right after it said so."""
+    """Simulate a replica that lags, and fails right after the first query."""
     monkeypatch.setitem(settings.DATABASES, "replica", {})
     settings.MASTER_DATABASE = "default"
     settings.DATABASE_POOL = {"replica": 1}
     settings.DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
-    # Nobody looks after a replica that does not exist.
+    # No thread shall check a replica that does not exist.
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
     asked = []
     read = published._definition
@@ -224,7 +224,6 @@ def test_survey_missing_on_a_failing_replica_is_read_from_the_primary(
 def test_twin_survey_is_not_found_if_the_database_is_chosen_again(
     publish, lag_and_fail, monkeypatch
 ):
-    """The twin."""
     digest = publish().digest
     monkeypatch.setattr(FrozenQuerySet, "using", lambda rows, alias: rows)
     with forced_reads(PublishedSurvey), pytest.raises(SurveyNotFound):
@@ -238,5 +237,5 @@ def test_invalid_digest_costs_no_query(client, db, digest):
         assert client.get(address).status_code == 404
 
     assert statements(lambda: ask(digest)) == 0
-    # The twin: it might be one.
+    # The twin: a valid digest.
     assert statements(lambda: ask("0" * 64)) == 1

@@ -168,8 +168,8 @@ def test_nobody_answers_for_real_people_unasked(tmp_path, administration, maya):
     assert len(write(tmp_path, administration, real_people=False)[0]) == 1
 
 
-def test_nobody_is_left(tmp_path, administration):
-    with pytest.raises(CommandError, match="Nobody is left"):
+def test_command_needs_people_who_have_not_finished(tmp_path, administration):
+    with pytest.raises(CommandError, match="No one is left"):
         write(tmp_path, administration)
 
 

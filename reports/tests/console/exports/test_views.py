@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 # Sessions are in the database where there is no Redis.
 WITHOUT_SESSION = bool(settings.SERVERS)
-WHY = "Consent has to be checked, by order of the board."
+REASON = "Consent has to be checked, by order of the board."
 
 
 @pytest.fixture
@@ -131,17 +131,17 @@ def test_names_need_a_reason_that_is_logged(staff, fall, people, submit, client)
     assert "Explain in one sentence why" in response.content.decode()
     assert not Export.objects.exists()
 
-    submit(staff.dana, fall, identities="on", reason=WHY)
+    submit(staff.dana, fall, identities="on", reason=REASON)
     export = Export.objects.get()
-    assert (export.identities, export.reason) == (True, WHY)
+    assert (export.identities, export.reason) == (True, REASON)
     entry = AuditEntry.objects.get(action="ask for export with names")
-    assert entry.after["reason"] == WHY
+    assert entry.after["reason"] == REASON
 
 
 def test_analysts_are_not_offered_names(staff, fall, people, submit, client):
     log_in(client, staff.analyst)
     assert "identities" not in client.get(reverse("export_new")).content.decode()
-    submit(staff.analyst, fall, identities="on", reason=WHY)
+    submit(staff.analyst, fall, identities="on", reason=REASON)
     assert not Export.objects.get().identities
 
 
@@ -150,13 +150,15 @@ def test_names_need_permission_for_every_place(staff, fall, people, submit):
     Membership.objects.create(
         user=staff.dana, role=Membership.Role.ANALYST, district=staff.lakeside
     )
-    response = submit(staff.dana, fall, identities="on", reason=WHY)
+    response = submit(staff.dana, fall, identities="on", reason=REASON)
     assert "You may not see the names of everyone" in response.content.decode()
     response = submit(
-        staff.dana, fall, identities="on", reason=WHY, district=staff.lakeside.pk
+        staff.dana, fall, identities="on", reason=REASON, district=staff.lakeside.pk
     )
     assert response.status_code == 200
-    submit(staff.dana, fall, identities="on", reason=WHY, district=staff.riverside.pk)
+    submit(
+        staff.dana, fall, identities="on", reason=REASON, district=staff.riverside.pk
+    )
     assert Export.objects.get().rows == 4
 
 
@@ -191,11 +193,11 @@ def test_surveys_of_different_owners_cannot_be_combined(staff, fall, people, sub
 
 
 def test_an_invalid_form_keeps_its_input(staff, fall, people, submit):
-    page = submit(staff.dana, reason=WHY, format="nonsense").content.decode()
-    assert "Choose at least one survey." in page
-    assert WHY in page
+    page = submit(staff.dana, reason=REASON, format="nonsense").content.decode()
+    assert "Choose at least one administration." in page
+    assert REASON in page
     page = submit(staff.dana, fall, role="teacher").content.decode()
-    assert "None of the chosen surveys has this audience." in page
+    assert "None of the chosen administrations has this audience." in page
 
 
 def test_the_form_refuses_an_export_too_large_for_excel(
@@ -223,7 +225,7 @@ def test_the_form_shows_the_size_of_the_export(staff, fall, people, client):
     nothing = client.get(
         reverse("export_new"), {"format": "x"}, headers={"HX-Request": "true"}
     )
-    assert "Choose a survey to see the size" in nothing.content.decode()
+    assert "Choose an administration to see the size" in nothing.content.decode()
 
 
 def test_permission_is_checked_at_each_download(staff, fall, people, client):
@@ -252,7 +254,7 @@ def test_names_need_that_permission_at_download(staff, fall, people, client):
         fall,
         places={"districts": [staff.riverside.pk]},
         identities=True,
-        reason=WHY,
+        reason=REASON,
     )
     log_in(client, staff.dana)
     assert download(client, export)[0].status_code == 200
@@ -271,7 +273,7 @@ def test_other_users_cannot_download_the_file(staff, fall, people, client):
         response = client.post(reverse("export_delete", args=[export.pk]))
         assert response.status_code == 404
     assert path_of(export.file_name).exists()
-    # The state reads the record, and has no file.
+    # State administrators see the record, but cannot download the file.
     log_in(client, staff.state)
     page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
     assert "Only dana@example.org can download the file" in page

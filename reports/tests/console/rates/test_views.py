@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -222,6 +222,27 @@ def test_each_role_has_a_panel_and_teachers_have_no_grades(client, staff, admini
     assert "1 more teacher to reach 50 %" in page
     assert "1 more parent to reach 20 % of the 100 students" in page
     assert page.count("Grade Invited Started Finished Rate") == 2
+
+
+def test_administrations_are_shown_by_title(client, staff, counted):
+    counted.published.survey.title = {"en": "My School and Me"}
+    counted.published.survey.save()
+    counted.opens_at = datetime(2026, 11, 2, 15, tzinfo=UTC)
+    counted.save()
+    log_in(client, staff.state)
+    for address, _ in pages(staff).values():
+        page = visible_text(client.get(address))
+        assert "My School and Me, students, November 2026" in page
+        assert counted.name not in page
+
+
+def test_names_distinguish_administrations_with_the_same_title(
+    client, staff, counted, administer
+):
+    other = administer("students-again", opens_at=counted.opens_at)
+    page = visible_text(log_in(client, staff.state).get("/console/rates/"))
+    assert f"{counted.title} ({counted.name})" in page
+    assert f"{other.title} ({other.name})" in page
 
 
 # Age of the figures

@@ -1,11 +1,12 @@
-"""When saving counts as well again after a fault, and what counts as failed."""
+"""When saving has recovered from a fault, and which attempts have failed."""
 
 from __future__ import annotations
 
 import pytest
 
-from provisioning.fault_injection.attempts import ACKED, REJECTED, UNKNOWN, Attempt
+from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.recovery import Baseline, Timeline
+from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
 
 pytestmark = pytest.mark.once
 
@@ -32,7 +33,7 @@ def attempt(answered, *, seconds=0.005, reply="200", kind="first", revision=0):
 
 
 def load(begin, end, **changes):
-    """A hundred a second."""
+    """Return a hundred attempts a second."""
     count = round((end - begin) * 100)
     return [attempt(begin + (n + 0.5) / 100, **changes) for n in range(count)]
 
@@ -48,53 +49,53 @@ def recovered(found, since=10.0, now=30.0):
     return found.recovered(since, now, BASELINE, WINDOW)
 
 
-def test_recovery_is_where_the_first_good_window_begins():
+def test_recovery_is_the_start_of_the_first_good_window():
     outage = load(10, 14, reply="503 database")
     found = timeline(load(0, 10), outage, load(14, 30))
     assert recovered(found) == pytest.approx(4, abs=0.3)
 
 
-def test_a_fault_that_nobody_noticed_is_recovered_from_at_once():
+def test_a_fault_without_effect_is_recovered_from_at_once():
     assert recovered(timeline(load(0, 30))) == 0
 
 
-def test_without_an_end_of_the_failures_there_is_no_recovery():
+def test_there_is_no_recovery_while_failures_go_on():
     found = timeline(load(0, 10), load(10, 30, reply="503 database"))
     assert recovered(found) is None
 
 
-def test_one_failure_in_two_hundred_is_not_yet_well():
+def test_one_failure_in_two_hundred_is_no_recovery():
     found = timeline(load(0, 30), [attempt(15.01, reply="timeout")])
     assert recovered(found, since=14.0) == pytest.approx(1.25)
 
 
-def test_slow_answers_are_not_yet_well():
+def test_slow_answers_are_no_recovery():
     found = timeline(load(0, 10), load(10, 13, seconds=0.2), load(13, 30))
     assert recovered(found) >= 2.5
 
 
-def test_up_to_fifty_milliseconds_nobody_notices():
+def test_delays_below_fifty_milliseconds_are_allowed():
     assert recovered(timeline(load(0, 30, seconds=0.045))) == 0
     assert recovered(timeline(load(0, 30, seconds=0.055))) is None
 
 
-def test_silence_is_not_recovery():
+def test_silence_is_no_recovery():
     found = timeline(load(0, 10), load(17, 30))
     assert recovered(found) == pytest.approx(6, abs=0.3)
 
 
-def test_a_save_that_hung_counts_where_it_was_answered():
+def test_a_save_that_hung_counts_when_it_was_answered():
     found = timeline(load(0, 30), [attempt(20.0, seconds=9.9, reply="timeout")])
     assert recovered(found, since=18.5) > 1
 
 
-def test_being_told_of_a_newer_tab_is_a_right_answer():
+def test_a_rightly_superseded_save_is_no_failure():
     found = timeline(load(0, 30, reply="409 superseded"))
     assert recovered(found) == 0
     assert found.failures(0, 30).total() == 0
 
 
-def test_a_cut_request_that_went_through_at_once_is_resent():
+def test_a_cut_save_that_succeeds_at_once_is_resent():
     cut = attempt(5.0, reply="cut", revision=7)
     late = attempt(5.1, reply="cut", kind="late")
     again = attempt(5.2, kind="retry", revision=7)
@@ -102,20 +103,20 @@ def test_a_cut_request_that_went_through_at_once_is_resent():
     assert found.failures(0, 10) == {"resent": 1}
 
 
-def test_a_cut_request_that_was_not_sent_again_has_failed():
+def test_a_cut_save_that_does_not_succeed_at_once_has_failed():
     cut = attempt(5.0, reply="cut", revision=7)
     too_late = attempt(7.0, kind="retry", revision=7)
     assert timeline([cut]).failures(0, 10) == {"cut": 1}
     assert timeline([cut, too_late]).failures(0, 10) == {"cut": 1}
 
 
-def test_medians_are_of_what_was_answered_rightly():
+def test_medians_are_of_successful_saves():
     found = timeline(load(0, 10), load(0, 10, seconds=3, reply="503 database"))
     assert found.median(0, 10) == pytest.approx(0.005)
     assert found.median(20, 30) == 0
 
 
-def test_a_busier_machine_is_compared_with_itself():
+def test_the_baseline_is_the_slower_of_two_calm_times():
     busy = Baseline(per_second=80, p95=0.080, median=0.040)
     assert BASELINE.or_as_in(busy).limit == pytest.approx(0.160)
     quiet = Baseline(per_second=200, p95=0.002, median=0.001)

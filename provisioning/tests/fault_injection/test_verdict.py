@@ -1,4 +1,4 @@
-"""Each count of the verdict is raised by one planted fault, and by no other."""
+"""Each count is raised by one planted fault, and by no other."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from provisioning.fault_injection.answers import (
     fingerprint,
 )
 from provisioning.fault_injection.attempts import (
-    ACKED,
     FINISHING,
-    REJECTED,
-    UNKNOWN,
     Attempt,
     AttemptLog,
-    Follower,
+    LogReader,
 )
-from provisioning.fault_injection.verdict import FORBIDDEN, Judge, Row, Verdict
+from provisioning.fault_injection.verdict import (
+    FORBIDDEN,
+    Judge,
+    StoredAnswer,
+    Verdict,
+)
+from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
 
 pytestmark = pytest.mark.once
 
@@ -78,7 +81,9 @@ def attempt(pages, respondent, page, revision, outcome=ACKED, **changes):
 def rows(pages, respondent, page, revision, under=None):
     sent = answers(pages, respondent, page, revision)
     return [
-        Row(under or respondent, item.id, *as_stored(sent[item.name]), revision)
+        StoredAnswer(
+            under or respondent, item.id, *as_stored(sent[item.name]), revision
+        )
         for item in pages[page]
     ]
 
@@ -87,11 +92,11 @@ def verdict(pages, attempts, stored, completed=frozenset()) -> Verdict:
     return Judge(SEED, pages, attempts, stored, completed).verdict()
 
 
-def raised(found: Verdict) -> dict[str, int]:
+def counts(found: Verdict) -> dict[str, int]:
     return {name: count for name, count in found.counts().items() if count}
 
 
-def a_good_run(pages):
+def good_run(pages):
     """Two people, two pages each, one page changed, one reply lost and retried."""
     attempts = [
         attempt(pages, MAYA, 1, 1001),
@@ -112,111 +117,111 @@ def a_good_run(pages):
     return attempts, stored, frozenset({SAM})
 
 
-def test_a_good_run_is_clean(pages):
-    found = verdict(pages, *a_good_run(pages))
-    assert raised(found) == {}
+def test_a_good_run_has_no_findings(pages):
+    found = verdict(pages, *good_run(pages))
+    assert counts(found) == {}
     assert found.holds()
     assert (found.acknowledged, found.attempts) == (5, 8)
 
 
 def test_one_deleted_row_is_one_lost_page(pages):
-    attempts, stored, completed = a_good_run(pages)
+    attempts, stored, completed = good_run(pages)
     for n in range(len(stored)):
         found = verdict(pages, attempts, stored[:n] + stored[n + 1 :], completed)
-        assert raised(found) == {"lost": 1}
+        assert counts(found) == {"lost": 1}
         assert not found.holds()
 
 
-def test_a_page_that_is_missing_whole_is_one_lost_page(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_a_page_without_any_row_is_one_lost_page(pages):
+    attempts, stored, completed = good_run(pages)
     found = verdict(pages, attempts, stored[: -len(pages[2])], completed)
-    assert raised(found) == {"lost": 1}
+    assert counts(found) == {"lost": 1}
 
 
-def test_a_finish_that_is_gone_is_lost(pages):
-    attempts, stored, _ = a_good_run(pages)
-    assert raised(verdict(pages, attempts, stored)) == {"lost": 1}
+def test_a_missing_completion_is_lost(pages):
+    attempts, stored, _ = good_run(pages)
+    assert counts(verdict(pages, attempts, stored)) == {"lost": 1}
 
 
-def test_an_older_revision_that_stands_is_a_regression(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_a_stored_older_revision_is_a_regression(pages):
+    attempts, stored, completed = good_run(pages)
     stored[: len(pages[1])] = rows(pages, MAYA, 1, 1001)
     found = verdict(pages, attempts, stored, completed)
-    assert raised(found) == {"lost": 1, "regressions": 1}
+    assert counts(found) == {"lost": 1, "regressions": 1}
 
 
-def test_another_persons_answers_are_crossed(pages):
-    """Both numbered their page alike, so that only the answers tell them apart."""
-    attempts, stored, completed = a_good_run(pages)
+def test_answers_of_another_respondent_are_crossed(pages):
+    """Both used the same revision, so that only the answers differ."""
+    attempts, stored, completed = good_run(pages)
     stored[-len(pages[2]) :] = rows(pages, MAYA, 2, 1002, under=SAM)
     found = verdict(pages, attempts, stored, completed)
-    assert raised(found) == {"crossed": 1}
+    assert counts(found) == {"crossed": 1}
 
 
-def test_a_page_under_somebody_who_sent_none_is_crossed(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_a_page_stored_under_an_unknown_respondent_is_crossed(pages):
+    attempts, stored, completed = good_run(pages)
     stored += rows(pages, SAM, 1, 1001, under=77)
-    assert raised(verdict(pages, attempts, stored, completed)) == {"crossed": 1}
+    assert counts(verdict(pages, attempts, stored, completed)) == {"crossed": 1}
 
 
 def test_a_value_that_was_not_sent_is_corrupt(pages):
-    attempts, stored, completed = a_good_run(pages)
+    attempts, stored, completed = good_run(pages)
     for n, row in enumerate(stored):
         other = next(value for value in OPTIONS if value != row.value)
         changed = [*stored[:n], replace(row, value=other), *stored[n + 1 :]]
         found = verdict(pages, attempts, changed, completed)
-        assert raised(found) == {"corrupt": 1}
+        assert counts(found) == {"corrupt": 1}
 
 
 def test_a_page_made_of_two_sendings_is_corrupt(pages):
-    attempts, stored, completed = a_good_run(pages)
+    attempts, stored, completed = good_run(pages)
     attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
     stored[0] = rows(pages, MAYA, 1, 1005)[0]
-    assert raised(verdict(pages, attempts, stored, completed)) == {"corrupt": 1}
+    assert counts(verdict(pages, attempts, stored, completed)) == {"corrupt": 1}
 
 
-def test_a_page_that_nobody_sent_is_unexpected(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_a_page_that_was_never_sent_is_unexpected(pages):
+    attempts, stored, completed = good_run(pages)
     stored += rows(pages, 77, 1, 5005)
-    assert raised(verdict(pages, attempts, stored, completed)) == {"unexpected": 1}
+    assert counts(verdict(pages, attempts, stored, completed)) == {"unexpected": 1}
 
 
-def test_a_finish_that_nobody_asked_for_is_unexpected(pages):
-    attempts, stored, _ = a_good_run(pages)
+def test_a_completion_that_was_never_sent_is_unexpected(pages):
+    attempts, stored, _ = good_run(pages)
     found = verdict(pages, attempts, stored, frozenset({SAM, MAYA}))
-    assert raised(found) == {"unexpected": 1}
+    assert counts(found) == {"unexpected": 1}
 
 
 def test_two_rows_for_one_key_are_duplicated(pages):
-    attempts, stored, completed = a_good_run(pages)
+    attempts, stored, completed = good_run(pages)
     found = verdict(pages, attempts, [*stored, stored[0]], completed)
-    assert raised(found) == {"duplicated": 1}
+    assert counts(found) == {"duplicated": 1}
 
 
-def test_one_sending_with_two_receipts_is_duplicated(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_two_receipts_for_one_save_are_duplicated(pages):
+    attempts, stored, completed = good_run(pages)
     attempts.append(replace(attempts[0], at="2026-11-21T12:00:09+00:00"))
-    assert raised(verdict(pages, attempts, stored, completed)) == {"duplicated": 1}
+    assert counts(verdict(pages, attempts, stored, completed)) == {"duplicated": 1}
 
 
-def test_an_unknown_save_that_stands_is_recovered_and_allowed(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_a_stored_save_of_unknown_outcome_is_recovered_and_allowed(pages):
+    attempts, stored, completed = good_run(pages)
     attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
     stored[: len(pages[1])] = rows(pages, MAYA, 1, 1005)
     found = verdict(pages, attempts, stored, completed)
-    assert raised(found) == {"recovered": 1}
+    assert counts(found) == {"recovered": 1}
     assert found.holds()
 
 
 @pytest.mark.parametrize("receipt", [0, 1002])
-def test_saved_without_its_own_receipt_is_false(pages, receipt):
-    attempts, stored, completed = a_good_run(pages)
+def test_an_acknowledgement_without_its_own_receipt_is_false(pages, receipt):
+    attempts, stored, completed = good_run(pages)
     attempts[0] = replace(attempts[0], receipt=receipt)
-    assert raised(verdict(pages, attempts, stored, completed)) == {"false_saved": 1}
+    assert counts(verdict(pages, attempts, stored, completed)) == {"false_saved": 1}
 
 
-def test_every_forbidden_count_ends_the_claim(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_all_counts_but_recovered_are_forbidden(pages):
+    attempts, stored, completed = good_run(pages)
     assert set(FORBIDDEN) == {
         "lost",
         "regressions",
@@ -229,36 +234,36 @@ def test_every_forbidden_count_ends_the_claim(pages):
     assert not verdict(pages, attempts, [], completed).holds()
 
 
-def test_what_was_lost_with_the_primary_can_be_told_apart(pages):
-    attempts, stored, completed = a_good_run(pages)
+def test_losses_after_a_moment_can_be_excused(pages):
+    attempts, stored, completed = good_run(pages)
     attempts.append(attempt(pages, MAYA, 1, 1009, answered=200.0))
     found = verdict(pages, attempts, stored, completed)
     late = [one for one in found.findings if one.acknowledged >= 150]
-    assert raised(found) == {"lost": 1, "regressions": 1}
+    assert counts(found) == {"lost": 1, "regressions": 1}
     assert found.without(late).holds()
 
 
-def test_a_log_is_read_while_it_grows(tmp_path, pages):
+def test_a_growing_log_is_read_by_whole_lines(tmp_path, pages):
     path = tmp_path / "one.log"
-    follower = Follower(path)
-    assert list(follower.read()) == []
+    reader = LogReader(path)
+    assert list(reader.read()) == []
     log = AttemptLog(path)
     first, second = (attempt(pages, MAYA, 1, revision) for revision in (1001, 1002))
     log.write(first)
-    assert list(follower.read()) == [first]
+    assert list(reader.read()) == [first]
     with path.open("a") as file:
         file.write(second.line()[:20])
-    assert list(follower.read()) == []
+    assert list(reader.read()) == []
     with path.open("a") as file:
         file.write(second.line()[20:])
-    assert list(follower.read()) == [second]
-    assert not follower.completed
+    assert list(reader.read()) == [second]
+    assert not reader.completed
     log.complete()
-    assert list(follower.read()) == []
-    assert follower.completed
+    assert list(reader.read()) == []
+    assert reader.completed
 
 
-def test_answers_tell_respondents_pages_and_revisions_apart(pages):
+def test_answers_differ_by_respondent_page_and_revision(pages):
     first = answers(pages, MAYA, 1, 1001)
     assert first == answers(pages, MAYA, 1, 1001)
     others = [
@@ -269,6 +274,6 @@ def test_answers_tell_respondents_pages_and_revisions_apart(pages):
     assert all(other != first for other in others)
 
 
-def test_blanks_and_several_options_are_rows_as_well():
+def test_blanks_and_several_options_are_stored_as_rows():
     assert as_stored(None) == as_stored([]) == ("s", None)
     assert as_stored(["a", "c"]) == ("a", "a c")

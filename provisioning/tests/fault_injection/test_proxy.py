@@ -1,4 +1,4 @@
-"""Each fault does what it says, and nothing is broken without one."""
+"""Each fault of the proxy does what it promises; without one, nothing breaks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.once
 
 
 class Echo:
-    """Answers what it is sent, and remembers it."""
+    """A server that sends back what it receives, and records it."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()[:2]
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -34,7 +34,7 @@ class Echo:
     def _answer(self, client: socket.socket) -> None:
         with client:
             while data := client.recv(65536):
-                self.heard.append(data)
+                self.received.append(data)
                 client.sendall(data)
 
 
@@ -55,7 +55,7 @@ def proxy(echo):
 def connected(proxy):
     unix = isinstance(proxy.listen, str)
     with socket.socket(socket.AF_UNIX if unix else socket.AF_INET) as client:
-        client.settimeout(0.3)
+        client.settimeout(30)
         client.connect(proxy.listen)
         yield client
 
@@ -65,14 +65,14 @@ def answered(client: socket.socket, data: bytes) -> bytes:
     return client.recv(65536)
 
 
-def test_without_a_fault_everything_passes(proxy):
+def test_without_a_fault_requests_and_replies_pass(proxy):
     with connected(proxy) as client:
         for n in range(20):
             assert answered(client, b"page %d" % n) == b"page %d" % n
     assert proxy.happened == 0
 
 
-def test_a_late_reply_is_late_by_that_much(proxy):
+def test_a_delayed_reply_takes_at_least_the_delay(proxy):
     with connected(proxy) as client:
         proxy.fault = Fault(delay=0.2)
         began = time.monotonic()
@@ -80,58 +80,60 @@ def test_a_late_reply_is_late_by_that_much(proxy):
         assert time.monotonic() - began >= 0.2
 
 
-def test_a_reset_request_is_never_heard(proxy, echo):
+def test_a_reset_request_does_not_reach_the_server(proxy, echo):
     with connected(proxy) as client:
         proxy.fault = Fault(reset=True)
         with pytest.raises(ConnectionResetError):
             answered(client, b"page")
-    assert echo.heard == []
+    assert echo.received == []
 
 
-def test_a_lost_reply_was_heard(proxy, echo):
+def test_a_request_whose_reply_is_lost_reaches_the_server(proxy, echo):
     with connected(proxy) as client:
         proxy.fault = Fault(lose=True)
         with pytest.raises(ConnectionResetError):
             answered(client, b"page")
-    assert echo.heard == [b"page"]
+    assert echo.received == [b"page"]
 
 
-def test_a_hung_server_hears_it_once_it_goes_on(proxy, echo):
+def test_a_hanging_request_reaches_the_server_after_the_fault(proxy, echo):
     with connected(proxy) as client:
         proxy.fault = Fault(hang=True)
+        client.settimeout(0.3)
         with pytest.raises(TimeoutError):
             answered(client, b"page")
-        assert echo.heard == []
+        assert echo.received == []
         proxy.fault = Fault()
+        client.settimeout(30)
         assert client.recv(100) == b"page"
 
 
-def test_a_garbled_reply_differs_by_one_bit_in_its_second_half(proxy):
+def test_a_corrupt_reply_differs_by_one_bit_in_its_second_half(proxy):
     sent = bytes(100)
     with connected(proxy) as client:
         proxy.fault = Fault(corrupt=True)
-        received = answered(client, sent)
-    assert received[:50] == sent[:50]
-    (changed,) = (byte for byte in received if byte)
+        changed_reply = answered(client, sent)
+    assert changed_reply[:50] == sent[:50]
+    (changed,) = (byte for byte in changed_reply if byte)
     assert changed.bit_count() == 1
 
 
-def test_a_share_of_the_requests_is_the_same_for_the_same_seed(echo, tmp_path):
-    def struck(seed: int) -> list[bool]:
+def test_the_seed_decides_which_requests_are_affected(echo, tmp_path):
+    def affected(seed: int) -> list[bool]:
         with proxied(f"{tmp_path}/{seed}", echo.address, seed=seed) as proxy:
             proxy.fault = Fault(corrupt=True, share=0.3)
             with connected(proxy) as client:
                 return [answered(client, bytes(8)) != bytes(8) for _ in range(40)]
 
-    first = struck(3)
+    first = affected(3)
     assert 4 <= sum(first) <= 20
-    assert struck(3) == first
-    assert struck(4) != first
+    assert affected(3) == first
+    assert affected(4) != first
 
 
-def test_a_server_that_is_away_closes_the_connection(tmp_path):
+def test_the_connection_is_closed_when_the_server_is_down(tmp_path):
     with (
-        proxied(f"{tmp_path}/p", f"{tmp_path}/nobody") as proxy,
+        proxied(f"{tmp_path}/p", f"{tmp_path}/missing") as proxy,
         connected(proxy) as client,
     ):
         assert client.recv(100) == b""

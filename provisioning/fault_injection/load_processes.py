@@ -1,0 +1,237 @@
+"""Run the respondents of a fault run in processes of their own.
+
+`python -m provisioning.fault_injection.load_processes ORDERS.json` is one of
+them. It keeps a number of respondents at work until SIGTERM, then lets them
+save what waits, marks its log as complete, and ends with status 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypedDict
+
+from provisioning.commands import ROOT
+from provisioning.environment import PYTHON
+from provisioning.fault_injection.answers import pages_of
+from provisioning.fault_injection.attempts import AttemptLog, LogReader
+from provisioning.fault_injection.recovery import Timeline
+from provisioning.fault_injection.retrying_respondent import (
+    LoadContext,
+    RetryingRespondent,
+)
+from provisioning.fault_injection.stack import RunningStack
+from provisioning.load.engine import Engine
+from provisioning.load.engine import clock as engine_clock
+from provisioning.load.respondent import RehearsalSurvey
+from provisioning.load.target import target_of
+from provisioning.processes import start_process
+
+# Eight choices of five tell 390,000 pages apart.
+PAGES, ITEMS = 6, 8
+# Longer than any server takes to come back.
+PATIENCE = 60.0
+CHECK_INTERVAL = 0.2
+# In the order of their IDs, as their codes are written.
+RESPONDENTS = """
+SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id = {}
+"""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    administration: int
+    # As `manage.py open_rehearsal --json` prints it.
+    described: dict[str, Any]
+    # Each respondent's ID and access code.
+    people: list[tuple[int, str]]
+
+
+def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehearsal:
+    """Open an administration without answers, and read its respondents' codes."""
+    codes = folder / "codes"
+    sizes = f"--respondents={respondents} --pages={PAGES} --items={ITEMS}"
+    name = f"--name=faults-{time.time_ns()}"
+    output = stack.manage(
+        "open_rehearsal", *sizes.split(), name, f"--codes={codes}", "--json"
+    )
+    described = json.loads(output)
+    administration = described["administration_id"]
+    numbers = stack.query(RESPONDENTS.format(administration))[:respondents]
+    people = list(zip(numbers, codes.read_text().split(), strict=True))
+    return Rehearsal(administration, described, people)
+
+
+class LoadShare(TypedDict):
+    """One process's part of the load."""
+
+    url: str
+    # Respondents at work at a time, and saves a second of all of them.
+    seats: int
+    rate: float
+
+
+class LoadOrders(LoadShare):
+    """The file that one process reads."""
+
+    people: list[tuple[int, str]]
+    described: dict[str, Any]
+    seed: int
+    log: str
+
+
+class LoadProcesses:
+    """Start and end load processes together; read their logs while they grow."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rehearsal: Rehearsal,
+        shares: Sequence[LoadShare],
+        seed: int,
+    ) -> None:
+        self.timeline = Timeline()
+        self.logs: list[LogReader] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        total = sum(share["rate"] for share in shares)
+        people, first = rehearsal.people, 0.0
+        for number, share in enumerate(shares):
+            last = first + share["rate"] / total
+            part = people[round(first * len(people)) : round(last * len(people))]
+            first = last
+            log = folder / f"attempts-{number}.log"
+            orders: LoadOrders = {
+                **share,
+                "people": part,
+                "described": rehearsal.described,
+                "seed": seed,
+                "log": str(log),
+            }
+            path = folder / f"orders-{number}.json"
+            # There are access codes in it.
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(orders))
+            self.logs.append(LogReader(log))
+            self.processes.append(
+                start_process(
+                    [PYTHON, "-m", "provisioning.fault_injection.load_processes", path],
+                    cwd=ROOT,
+                    new_session=False,
+                    parent_signal=signal.SIGKILL,
+                )
+            )
+
+    def read_logs(self) -> Timeline:
+        for log in self.logs:
+            self.timeline.add(log.read())
+        return self.timeline
+
+    def ended(self) -> int:
+        return sum(process.poll() is not None for process in self.processes)
+
+    def drain(self) -> bool:
+        """Let all respondents save what waits; return whether all of them could."""
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE + 20
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=max(1.0, deadline - time.monotonic()))
+        self.read_logs()
+        return all(process.returncode == 0 for process in self.processes) and all(
+            log.completed for log in self.logs
+        )
+
+    def kill(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+class RespondentPool:
+    """Keep a number of respondents at work; each who leaves is replaced."""
+
+    def __init__(self, orders: LoadOrders) -> None:
+        self.seats = orders["seats"]
+        self.people = deque(orders["people"])
+        self.present: set[RetryingRespondent] = set()
+        self.log = AttemptLog(Path(orders["log"]))
+        self.engine = Engine(target_of(orders["url"]), connections=2 * self.seats)
+        self.context = LoadContext(
+            engine=self.engine,
+            log=self.log,
+            survey=RehearsalSurvey.of(orders["described"]),
+            pages=pages_of(orders["described"]),
+            seed=orders["seed"],
+            thinking=self.seats / orders["rate"],
+            offset=time.time() - engine_clock(),
+        )
+        self.deadline = 0.0
+        self.is_closing = False
+
+    def run(self) -> bool:
+        """Run until closed; return whether all respondents saved what they had."""
+        for number in range(self.seats):
+            # Not in the same moment: a class takes a while to sit down.
+            wait = self.context.thinking * number / self.seats
+            self.engine.later(wait, self._admit_next)
+        self._check_end()
+        self.engine.run()
+        for exchange in list(self.context.open):
+            self.engine.abandon(exchange)
+        self.engine.close()
+        if not self.present:
+            self.log.complete()
+        return not self.present
+
+    def _admit_next(self) -> None:
+        if self.is_closing or not self.people:
+            return
+
+        def leave(respondent: RetryingRespondent) -> None:
+            self.present.discard(respondent)
+            # Those who did not finish come again after all others.
+            if not respondent.is_finishing:
+                self.people.append((respondent.number, respondent.code))
+            self._admit_next()
+
+        respondent = RetryingRespondent(self.context, *self.people.popleft(), leave)
+        self.present.add(respondent)
+        respondent.log_in()
+
+    def _check_end(self) -> None:
+        if self.is_closing:
+            self.deadline = self.deadline or engine_clock() + PATIENCE
+            for respondent in self.present:
+                respondent.hurry()
+            is_done = not self.present and not self.context.open
+            if is_done or engine_clock() > self.deadline:
+                self.engine.stop()
+                return
+        self.engine.later(CHECK_INTERVAL, self._check_end)
+
+
+def main() -> int:
+    pool = RespondentPool(json.loads(Path(sys.argv[1]).read_text()))
+
+    def close(number: int, frame: FrameType | None) -> None:
+        pool.is_closing = True
+
+    signal.signal(signal.SIGTERM, close)
+    # A Ctrl-C is for the command that started this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return 0 if pool.run() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

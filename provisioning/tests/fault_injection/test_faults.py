@@ -1,0 +1,151 @@
+"""`provisioning/faults`: which faults are drawn, and what is never touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import Counter
+from contextlib import closing
+from random import Random
+
+import psycopg2
+import pytest
+
+from provisioning import processes
+from provisioning.commands import Refusal
+from provisioning.fault_injection.__main__ import run_options
+from provisioning.fault_injection.arguments import FAULT_DESCRIPTIONS, arguments
+from provisioning.fault_injection.disk_full import LogDisk
+from provisioning.fault_injection.faults import (
+    FAULTS,
+    QUICK,
+    FaultContext,
+    draw_faults,
+)
+from provisioning.fault_injection.stack import RunningStack
+from provisioning.installation.promotion import promote
+from provisioning.installation.servers import private_servers
+from provisioning.installation.supervisor import Supervisor
+from provisioning.tests.conftest import run
+
+pytestmark = pytest.mark.once
+
+# Which faults are drawn
+
+
+def test_every_fault_has_a_description():
+    assert [fault.name for fault in FAULTS] == list(FAULT_DESCRIPTIONS)
+    assert set(QUICK) <= set(FAULT_DESCRIPTIONS)
+    assert len(QUICK) >= 8
+
+
+def test_sixty_draws_contain_every_fault_three_times():
+    names = [
+        fault.name for fault in draw_faults(Random(7), list(FAULT_DESCRIPTIONS), 60)
+    ]
+    assert Counter(names) == dict.fromkeys(FAULT_DESCRIPTIONS, 3)
+
+
+def test_the_seed_decides_the_order():
+    def order(seed):
+        return [
+            fault.name
+            for fault in draw_faults(Random(seed), list(FAULT_DESCRIPTIONS), 60)
+        ]
+
+    assert order(7) == order(7)
+    assert order(7) != order(8)
+
+
+def context(log_disk=None):
+    return FaultContext(None, Random(1), lambda is_on: None, log_disk)
+
+
+def test_a_quick_run_has_each_quick_fault_once():
+    options = run_options(arguments(["--quick"]), context(), seed=7)
+    assert sorted(fault.name for fault in options.faults) == sorted(QUICK)
+    assert (options.saves, options.window, options.slower) == (5_000, 2.0, 2.0)
+
+
+def test_a_fault_that_is_prevented_is_not_planned(tmp_path):
+    options = run_options(arguments([]), context(), seed=7)
+    assert list(options.prevented) == ["log-disk-full"]
+    assert len(options.faults) == 60
+    assert all(fault.name != "log-disk-full" for fault in options.faults)
+
+    options = run_options(arguments([]), context(LogDisk(tmp_path)), seed=7)
+    assert options.prevented == {}
+
+
+def test_a_fault_chosen_alone_is_refused_where_it_is_prevented():
+    with pytest.raises(Refusal, match="log-disk-full can't be done here"):
+        run_options(arguments(["--only=log-disk-full"]), context(), seed=7)
+
+
+# What is never touched
+
+
+def test_processes_outside_the_stack_are_not_signalled():
+    stack = RunningStack.__new__(RunningStack)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as supervisor:
+            stack.supervisor_pid = supervisor.pid
+            while not processes.descendants_of(supervisor.pid):
+                pass
+            own = processes.descendants_of(supervisor.pid)
+            stack.signal([other.pid, os.getpid(), *own], signal.SIGKILL)
+            assert processes.wait_until_gone(own)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_folder_without_a_stack_is_refused(tmp_path):
+    with pytest.raises(Refusal, match="No stack runs in"):
+        RunningStack(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["--help", "--list"])
+def test_help_and_list_work_without_an_environment(bare_checkout, option):
+    done = run(bare_checkout, "faults", option)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "replies are cut off" in done.stdout or "usage:" in done.stdout
+    assert not (bare_checkout / ".venv").exists()
+
+
+# Failover
+
+
+def ask(folder, port, question):
+    connection = psycopg2.connect(
+        host=str(folder), port=port, user="postgres", dbname="groundswell"
+    )
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(question)
+            return cursor.fetchone()[0] if cursor.description else None
+    finally:
+        connection.close()
+
+
+def test_the_replica_replaces_a_lost_primary():
+    with private_servers() as folder:
+        ask(folder, 5432, "CREATE TABLE kept AS SELECT 42 AS answer")
+        with pytest.raises(Refusal, match="still serves"):
+            promote(folder, run=folder)
+        written = ask(folder, 5432, "SELECT pg_current_wal_lsn()")
+        reached = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+        while not ask(folder, 5433, reached):
+            pass
+        (folder / "data" / "primary").rename(folder / "data" / "gone")
+        with closing(Supervisor(folder, run=folder)) as supervisor:
+            pid = supervisor.calls.getProcessInfo("primary")["pid"]
+        processes.kill_together([pid, *processes.descendants_of(pid)])
+
+        promote(folder, run=folder)
+
+        assert ask(folder, 5432, "SELECT answer FROM kept") == 42
+        assert not ask(folder, 5432, "SELECT pg_is_in_recovery()")
+        ask(folder, 6432, "UPDATE kept SET answer = 43")
+        assert ask(folder, 5432, "SELECT answer FROM kept") == 43

@@ -1,0 +1,250 @@
+"""`provisioning/faults --overload`: how its tabs behave, and what it requires."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from provisioning.fault_injection.overload import (
+    CLASSES,
+    CORES,
+    OverloadCounts,
+    OverloadResult,
+    OverloadRun,
+    OverloadStep,
+    Tab,
+)
+from provisioning.load.engine import Exchange
+from provisioning.load.replies import Reply
+from provisioning.load.respondent import RehearsalSurvey, Respondent, login_requests
+from provisioning.load.target import target_of
+
+pytestmark = pytest.mark.once
+
+SURVEY = RehearsalSurvey(
+    "d" * 64, "r1", "en", pages=((("q1", ("1", "2")),), (("q2", ("1", "2")),))
+)
+TARGET = target_of("http://127.0.0.1:8080")
+STEP = OverloadStep(
+    name="1x",
+    people=2000,
+    saved=1000.0,
+    refused={"starts": 0.6, "resumes": 0.3, "saves": 0.1, "finishes": 0.0},
+    refusals_per_second=100.0,
+    p95=500.0,
+    finish_p95=500.0,
+    refused_p95=5.0,
+    impolite=0,
+    unanswered=0,
+    finishes_refused=0,
+    own_cpu=0.2,
+    others_cpu=0.05,
+)
+PEAK_LOAD = replace(STEP, name="10x", saved=910.0)
+
+
+def test_shedding_starts_before_resumes_before_saves_is_as_required():
+    result = OverloadResult([STEP, PEAK_LOAD], back=4.0)
+    assert result.shortcomings() == []
+    assert result.why_void() == ""
+    assert result.kept() == {"1x": 1.0, "10x": 0.91}
+
+
+@pytest.mark.parametrize(
+    ("changed", "shortcoming"),
+    [
+        ({"saved": 899.0}, "10x: 90% of the best goodput"),
+        ({"refused_p95": 2001.0}, "10x: refused after 2001 ms"),
+        ({"impolite": 1}, "10x: 1 refusals without a time"),
+        ({"unanswered": 2}, "10x: 2 requests without a reply"),
+        ({"finishes_refused": 1}, "10x: 1 could not finish"),
+        (
+            {"refused": {**STEP.refused, "saves": 0.4}},
+            "10x: saves were shed before resumes",
+        ),
+    ],
+)
+def test_one_shortcoming_fails_the_run(changed, shortcoming):
+    result = OverloadResult([STEP, replace(PEAK_LOAD, **changed)], back=4.0)
+    assert result.shortcomings() == [shortcoming]
+
+
+def test_a_run_without_recovery_fails():
+    result = OverloadResult([STEP], back=None)
+    assert result.shortcomings() == ["not as before within 60 s"]
+
+
+def test_a_run_on_a_busy_machine_is_void():
+    busy = replace(PEAK_LOAD, others_cpu=64.0)
+    result = OverloadResult([STEP, busy], back=4.0)
+    assert result.why_void() == f"other programs took up to 64.00 of {CORES} cores"
+
+
+class FakeEngine:
+    """Records requests and timers instead of sending and waiting."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, object]] = []
+        self.due: list[tuple[float, object]] = []
+
+    def ask(self, data, done):
+        self.asked.append((data, done))
+
+    def later(self, seconds, act):
+        self.due.append((seconds, act))
+
+
+@pytest.fixture
+def run():
+    """A run without a stack, before anyone has logged in."""
+    run = object.__new__(OverloadRun)
+    run.engine = FakeEngine()
+    run.seed = 1
+    run.random = Random(1)
+    run.survey = SURVEY
+    run.counts = OverloadCounts()
+    run.saves = 0
+    run.burst = 0
+    run.staying = 1.0
+    run.finishers = iter(())
+    return run
+
+
+@pytest.fixture
+def tab(run):
+    respondent = Respondent("CODE", SURVEY, TARGET)
+    respondent.revision = 100
+    tab = Tab(run, respondent, wait=0.0)
+    run.engine.due.pop()[1]()
+    return tab
+
+
+def reply(engine, status, head="", body=b""):
+    data, done = engine.asked.pop(0)
+    exchange = Exchange(data, done, 0.0)
+    exchange.reply = Reply(
+        status, f"HTTP/1.1 {status} x\r\n{head}".encode(), body, False
+    )
+    done(exchange)
+    return data
+
+
+def test_a_refused_tab_waits_at_least_as_long_as_the_server_asked(run, tab):
+    engine = run.engine
+    for failures in (1, 2, 3):
+        engine.due.clear()
+        reply(engine, 503, "Retry-After: 7")
+        ((wait, try_again),) = engine.due
+        assert 7 <= wait <= 7 + max(7, 2 ** (failures - 1))
+        assert engine.asked == []
+        try_again()
+        assert engine.asked[0][0].startswith(b"POST /take/pages/1/ ")
+    assert len(run.counts.refused["saves"]) == 3
+    assert run.counts.impolite == 0
+
+    reply(engine, 200, body=b'{"saved": 0, "revision": 103, "at": ""}')
+    assert len(run.counts.served["saves"]) == 1
+    assert (tab.failures, tab.slots, engine.asked) == (0, {}, [])
+
+
+def test_a_tab_keeps_one_slot_per_page_and_one_save_in_flight(run, tab):
+    engine = run.engine
+    turn_page = next(act for _, act in engine.due)
+    turn_page()
+    turn_page()
+    assert len(tab.slots) == 2
+    assert len(engine.asked) == 1
+    reply(engine, 200, body=b'{"saved": 0, "revision": 100, "at": ""}')
+    assert len(engine.asked) == 1
+
+
+def test_a_refusal_without_retry_after_is_counted_as_impolite(run, tab):
+    reply(run.engine, 503)
+    assert run.counts.impolite == 1
+
+
+def test_a_closed_tab_sends_nothing_more(run, tab):
+    run.tabs = [tab]
+    run._resize(0)
+    for _, act in run.engine.due:
+        act()
+    assert len(run.engine.asked) == 1
+    assert (run.burst, run.staying) == (1, 0.0)
+
+
+def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
+    engine, newcomer = run.engine, Respondent("CODE", SURVEY, TARGET)
+    run._send_each(newcomer, login_requests(newcomer))
+    assert reply(engine, 503, "Retry-After: 3").startswith(b"GET / ")
+    ((wait, send_again),) = engine.due
+    assert wait == 3
+    send_again()
+    assert reply(engine, 200, "Set-Cookie: csrftoken=t").startswith(b"GET / ")
+    code = reply(engine, 302, "Set-Cookie: sessionid=s")
+    assert code.endswith(b"code=CODE&csrfmiddlewaretoken=t")
+    assert b"\r\nCookie: csrftoken=t; sessionid=s\r\n" in reply(engine, 200)
+    assert engine.asked == []
+    assert len(run.counts.served["starts"]) == 2
+    assert len(run.counts.refused["starts"]) == 1
+    assert len(run.counts.served["resumes"]) == 1
+
+
+def test_people_of_an_earlier_burst_may_give_up(run):
+    newcomer = Respondent("CODE", SURVEY, TARGET)
+    run._send_each(newcomer, login_requests(newcomer))
+    reply(run.engine, 503, "Retry-After: 3")
+    run.burst, run.staying = 1, 0.0
+    run.engine.due.pop()[1]()
+    assert run.engine.asked == []
+
+
+def test_one_respondent_finishes_for_every_twenty_saves(run):
+    finisher = Respondent("CODE", SURVEY, TARGET)
+    run.finishers = iter([finisher])
+    for _ in range(40):
+        run.count_saved_page()
+    assert len(run.engine.asked) == 1
+    page = b'<input name="reviewed" value="token">'
+    assert reply(run.engine, 200, body=page).startswith(b"GET /take/complete/ ")
+    assert b"reviewed=token" in reply(run.engine, 302)
+    assert len(run.counts.served["finishes"]) == 2
+
+
+def test_shares_of_refused_requests_are_counted_by_class():
+    counts = OverloadCounts()
+    assert [counts.share_refused(name) for name in CLASSES] == [0.0] * 4
+    counts.refused["starts"] += [0.1, 0.1, 0.1]
+    counts.served["starts"].append(0.1)
+    assert counts.share_refused("starts") == 0.75
+    assert counts.all_refused() == [0.1] * 3
+
+
+def test_the_cpu_of_the_load_is_reported_but_excuses_nothing():
+    busy = replace(STEP, name="10x", saved=850.0, own_cpu=0.2 + CORES * 0.1)
+    result = OverloadResult([STEP, busy], back=4.0)
+    assert result.kept_per_core()["10x"] > 0.93
+    assert result.kept()["10x"] == 0.85
+    assert result.shortcomings() == ["10x: 85% of the best goodput"]
+
+
+def test_saving_has_recovered_when_it_is_as_fast_as_before(run, monkeypatch):
+    moments = count(0, 3)
+    monkeypatch.setattr(
+        "provisioning.fault_injection.overload.clock", lambda: next(moments)
+    )
+    later = [replace(STEP, p95=1001.0), STEP, replace(STEP, refusals_per_second=0.0)]
+    run._offer = lambda *arguments: later.pop(0)
+    assert run._wait_for_recovery(STEP, knee=100.0) == 9.0
+    assert later == []
+
+
+def test_saving_that_stays_slow_has_not_recovered(run, monkeypatch):
+    moments = count(0, 3)
+    monkeypatch.setattr(
+        "provisioning.fault_injection.overload.clock", lambda: next(moments)
+    )
+    run._offer = lambda *arguments: replace(STEP, unanswered=1)
+    assert run._wait_for_recovery(STEP, knee=100.0) is None
