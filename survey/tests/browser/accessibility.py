@@ -21,7 +21,13 @@ RUN = f"axe.run({json.dumps(OPTIONS)}).then(({{ violations }}) => violations)"
 
 
 def violations(page: Page) -> list[str]:
-    page.wait_for_function(STILL)
+    # Not wait_for_function(), which the page's policy forbids to poll.
+    for _ in range(500):
+        if page.evaluate(STILL):
+            break
+        page.wait_for_timeout(20)
+    else:
+        raise AssertionError("The page does not come to rest.")
     # htmx changes a document without reloading it, so axe may be there already.
     if not page.evaluate("'axe' in globalThis"):
         page.evaluate(Axe().axe_script)

@@ -142,11 +142,12 @@ class Person:
         """Click Next, and wait for the next page or the review."""
         before = self.number()
         self.turn()
-        self.page.wait_for_function(
-            "before => { const here = document.querySelector('#page section.page');"
-            " return !here || here.dataset.page !== String(before); }",
-            arg=before,
-        )
+        self.waits_until_left(before)
+
+    def waits_until_left(self, number: int) -> None:
+        # Not wait_for_function(), which the page's policy forbids to poll.
+        shown = self.page.locator(f"#page section.page[data-page='{number}']")
+        expect(shown).to_have_count(0, timeout=15_000)
 
     def turn(self) -> None:
         # An earlier click would count as the second click of a double click.

@@ -80,9 +80,9 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
 
     # Back, another answer, and forward again.
     person.page.click("#back")
-    person.page.wait_for_function(
-        f"document.querySelector('#page section.page').dataset.page < {at}"
-    )
+    person.waits_until_left(at)
+    person.page.wait_for_selector("#page section.page")
+    assert person.number() < at
     person.skips = 0
     person.answer_page()
     person.next()
