@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial, update_wrapper
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
@@ -28,6 +28,7 @@ from django.shortcuts import redirect, resolve_url
 from django.urls import URLPattern, URLResolver
 from django.utils.functional import SimpleLazyObject
 
+from accounts.http import StaffRequest
 from accounts.permissions import Capability, Permissions
 from accounts.second_factor import has_second_factor
 
@@ -139,7 +140,7 @@ class AccessMiddleware:
             )
         if rule.audience is Audience.SIGNED_IN:
             return None
-        permissions: Permissions = request.permissions  # type: ignore[attr-defined]
+        permissions = cast(StaffRequest, request).permissions
         if rule.audience is Audience.ENGINEER:
             allowed = request.user.is_active and request.user.is_staff
             needs_second_factor = True

@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import time
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.auth_backends import AuthenticationBackend
@@ -73,7 +73,7 @@ class AccountAdapter(DefaultAccountAdapter):
         )
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        user: User = request.user  # type: ignore[assignment]
+        user = cast(User, request.user)
         if Permissions(user).memberships:
             return reverse("console_home")
         return reverse("admin:index" if user.is_staff else "my_account")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import cast
 
 from allauth.account.authentication import get_authentication_records
 from allauth.core.internal.cryptokit import compare_user_code
@@ -91,7 +92,7 @@ def set_up(request: HttpRequest, *, secret: str, code: str) -> list[str]:
 
     Returns the recovery codes, which are shown only once.
     """
-    user: User = request.user  # type: ignore[assignment]
+    user = cast(User, request.user)
     with transaction.atomic():
         # Serialise two forms of the same user.
         User.objects.select_for_update().get(pk=user.pk)
@@ -110,7 +111,7 @@ def set_up(request: HttpRequest, *, secret: str, code: str) -> list[str]:
 
 
 def new_recovery_codes(request: HttpRequest) -> list[str]:
-    user: User = request.user  # type: ignore[assignment]
+    user = cast(User, request.user)
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
         Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
@@ -215,5 +216,5 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
 
 
 def _record(action: str, request: HttpRequest) -> None:
-    user: User = request.user  # type: ignore[assignment]
+    user = cast(User, request.user)
     audit.record(action, by=user, request=request, subject=user, **audit.place_of(user))

@@ -23,7 +23,7 @@ from django.utils import timezone
 from accounts.models import School
 from reports import rollup_query
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
-from reports.rollup_query import AdministrationCounts, SchoolCounts
+from reports.rollup_query import AdministrationCounts, SchoolRateCounts
 from reports.thresholds import needed
 from survey.administrations import schools_offered
 from survey.database import advisory_locks
@@ -172,7 +172,7 @@ def _store_administration(
     students = students_by_school(administration)
     rates: dict[tuple[int], tuple[object, ...]] = {}
     for school, district in districts.items():
-        of_school = counts.schools.get(school) or SchoolCounts()
+        of_school = counts.schools.get(school) or SchoolRateCounts()
         rates[(school,)] = (
             district,
             of_school.eligible,

@@ -96,7 +96,7 @@ Place = tuple[str, int]
 
 
 @dataclass(slots=True)
-class SchoolCounts:
+class SchoolRateCounts:
     eligible: int = 0
     started: int = 0
     finished: int = 0
@@ -108,7 +108,7 @@ class SchoolCounts:
 class AdministrationCounts:
     """The figures of one administration, before they are stored."""
 
-    schools: dict[int, SchoolCounts] = field(default_factory=dict)
+    schools: dict[int, SchoolRateCounts] = field(default_factory=dict)
     # School and grade -> eligible, started, finished.
     grades: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
     # In the format of `Curve.hours`.
@@ -117,7 +117,7 @@ class AdministrationCounts:
     def add(self, school: int, grade: str, numbers: Sequence[Any]) -> None:
         """Add a grade: eligible, started, finished, finished today, last start."""
         eligible, started, finished, today, last = numbers
-        found = self.schools.setdefault(school, SchoolCounts())
+        found = self.schools.setdefault(school, SchoolRateCounts())
         found.eligible += eligible
         found.started += started
         found.finished += finished

@@ -259,7 +259,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
 MONITORING = {
     "/healthz": "settings.monitoring.health.healthz",
     "/readyz": "settings.monitoring.health.readyz",
-    "/metrics": "settings.monitoring.metrics.metrics",
+    "/metrics": "settings.monitoring.metrics_page.metrics",
 }
 # nginx's monitoring port adds it to what it passes on; none: no metrics.
 MONITORING_KEY = env.str("GROUNDSWELL_MONITORING_KEY", default="")

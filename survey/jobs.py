@@ -54,7 +54,7 @@ HEARTBEAT = 1.0
 # stall of the disk, shorter than the patience of a person at the page.
 DEAD_AFTER = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
-# During a deploy, old workers run beside new pages for a minute. After an hour
+# During a deploy, old workers run together with new pages for a minute. After an hour
 # no worker will ever know a kind that none of them knows now.
 UNKNOWN_KIND_AFTER = timedelta(hours=1)
 # Jobs woken again at a time; the ones behind them follow when these are done.

@@ -53,7 +53,6 @@ class FilterForm(forms.Form):
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
     )
-    action = forms.ChoiceField(label="Action", required=False)
     since = forms.DateField(
         label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
@@ -63,8 +62,12 @@ class FilterForm(forms.Form):
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data)
+        # Read the actions once, for checking as well as for the list.
         actions = [(action, action) for action in known_actions()]
-        self.fields["action"].choices = [("", "All actions"), *actions]  # type: ignore[attr-defined]
+        self.fields["action"] = forms.ChoiceField(
+            label="Action", required=False, choices=[("", "All actions"), *actions]
+        )
+        self.order_fields(("by", "action", "since", "until"))
 
     def clean_by(self) -> str:
         return self.cleaned_data["by"].strip().lower()

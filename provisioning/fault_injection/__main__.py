@@ -72,7 +72,7 @@ def run_faults(options: argparse.Namespace, report: Report) -> None:
         if not options.quick:
             raise
         print(refusal)
-    print("No answer is wrong, but the run was too slow: it is repeated once")
+    print("No answer is wrong, but the timing is not as required: it is repeated once")
     report.is_repeated = True
     _run_once(options, report)
 
@@ -152,7 +152,15 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
             # Its servers see no file system that this command mounts.
             os.environ.pop(MARK, None)
             with contextlib.closing(RunningStack(Path(options.home))) as stack:
-                _refuse_real_respondents(stack)
+                try:
+                    refuse_real_respondents(
+                        stack.query, consequence="their servers would be broken"
+                    )
+                except psycopg2.Error as error:
+                    raise Refusal(
+                        "The database can't tell if real people answer:"
+                        f" {reason(str(error))}"
+                    ) from None
                 yield stack, folder
         else:
             with _new_stack(options, folder) as stack:
@@ -162,17 +170,6 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
             print(f"Logs are kept in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _refuse_real_respondents(stack: RunningStack) -> None:
-    try:
-        refuse_real_respondents(
-            stack.query, consequence="their servers would be broken"
-        )
-    except psycopg2.Error as error:
-        raise Refusal(
-            f"The database can't tell if real people answer: {reason(str(error))}"
-        ) from None
 
 
 @contextlib.contextmanager

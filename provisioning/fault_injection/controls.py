@@ -21,8 +21,7 @@ from typing import Any
 
 import psycopg2
 
-from provisioning.commands import ROOT, output_of
-from provisioning.environment import PYTHON
+from provisioning.environment import manage
 from provisioning.fault_injection.answers import (
     Answers,
     Item,
@@ -314,11 +313,7 @@ def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResu
             "GROUNDSWELL_SECRET_KEY": "x" * 50,
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=only-for-the-checker",
         }
-        output_of(
-            [PYTHON, ROOT / "manage.py", "migrate", "--verbosity=0"],
-            failing="The tables of the negative controls can't be made",
-            env=environment,
-        )
+        manage("migrate", "--verbosity=0", environment=environment)
         sizes = {"administration": ADMINISTRATION, "people": RESPONDENTS}
         cluster.execute(PREPARE, sizes)
         for control in controls:

@@ -22,7 +22,7 @@ REMOUNT = 32
 
 @dataclass
 class LogDisk:
-    """A file system around one folder, whose content moves in and out."""
+    """Mount a file system over one folder, and move its content in and out."""
 
     folder: Path
     is_mounted: bool = False

@@ -159,7 +159,7 @@ class LoadProcesses:
 
 
 class RespondentPool:
-    """Keep a number of respondents at work; each who leaves is replaced."""
+    """Keep a number of respondents at work, and replace those that leave."""
 
     def __init__(self, orders: LoadOrders) -> None:
         self.seats = orders["seats"]

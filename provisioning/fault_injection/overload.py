@@ -218,7 +218,7 @@ class OverloadCounts:
 
 
 class Tab:
-    """A tab whose respondent answers one page after another.
+    """Simulate a tab in which a respondent answers one page after another.
 
     As in static/js/queue.js: one slot for each page, one save in flight, and
     after a refusal a pause as long as the server asked, and some more. Not as
@@ -320,8 +320,9 @@ class OverloadRun:
         # are no cycles here that take up memory.
         gc.freeze()
         gc.disable()
+        pages = len(self.survey.pages)
         turns = (
-            Turn(saver, save_requests(saver, [self._random_page()]))
+            Turn(saver, save_requests(saver, [self.random.randint(1, pages)]))
             for saver in self.savers
         )
         tally = Crowd(self.engine, turns).run_closed(
@@ -360,9 +361,6 @@ class OverloadRun:
         if self.saves % PAGES == 0 and (finisher := next(self.finishers, None)):
             steps = (finisher.review, finisher.finish)
             self._send_each(finisher, (request() for request in steps))
-
-    def _random_page(self) -> int:
-        return self.random.randint(1, len(self.survey.pages))
 
     def _log_in(self) -> None:
         self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)

@@ -155,7 +155,9 @@ class Proxy:
                 if current.delay:
                     await asyncio.sleep(current.delay)
                 if current.corrupt:
-                    data = self._flip_bit(data)
+                    place = self._random.randrange(len(data) // 2, len(data))
+                    flipped = data[place] ^ (1 << self._random.randrange(8))
+                    data = data[:place] + bytes([flipped]) + data[place + 1 :]
                 await client.send(data)
 
         tasks = [asyncio.create_task(pass_requests())]
@@ -168,11 +170,6 @@ class Proxy:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _flip_bit(self, data: bytes) -> bytes:
-        place = self._random.randrange(len(data) // 2, len(data))
-        flipped = data[place] ^ (1 << self._random.randrange(8))
-        return data[:place] + bytes([flipped]) + data[place + 1 :]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Simulate a respondent whose browser keeps what is not saved, and tries again.
+"""Simulate respondents with the retry queue of their browsers.
 
 As in static/js/queue.js: one slot for each page, one save in flight, newer
 answers of a page replace those that wait, and a retry is the same to the byte.
@@ -56,7 +56,7 @@ class PendingSave:
 
 @dataclass(frozen=True)
 class LoadContext:
-    """What all respondents of one process share."""
+    """State shared by all respondents of one process."""
 
     engine: Engine
     log: AttemptLog

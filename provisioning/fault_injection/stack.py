@@ -6,7 +6,6 @@ descends from the supervisor that answers on this folder's own socket.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable
@@ -17,9 +16,9 @@ from typing import Any
 import psycopg2
 
 from provisioning import processes
-from provisioning.commands import ROOT, Refusal, output_of
-from provisioning.environment import PYTHON
-from provisioning.installation.stack_folder import environment_of
+from provisioning.commands import Refusal
+from provisioning.environment import manage
+from provisioning.installation.stack_folder import addresses_of, environment_of
 from provisioning.installation.supervisor import Supervisor
 
 PRIMARY, REPLICA = 5432, 5433
@@ -43,8 +42,7 @@ class RunningStack:
 
     @property
     def address(self) -> str:
-        described = json.loads((self.folder / "etc" / "stack.json").read_text())
-        return str(described["address"]).rstrip("/")
+        return addresses_of(self.folder)["address"].rstrip("/")
 
     # Programs, by the supervisor's name of a program or of a group
 
@@ -138,11 +136,8 @@ class RunningStack:
                 time.sleep(0.1)
 
     def manage(self, *arguments: str) -> str:
-        return output_of(
-            [PYTHON, ROOT / "manage.py", *arguments],
-            failing=f"manage.py {arguments[0]} failed",
-            env={**os.environ, **environment_of(self.folder, "manage")},
-        )
+        environment = {**os.environ, **environment_of(self.folder, "manage")}
+        return manage(*arguments, environment=environment)
 
 
 def _full_name(program: dict[str, Any]) -> str:

@@ -120,7 +120,7 @@ StoredRows = dict[int, StoredAnswer]
 
 @dataclass
 class SentPage:
-    """What the log says of one page of one respondent, by revision."""
+    """The attempts to save one page of one respondent, by revision."""
 
     outcomes: dict[int, set[str]] = field(default_factory=dict)
     receipts: dict[int, set[str]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Judge:
         stored: Iterable[StoredAnswer],
         completed: frozenset[int] = frozenset(),
     ) -> None:
-        """Take the respondents whom the database has as `completed`."""
+        """Read both; `completed` are the respondents who have finished."""
         self.seed = seed
         self.pages = pages
         self.completed = completed

@@ -112,7 +112,7 @@ class Driver:
         return tally
 
     def enter_room(self, present: int) -> int:
-        """Log in the respondents who are present when a mix begins."""
+        """Log in the respondents that are present when a mix begins."""
         self.room = []
         people = list(islice(self.outside, present))
         self._log_in(people)

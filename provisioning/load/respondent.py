@@ -94,7 +94,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a browser makes of the reply to a save."""
+    """The reply to a save, as a browser classifies it."""
 
     outcome: str
     # saved, retry, session (log in again), halt, or refused.

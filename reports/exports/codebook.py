@@ -6,7 +6,6 @@ with the data for years, and printed.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from reports.exports.columns import CHOICES, AnswerTally, Variable
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export
 from survey.definitions.comparison import TextChange, compare
-from survey.definitions.schema import Texts
+from survey.definitions.schema import Texts, load_definition
 
 KINDS = {
     "text": "Text",
@@ -183,7 +182,9 @@ def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
     for published in versions.values():
         after = published
         while (before := after.survey.corrects) is not None:
-            found = compare(json.loads(before.definition), json.loads(after.definition))
+            found = compare(
+                load_definition(before.definition), load_definition(after.definition)
+            )
             yield CodebookCorrection(
                 before.survey.version, after.survey.version, found.texts
             )

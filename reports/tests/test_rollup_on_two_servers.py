@@ -38,7 +38,7 @@ def known(django_db_setup) -> Iterator[None]:
 
 @pytest.fixture
 def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
-    monkeypatch.setattr(health, "PAUSE", 0.1)
+    monkeypatch.setattr(health, "RETRY_INTERVAL", 0.1)
     replica = Replica()
     replica.catch_up()
     with replica_routing():

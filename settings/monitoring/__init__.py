@@ -1,1 +1,1 @@
-"""What an engineer on call sees: health, metrics and logs."""
+"""Health checks, metrics and logs, for engineers on call."""

@@ -1,8 +1,8 @@
-"""Asks every server how it is, each over a connection of its own.
+"""Check every server that the application depends on, all at the same time.
 
-All at once and each for half a second at most, also when one takes the
-connection and then says nothing (a stopped process does just that). Answers
-name kinds of errors and never their texts, which have addresses in them.
+Each check uses its own connection and takes half a second at most, even if a
+server accepts the connection and never answers, as a stopped process does.
+Results name the type of an error and never its text, which contains addresses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,53 +22,59 @@ from django.core.cache import caches
 from django.core.cache.backends.memcached import BaseMemcachedCache
 from django.db import connections
 
-from settings.monitoring.metrics import Sample
+# Name in metrics_page.SERVER_METRICS, value, values of its labels.
+Sample = tuple[str, float, tuple[str, ...]]
 
-PATIENCE = 0.5
-# A conversation of several turns, each in time, may not take longer.
-ALTOGETHER = 1.0
-# A replica further behind than this is called degraded.
-LAG_ALLOWED = 30.0
+# Seconds for one answer, and for a check of several questions.
+TIMEOUT = 0.5
+TOTAL_TIMEOUT = 1.0
+# Seconds behind from which on a replica counts as degraded.
+MAX_LAG = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    # None: not set up here, or nobody could say.
+    """The result of one check."""
+
+    # None: not configured here, or unknown.
     ok: bool | None
     detail: str
     ms: float = 0.0
     samples: list[Sample] = field(default_factory=list)
-    # Where in the log a server of PostgreSQL is, and its newest transaction's age.
+    # PostgreSQL only: position in the log, and age of the newest transaction.
     position: int | None = None
     age: float | None = None
 
 
-Question = Callable[[], Answer]
+Check = Callable[[], Answer]
 NOT_SET_UP = Answer(None, "not set up here")
 
 
 def ask_dependencies() -> dict[str, Answer]:
-    """An answer of each, in the order in which they matter."""
-    answers = _ask(
+    """Check all servers, and return their answers by importance."""
+    answers = run_checks(
         {
-            "primary": _primary,
-            "replica": _replica,
-            "memcached": _memcached,
-            "redis": _redis,
-            "rabbitmq": _rabbitmq,
+            "primary": check_primary,
+            "replica": check_replica,
+            "memcached": check_memcached,
+            "redis": check_redis,
+            "rabbitmq": check_rabbitmq,
         }
     )
-    answers["replica"] = _with_lag(answers["primary"], answers["replica"])
-    answers["worker"] = _worker(answers["rabbitmq"])
+    answers["replica"] = add_lag(answers["primary"], answers["replica"])
+    answers["worker"] = worker_answer(answers["rabbitmq"])
     return answers
 
 
 def statistics() -> list[Sample]:
-    """What /metrics shows of the servers; nothing of those that do not answer."""
-    with ThreadPoolExecutor(1) as aside:
-        more = aside.submit(
-            _ask, {"commits": _commits, "pools": _pools, "sockets": _sockets}
-        )
+    """Return the figures of all servers that answer, for /metrics."""
+    figures: dict[str, Check] = {
+        "commits": read_commits,
+        "pools": read_pools,
+        "sockets": read_sockets,
+    }
+    with ThreadPoolExecutor(1) as executor:
+        more = executor.submit(run_checks, figures)
         answers = ask_dependencies()
     samples: list[Sample] = [
         ("up", float(answer.ok), (name,))
@@ -80,40 +86,34 @@ def statistics() -> list[Sample]:
     return samples
 
 
-def _ask(questions: Mapping[str, Question]) -> dict[str, Answer]:
-    pool = ThreadPoolExecutor(len(questions))
-    futures = {name: pool.submit(_timed, ask) for name, ask in questions.items()}
-    wait(futures.values(), timeout=ALTOGETHER)
-    # Whoever is still talking has timeouts of its own.
+def run_checks(checks: Mapping[str, Check]) -> dict[str, Answer]:
+    """Run checks in parallel threads, for TOTAL_TIMEOUT at most."""
+    pool = ThreadPoolExecutor(len(checks))
+    futures = {name: pool.submit(run_check, check) for name, check in checks.items()}
+    wait(futures.values(), timeout=TOTAL_TIMEOUT)
+    # Checks that still run end by their own timeouts.
     pool.shutdown(wait=False, cancel_futures=True)
-    return {name: _result(future) for name, future in futures.items()}
+    late = Answer(False, f"no answer within {TOTAL_TIMEOUT:g} s", TOTAL_TIMEOUT * 1000)
+    return {
+        name: future.result() if future.done() else late
+        for name, future in futures.items()
+    }
 
 
-def _result(future: Future[Answer]) -> Answer:
-    if future.done():
-        return future.result()
-    return Answer(False, f"no answer within {ALTOGETHER:g} s", ALTOGETHER * 1000)
-
-
-def _timed(ask: Question) -> Answer:
+def run_check(check: Check) -> Answer:
+    """Run one check. Any error means that the server did not answer."""
     started = time.perf_counter()
     try:
-        answer = ask()
-    # Whatever a client library raises: the server did not answer.
+        answer = check()
     except Exception as error:
-        answer = Answer(False, _kind_of(error))
+        kind = type(error).__name__
+        if isinstance(error, TimeoutError) or "Timeout" in kind:
+            kind = f"no answer within {TIMEOUT:g} s"
+        answer = Answer(False, kind)
     return replace(answer, ms=round((time.perf_counter() - started) * 1000, 1))
 
 
-def _kind_of(error: Exception) -> str:
-    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-        return f"no answer within {PATIENCE:g} s"
-    return type(error).__name__
-
-
-# PostgreSQL
-
-ROLE = "SELECT pg_is_in_recovery()"
+IS_REPLICA = "SELECT pg_is_in_recovery()"
 POSITION = "SELECT pg_current_wal_lsn() - '0/0'"
 REPLAYED = """
 SELECT pg_last_wal_replay_lsn() - '0/0',
@@ -126,26 +126,22 @@ WHERE d.datname = current_database()
 """
 
 
-def _primary() -> Answer:
+def check_primary() -> Answer:
     if connections["default"].vendor != "postgresql":
-        return _sqlite()
-    with closing(_PostgreSQL("default")) as server:
-        if server.row(ROLE)[0]:
+        with closing(connections["default"].copy()) as database:
+            database.cursor().execute("SELECT 1")
+        return Answer(True, "SQLite")
+    with closing(PostgreSQLProbe("default")) as server:
+        if server.row(IS_REPLICA)[0]:
             return Answer(False, "answers, but takes no writes")
         return Answer(True, "takes writes", position=int(server.row(POSITION)[0]))
 
 
-def _sqlite() -> Answer:
-    with closing(connections["default"].copy()) as database:
-        database.cursor().execute("SELECT 1")
-    return Answer(True, "SQLite")
-
-
-def _replica() -> Answer:
+def check_replica() -> Answer:
     if "replica" not in settings.DATABASES or not _is_postgresql("replica"):
         return NOT_SET_UP
-    with closing(_PostgreSQL("replica")) as server:
-        if not server.row(ROLE)[0]:
+    with closing(PostgreSQLProbe("replica")) as server:
+        if not server.row(IS_REPLICA)[0]:
             return Answer(False, "answers, but is not a replica")
         position, age = server.row(REPLAYED)
     return Answer(
@@ -160,11 +156,11 @@ def _is_postgresql(alias: str) -> bool:
     return connections[alias].vendor == "postgresql"
 
 
-def _with_lag(primary: Answer, replica: Answer) -> Answer:
-    """The replica's answer, with how far it is behind.
+def add_lag(primary: Answer, replica: Answer) -> Answer:
+    """Add to the replica's answer how far it is behind.
 
-    A replica that has everything is 0 s behind, however long ago the last
-    transaction was. While the primary is away nobody knows what is missing.
+    A replica that has everything is 0 s behind, however old the last
+    transaction is. While the primary is down, the lag is unknown.
     """
     if replica.position is None or primary.position is None:
         return replica
@@ -172,7 +168,7 @@ def _with_lag(primary: Answer, replica: Answer) -> Answer:
     age = (replica.age or 0.0) if missing else 0.0
     return replace(
         replica,
-        ok=age <= LAG_ALLOWED,
+        ok=age <= MAX_LAG,
         detail=f"{age:.1f} s and {missing} bytes behind",
         samples=[
             ("replica_lag_seconds", age, ()),
@@ -181,10 +177,10 @@ def _with_lag(primary: Answer, replica: Answer) -> Answer:
     )
 
 
-def _commits() -> Answer:
+def read_commits() -> Answer:
     if not _is_postgresql("default"):
         return NOT_SET_UP
-    with closing(_PostgreSQL("default")) as server:
+    with closing(PostgreSQLProbe("default")) as server:
         commits, syncs = server.row(COMMITS)
     samples: list[Sample] = [
         ("commits_total", float(commits), ()),
@@ -202,11 +198,11 @@ POOLS = {
 }
 
 
-def _pools() -> Answer:
-    """pgbouncer's own figures, where it lets this role ask (`stats_users`)."""
+def read_pools() -> Answer:
+    """Read pgbouncer's figures, if `stats_users` allows it."""
     if not _is_postgresql("default"):
         return NOT_SET_UP
-    with closing(_PostgreSQL("default", dbname="pgbouncer")) as server:
+    with closing(PostgreSQLProbe("default", dbname="pgbouncer")) as server:
         rows = server.rows("SHOW POOLS")
     samples: list[Sample] = [
         (name, float(row[column]), (f"{row['database']}/{row['user']}",))
@@ -217,17 +213,17 @@ def _pools() -> Answer:
     return Answer(True, "shown", samples=samples)
 
 
-class _PostgreSQL:
-    """One connection that keeps time at every step.
+class PostgreSQLProbe:
+    """A connection that enforces TIMEOUT at every step.
 
-    libpq's own connect_timeout is two seconds at least, and nothing bounds
-    its wait for an answer.
+    The shortest connect_timeout of libpq is two seconds, and it has no timeout
+    for answers.
     """
 
     def __init__(self, alias: str, **other: str) -> None:
         import psycopg2
 
-        self.deadline = time.monotonic() + PATIENCE
+        self.deadline = time.monotonic() + TIMEOUT
         known = connections[alias].get_connection_params()
         self.connection = psycopg2.connect(**{**known, **other, "async_": True})
         try:
@@ -266,18 +262,15 @@ class _PostgreSQL:
                 raise TimeoutError
 
 
-# Helpers
-
-
-def _memcached() -> Answer:
+def check_memcached() -> Answer:
     if not isinstance(caches["default"], BaseMemcachedCache):
         return NOT_SET_UP
     from pymemcache import Client
 
     hits = misses = 0
-    servers = _listed(settings.CACHES["default"]["LOCATION"])
+    servers = addresses_of(settings.CACHES["default"]["LOCATION"])
     for server in servers:
-        client = Client(server, connect_timeout=PATIENCE, timeout=PATIENCE)
+        client = Client(server, connect_timeout=TIMEOUT, timeout=TIMEOUT)
         with closing(client):
             stats = client.stats()
         hits += int(stats[b"get_hits"])
@@ -291,11 +284,11 @@ def _memcached() -> Answer:
     return Answer(True, f"{len(servers)} answering", samples=samples)
 
 
-def _listed(location: str | list[str]) -> list[str]:
+def addresses_of(location: str | list[str]) -> list[str]:
     return [location] if isinstance(location, str) else list(location)
 
 
-def _redis() -> Answer:
+def check_redis() -> Answer:
     if "sessions" not in settings.CACHES:
         return NOT_SET_UP
     from redis import Redis
@@ -303,10 +296,10 @@ def _redis() -> Answer:
     from redis.retry import Retry
 
     client = Redis.from_url(
-        _listed(settings.CACHES["sessions"]["LOCATION"])[0],
-        socket_connect_timeout=PATIENCE,
-        socket_timeout=PATIENCE,
-        # The client's own is to try for seconds.
+        addresses_of(settings.CACHES["sessions"]["LOCATION"])[0],
+        socket_connect_timeout=TIMEOUT,
+        socket_timeout=TIMEOUT,
+        # The client's default is to retry for seconds.
         retry=Retry(NoBackoff(), 0),
     )
     with closing(client):
@@ -323,76 +316,66 @@ def _redis() -> Answer:
     return Answer(True, f"{sessions} sessions", samples=samples)
 
 
-def _rabbitmq() -> Answer:
-    """The queues and who listens, asked as a client and without a plug-in."""
+def check_rabbitmq() -> Answer:
+    """Count messages and consumers of each queue, as a normal client."""
     broker = getattr(settings, "CELERY_BROKER_URL", "")
     if not broker:
         return NOT_SET_UP
+    from amqp.exceptions import NotFound
     from kombu import Connection
 
-    patience = {"read_timeout": PATIENCE, "write_timeout": PATIENCE}
+    from settings.celery import app
+
     link = Connection(
         broker,
-        connect_timeout=PATIENCE,
-        transport_options=patience,
+        connect_timeout=TIMEOUT,
+        transport_options={"read_timeout": TIMEOUT, "write_timeout": TIMEOUT},
     ).transport.establish_connection()
+    samples: list[Sample] = []
     with closing(link):
-        samples = [sample for queue in _queue_names() for sample in _queue(link, queue)]
+        for queue in app.amqp.queues:
+            channel = link.channel()
+            try:
+                _, messages, consumers = channel.queue_declare(queue, passive=True)
+            except NotFound:
+                # No worker has ever consumed, and nothing was ever sent.
+                messages = consumers = 0
+            else:
+                channel.close()
+            samples.append(("queue_messages", float(messages), (queue,)))
+            samples.append(("queue_consumers", float(consumers), (queue,)))
     waiting = sum(value for name, value, _ in samples if name == "queue_messages")
     return Answer(True, f"{waiting:.0f} tasks wait", samples=samples)
 
 
-def _queue_names() -> list[str]:
-    from settings.celery import app
+def worker_answer(rabbitmq: Answer) -> Answer:
+    """Tell from RabbitMQ's answer if every queue has a consumer.
 
-    return list(app.amqp.queues)
-
-
-def _queue(link: Any, name: str) -> list[Sample]:
-    from amqp.exceptions import NotFound
-
-    channel = link.channel()
-    try:
-        _, messages, consumers = channel.queue_declare(name, passive=True)
-    except NotFound:
-        # No worker has ever listened, and nothing was ever sent.
-        messages = consumers = 0
-    else:
-        channel.close()
-    return [
-        ("queue_messages", float(messages), (name,)),
-        ("queue_consumers", float(consumers), (name,)),
-    ]
-
-
-def _worker(rabbitmq: Answer) -> Answer:
-    """Whether somebody listens, as RabbitMQ knows it.
-
-    A worker that died is missed at once, one that hangs when its heartbeats
-    stay out: after one to two minutes.
+    A dead worker is noticed at once. One that hangs is noticed when its
+    heartbeats are missing, after one to two minutes.
     """
     if not rabbitmq.ok:
         return Answer(
             None, "only RabbitMQ knows" if rabbitmq.ok is False else "not set up here"
         )
-    idle = [
+    unattended = [
         labels[0]
         for name, value, labels in rabbitmq.samples
         if name == "queue_consumers" and not value
     ]
-    if idle:
-        return Answer(False, f"nobody listens to {', '.join(idle)}")
+    if unattended:
+        return Answer(False, f"no worker listens to {', '.join(unattended)}")
     return Answer(True, "listens to every queue")
 
 
-def _sockets() -> Answer:
-    """How many requests wait at gunicorn's sockets; only the kernel knows."""
+def read_sockets() -> Answer:
+    """Read from the kernel how many requests wait at gunicorn's sockets."""
     samples: list[Sample] = []
     listening = subprocess.run(
         ["ss", "--listening", "--unix", "--numeric", "--no-header"],  # noqa: S607
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     for line in listening.stdout.splitlines():

@@ -1,6 +1,6 @@
-"""For gunicorn: `logger_class = "settings.monitoring.gunicorn.JsonLogger"`.
+"""Make gunicorn log in JSON, by its setting `logger_class`.
 
-No access log is set anywhere: nginx has one, with the same request ids.
+gunicorn writes no access log, because nginx has one with the same request ids.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from settings.monitoring.logs import JsonFormatter
 
 
 class JsonLogger(Logger):
-    """gunicorn's error log, in the application's format and by its rules."""
+    """gunicorn's error log, in the format of the application's logs."""
 
     def setup(self, cfg: Config) -> None:
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.setFormatter(JsonFormatter())
-        # Straight to the library's, so that a line names its caller's file
-        # and not this one's.
+        # Call the standard logger directly, so that lines name the file of the
+        # caller and not this one.
         for level in ("critical", "error", "exception", "warning", "info", "debug"):
             setattr(self, level, getattr(self.error_log, level))

@@ -1,4 +1,4 @@
-"""For load balancers and engineers: is this process alive, can pages be saved."""
+"""Health checks: is this process alive, and can pages be saved?"""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-# What its absence costs, for somebody who was woken up.
+# Consequences of each outage, for an engineer on call.
 CONSEQUENCES = {
-    "primary": "The primary is away: pages wait in the browsers and are sent again,"
-    " nobody can log in or finish.",
-    "replica": "The replica is away or behind: reads go to the primary, reports and"
+    "primary": "The primary is down: pages wait in the browsers and are sent again;"
+    " logging in and finishing are not possible.",
+    "replica": "The replica is down or behind: reads go to the primary, reports and"
     " exports are delayed. Page saves go on.",
-    "memcached": "Memcached is away: workers keep the surveys they have and ask the"
-    " database for others. Page saves go on.",
-    "redis": "Redis is away: new logins wait, page saves go on by the resume cookie.",
-    "rabbitmq": "RabbitMQ is away: rosters, exports and roll-ups wait, response rates"
-    " grow old. Page saves go on.",
-    "worker": "No Celery worker listens: rosters, exports and roll-ups wait, response"
-    " rates grow old. Page saves go on.",
+    "memcached": "Memcached is down: workers keep the surveys they have and read others"
+    " from the database. Page saves go on.",
+    "redis": "Redis is down: new logins wait. Page saves go on with the resume cookie.",
+    "rabbitmq": "RabbitMQ is down: rosters, exports and roll-ups wait, response rates"
+    " get old. Page saves go on.",
+    "worker": "No Celery worker runs: rosters, exports and roll-ups wait, response"
+    " rates get old. Page saves go on.",
 }
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """GET /healthz: this process answers. Asks nobody."""
+    """GET /healthz: answer without asking any server."""
     return HttpResponse(
         b"ok\n",
         "text/plain",
@@ -32,10 +32,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """GET /readyz: 200 while pages can be saved, and what is degraded.
+    """GET /readyz: 200 while pages can be saved, with everything that is degraded.
 
-    Asks every dependency at once; about a second at most when one hangs.
-    `ok` is null where something is not set up here, or could not be seen.
+    Checks all servers at the same time, for about a second at most. `ok` is
+    null for servers that are not configured here, or whose state is unknown.
     """
     state = readiness()
     response = JsonResponse(state, status=200 if state["ready"] else 503)

@@ -1,16 +1,15 @@
-"""Logs: one JSON object a line, and nothing of what people typed in it.
+"""Log one JSON object per line, without anything that people typed.
 
-The standard library's logging with a formatter of our own, because Django,
-gunicorn and Celery log by it anyway. A line is made of what is known to be
-harmless, instead of being cleaned of what is not:
+This formats the standard library's logging, which Django, gunicorn and Celery
+use anyway. A line contains only what is known to be harmless:
 
-- the constant text of a message, with numbers filled in and other values
-  left out;
-- fields of FIELDS, given as `extra`;
-- an error's type, SQLSTATE, constraint, and files and lines, but never its
-  message: PostgreSQL's quotes the row.
+- the constant text of a message, with numbers filled in and other values left
+  out;
+- the fields in FIELDS, given as `extra`;
+- an error's type, SQLSTATE, constraint, files and lines, but never its message,
+  because PostgreSQL's messages quote the row.
 
-Paths and query strings are not written; `view` and `request_id` find the
+Paths and query strings are not logged. `view` and `request_id` identify the
 request in nginx's log.
 """
 
@@ -20,7 +19,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,7 +35,7 @@ OURS = ("accounts", "survey", "reports", "settings", "provisioning")
 FIELDS = ("view", "status", "ms", "outcome", "dependency", "count")
 HARMLESS = re.compile(r"[A-Za-z][A-Za-z_.:]{0,60}")
 WITHHELD = "(text withheld)"
-# nginx's $request_id is 32 of them.
+# nginx's $request_id has 32 digits.
 REQUEST_ID = re.compile(r"[0-9a-f]{16,32}")
 MOST_FRAMES = 40
 
@@ -49,10 +48,10 @@ LOGGING: dict[str, Any] = {
     },
     "root": {"handlers": ["lines"], "level": "WARNING"},
     "loggers": {
-        # Without Django's own handlers, one of which mails whole requests.
+        # Without Django's own handlers, one of which e-mails whole requests.
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
-        # nginx and the metrics count what is refused; 5xx are written.
+        # Refused requests are counted by nginx and the metrics; 5xx are logged.
         "django.request": {"level": "ERROR"},
         # Its DEBUG lines are statements with their parameters.
         "django.db.backends": {"level": "WARNING"},
@@ -62,25 +61,24 @@ LOGGING: dict[str, Any] = {
 }
 
 
-# The request or task that a line belongs to
-
-
 @dataclass(slots=True)
 class Trace:
+    """The request or task that log lines belong to."""
+
     request_id: str
     started: float
     view: str = ""
     task: str = ""
 
 
-# Where a request carries its trace once the middleware has ended it: Django
-# logs a 5xx after its middleware.
+# Key of the trace in request.META, because Django logs a 5xx after the middleware
+# has ended the trace.
 KEY = "groundswell.trace"
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def begin(given: str = "") -> Trace:
-    """Start a request or a task, under the id it was given if that is one."""
+    """Start the trace of a request or task, with the given id if it is valid."""
     request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex
     trace = Trace(request_id, time.perf_counter())
     _current.set(trace)
@@ -95,14 +93,11 @@ def current() -> Trace | None:
     return _current.get()
 
 
-# Writing
-
-
 class Lines(logging.StreamHandler):
-    """To stderr, where supervisord and a fleet's collector find them."""
+    """Write to stderr, where supervisord and log collectors read."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        # The library's own prints the message's arguments.
+        # The default implementation prints the message's arguments.
         pass
 
 
@@ -115,11 +110,16 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "event": _event(record),
             "at": f"{_short(record.pathname)}:{record.lineno}",
-            **_where(record),
-            **_fields(record),
+            **_trace_fields(record),
+            **{
+                name: value
+                for name in FIELDS
+                if isinstance(value := record.__dict__.get(name), (int, float))
+                or (isinstance(value, str) and HARMLESS.fullmatch(value))
+            },
         }
         if record.exc_info and record.exc_info[1]:
-            line["error"] = _error(record.exc_info[1])
+            line["error"] = _describe_error(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -130,36 +130,34 @@ def _event(record: logging.LogRecord) -> str:
     if not isinstance(record.msg, str):
         return WITHHELD
     if record.args:
-        return _filled(record)
-    # A text without places may have been put together from anything. What
-    # gunicorn and Celery say of their own doings, at INFO, is not.
+        try:
+            return record.msg % harmless_arguments(record)
+        except (TypeError, ValueError, KeyError):
+            return record.msg
+    # A text without placeholders may have been formatted from anything, except
+    # for what gunicorn and Celery log about themselves at INFO.
     constant = record.levelno <= logging.INFO or record.name.split(".")[0] in OURS
     return record.msg if constant else WITHHELD
 
 
-class _Hidden:
+class Hidden:
+    """Stands in for a value that must not be logged."""
+
     def __str__(self) -> str:
         return "…"
 
     __repr__ = __str__
 
 
-HIDDEN = _Hidden()
+HIDDEN = Hidden()
 
 
-def _filled(record: logging.LogRecord) -> str:
-    try:
-        return record.msg % _harmless_arguments(record)
-    except (TypeError, ValueError, KeyError):
-        return record.msg
-
-
-def _harmless_arguments(record: logging.LogRecord) -> Any:
+def harmless_arguments(record: logging.LogRecord) -> Any:
     if isinstance(record.args, Mapping):
-        # Celery's names and ids of tasks.
-        named = ("name", "id") if record.name.startswith("celery.") else ()
+        # Celery's names and ids of tasks are harmless too.
+        allowed = ("name", "id") if record.name.startswith("celery.") else ()
         return {
-            key: value if key in named or isinstance(value, (int, float)) else HIDDEN
+            key: value if key in allowed or isinstance(value, (int, float)) else HIDDEN
             for key, value in record.args.items()
         }
     return tuple(
@@ -168,7 +166,7 @@ def _harmless_arguments(record: logging.LogRecord) -> Any:
     )
 
 
-def _where(record: logging.LogRecord) -> dict[str, Any]:
+def _trace_fields(record: logging.LogRecord) -> dict[str, Any]:
     meta = getattr(getattr(record, "request", None), "META", {})
     trace = meta.get(KEY) or _current.get()
     if trace is None:
@@ -183,20 +181,8 @@ def _where(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in ("", None)}
 
 
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {
-        name: value
-        for name in FIELDS
-        if isinstance(value := record.__dict__.get(name), (int, float))
-        or (isinstance(value, str) and HARMLESS.fullmatch(value))
-    }
-
-
-# Errors
-
-
-def _error(error: BaseException) -> dict[str, Any]:
-    causes = list(_chain(error))
+def _describe_error(error: BaseException) -> dict[str, Any]:
+    causes = _causes_of(error)
     described: dict[str, Any] = {"type": _type_of(error)}
     if causes[1:]:
         described["causes"] = [
@@ -204,28 +190,24 @@ def _error(error: BaseException) -> dict[str, Any]:
             for cause in causes[1:]
         ]
     for cause in causes:
-        described.update(_said_by_the_database(cause))
+        # Attributes of psycopg2's errors, and of sqlite3's.
+        state = getattr(cause, "pgcode", None)
+        state = state or getattr(cause, "sqlite_errorname", None)
+        diagnosis = getattr(cause, "diag", None)
+        constraint = getattr(diagnosis, "constraint_name", None)
+        described |= {"sqlstate": state} if state else {}
+        described |= {"constraint": constraint} if constraint else {}
     described["stack"] = _stack(error.__traceback__)
     return described
 
 
-def _said_by_the_database(error: BaseException) -> dict[str, str]:
-    said = {
-        # psycopg2's, then sqlite3's.
-        "sqlstate": getattr(error, "pgcode", None)
-        or getattr(error, "sqlite_errorname", None),
-        "constraint": getattr(getattr(error, "diag", None), "constraint_name", None),
-    }
-    return {name: value for name, value in said.items() if value}
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen and len(seen) < 6:
-        seen.add(id(error))
-        yield error
+def _causes_of(error: BaseException | None) -> list[BaseException]:
+    causes: list[BaseException] = []
+    while error is not None and error not in causes and len(causes) < 6:
+        causes.append(error)
         hidden = error.__suppress_context__
         error = error.__cause__ or (None if hidden else error.__context__)
+    return causes
 
 
 def _type_of(error: BaseException) -> str:

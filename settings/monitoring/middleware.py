@@ -1,7 +1,7 @@
-"""An id and a stopwatch for every request, and the monitoring's own pages.
+"""Trace and count every request, and serve the monitoring pages.
 
-First of all middleware: those pages are asked for by address, over plain
-HTTP, without a session, and answered when nothing behind them works.
+This middleware comes first, so that the monitoring pages work by address, over
+plain HTTP, without a session, and while everything behind it is down.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from settings.monitoring.metrics import observed
 log = logging.getLogger(__name__)
 
 View = Callable[[HttpRequest], HttpResponse]
-# Seconds after which a request gets a line.
+# Seconds after which a request is logged as slow.
 SLOW = 1.0
 
 
 class MonitoringMiddleware:
-    """≤ 15 µs a request, which a test holds roughly."""
+    """Trace one request. Costs at most 15 µs."""
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
-        # Imported here: the taking pool has no use for what /readyz needs.
+        # Imported here, because the respondents' pool does not need /readyz.
         self.pages: Mapping[str, View] = {
             path: import_string(name) for path, name in settings.MONITORING.items()
         }
@@ -68,7 +68,7 @@ def finished(trace: logs.Trace, status: int, *, method: str, outcome: str) -> No
     try:
         observed(trace.view, seconds, status, method=method, outcome=outcome)
     except Exception:
-        # What the reply says is done; it is not exchanged for an error.
+        # The response is valid and must not be replaced by an error.
         log.exception("not counted")
     if seconds > SLOW:
         log.warning("slow", extra={"status": status})

@@ -9,8 +9,6 @@ refuses the correction.
 
 from __future__ import annotations
 
-import json
-
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest
@@ -27,7 +25,7 @@ from survey.definitions.publishing import (
     freeze,
     lock_survey,
 )
-from survey.definitions.schema import SurveyDefinition
+from survey.definitions.schema import SurveyDefinition, load_definition
 from survey.models import Administration, PublishedSurvey, Survey
 
 
@@ -63,7 +61,7 @@ def publish_correction(
         return survey.published.get()
     if survey.district_id != corrects.survey.district_id:
         raise NotACorrection("The two versions do not belong to the same owner.", [])
-    earlier = json.loads(corrects.definition)
+    earlier = load_definition(corrects.definition)
     definition = corrected_definition(survey, earlier, corrects.digest)
     comparison = compare(earlier, definition)
     if comparison.differences:
@@ -93,7 +91,7 @@ def corrected_definition(
 
 def root_of(published: PublishedSurvey) -> str:
     """Return the digest of the first version that had these item ids."""
-    definition: SurveyDefinition = json.loads(published.definition)
+    definition = load_definition(published.definition)
     return definition.get("corrects", published.digest)
 
 

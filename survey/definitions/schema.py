@@ -25,6 +25,7 @@ Nothing here imports Django, so that load generators can use it too.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, Required, TypedDict
 
@@ -122,7 +123,7 @@ class BlockDefinition(TypedDict):
 
 
 class PageDefinition(TypedDict):
-    """What is shown and saved at once; page n is `pages[n - 1]`."""
+    """Items that are shown and saved together; page n is `pages[n - 1]`."""
 
     name: str
     title: Texts
@@ -210,3 +211,9 @@ class SurveyDefinition(TypedDict):
     items: Mapping[str, ItemDefinition]
     order: list[str]
     corrects: NotRequired[str]
+
+
+def load_definition(text: str) -> SurveyDefinition:
+    """Read the stored JSON of a published survey; its digest vouches for it."""
+    definition: SurveyDefinition = json.loads(text)
+    return definition

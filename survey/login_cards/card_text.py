@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone, translation
 from django.utils.formats import date_format
 
+from survey.definitions.schema import load_definition
 from survey.models import Administration
 
 
@@ -77,7 +77,7 @@ def card_language(*wanted: str) -> str:
 
 def first_card_language(administration: Administration) -> str:
     """Return the survey's own language, or English if it has no card words."""
-    definition = json.loads(administration.published.definition)
+    definition = load_definition(administration.published.definition)
     codes = [language["code"] for language in definition["languages"]]
     return card_language(*codes) or "en"
 

@@ -84,7 +84,7 @@ class FrozenManager(CachingManager):
 def in_transaction() -> bool:
     # Like `atomic(durable=True)`, this ignores the transaction of a TestCase.
     return any(
-        not block._from_testcase  # type: ignore[attr-defined]
+        not vars(block)["_from_testcase"]
         for connection in connections.all(initialized_only=True)
         for block in connection.atomic_blocks
     )

@@ -7,7 +7,6 @@ figures; `rosters.apply` goes on from the same tables.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from itertools import islice
 from django.utils import timezone
 
 from accounts.models import School
+from survey.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.rosters import row_checks
 from survey.rosters.file_reader import Table
@@ -93,7 +93,7 @@ def compare_roster(
             on_progress("Waiting for another roster of this administration", 0)
             staging.lock(administration.pk)
         scope = get_scope()
-        definition = json.loads(administration.published.definition)
+        definition = load_definition(administration.published.definition)
         parser = RowParser(
             columns,
             role=administration.role,

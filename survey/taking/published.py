@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,12 @@ from dataclasses import dataclass
 from django.db import DEFAULT_DB_ALIAS
 
 from survey.definitions.rules import names_on
-from survey.definitions.schema import ANSWERABLE, ItemDefinition, SurveyDefinition
+from survey.definitions.schema import (
+    ANSWERABLE,
+    ItemDefinition,
+    SurveyDefinition,
+    load_definition,
+)
 from survey.models import PublishedSurvey
 
 # A process that serves more surveys than this reads some of them again.
@@ -91,7 +95,7 @@ def _load(digest: str) -> Published:
         text = _definition(primary.filter(digest=digest))
     if text is None or not _has_digest(text, digest):
         raise SurveyNotFound(digest)
-    return build_published(digest, json.loads(text))
+    return build_published(digest, load_definition(text))
 
 
 def _definition(rows: Iterable[PublishedSurvey]) -> str | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from itertools import count
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
+from provisioning.fault_injection.load_processes import Rehearsal
 from provisioning.fault_injection.overload import (
     CLASSES,
     CORES,
@@ -21,6 +25,8 @@ from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
 from provisioning.load.respondent import RehearsalSurvey, Respondent, login_requests
 from provisioning.load.target import target_of
+from provisioning.tests.load.helpers import Server, receipt
+from provisioning.tests.load.helpers import reply as reply_bytes
 
 pytestmark = pytest.mark.once
 
@@ -248,3 +254,87 @@ def test_saving_that_stays_slow_has_not_recovered(run, monkeypatch):
     )
     run._offer = lambda *arguments: replace(STEP, unanswered=1)
     assert run._wait_for_recovery(STEP, knee=100.0) is None
+
+
+# A whole run against a server that sheds load
+
+
+def survey_server() -> Server:
+    """Saves one page at a time, and refuses saves when eight are waiting."""
+    server, lock, waiting = Server(), threading.Lock(), []
+
+    def answer(request, send):
+        head, _, body = request.decode().partition("\r\n\r\n")
+        line, wants_json = head.split("\r\n")[0], "application/json" in head
+        if line.startswith("POST /take/pages/"):
+            if len(waiting) > 8:
+                send(reply_bytes(b"", "503 Busy", b"Retry-After: 1\r\n"))
+                return
+            waiting.append(1)
+            with lock:
+                time.sleep(0.02)
+            waiting.pop()
+            send(reply_bytes(receipt(request)))
+        elif line.startswith("GET /take/complete/"):
+            send(reply_bytes(b'<input name="reviewed" value="token">'))
+        elif line.startswith("POST /take/complete/"):
+            send(reply_bytes(b"", "302 Found"))
+        elif line.startswith("GET /take/"):
+            bootstrap = b'{"tag": "t", "revision": 1, "seen": [], "digest": "%s"}'
+            script = b'<script id="take" type="application/json">%s</script>'
+            data = bootstrap % (b"d" * 64)
+            send(reply_bytes(data if wants_json else script % data))
+        elif line.startswith("POST /"):
+            status = "200 OK" if wants_json else "302 Found"
+            send(reply_bytes(b"{}", status, b"Set-Cookie: sessionid=s\r\n"))
+        else:
+            send(reply_bytes(b"{}", head=b"Set-Cookie: csrftoken=t\r\n"))
+
+    server.answer = answer
+    return server
+
+
+def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, capsys):
+    for name, value in {
+        "TIMES": (1, 4),
+        "SECONDS": 1.0,
+        "KNEE_SECONDS": 0.5,
+        "RECOVERY_WINDOW": 0.5,
+        "RECOVERY_LIMIT": 1.0,
+        "CONNECTIONS": 64,
+    }.items():
+        monkeypatch.setattr(f"provisioning.fault_injection.overload.{name}", value)
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    monkeypatch.setattr("gc.disable", lambda: None)
+    server = survey_server()
+    stack = SimpleNamespace(address=server.address, supervisor_pid=1)
+    described = {
+        "digest": "d" * 64,
+        "renderer": "r1",
+        "language": "en",
+        "pages": [{"items": [{"name": "q1", "values": ["1", "2"]}]}] * 2,
+    }
+    people = [(n, f"CODE{n}") for n in range(20)]
+
+    result = OverloadRun(stack, Rehearsal(1, described, people), seed=1).run()
+    server.close()
+
+    logins = [each for each in server.requests if each.startswith(b"POST / ")]
+    assert {b"code=CODE%d&" % n for n in range(20)} <= {
+        each.partition(b"\r\n\r\n")[2].partition(b"csrf")[0] for each in logins
+    }
+    assert [step.name for step in result.steps] == ["1x", "4x"]
+    assert result.steps[1].people > 2 * result.steps[0].people > 0
+    assert result.steps[1].refused["saves"] > 0
+    assert result.peak > 0
+    finished = [each for each in server.requests if b"POST /take/complete/" in each]
+    assert all(b"reviewed=token" in each for each in finished)
+    assert set(result.described()) == {
+        "steps",
+        "peak",
+        "kept",
+        "kept_per_core",
+        "back_after_seconds",
+        "void",
+    }
+    assert "Knee: " in capsys.readouterr().out

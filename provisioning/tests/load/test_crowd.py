@@ -125,8 +125,8 @@ def test_too_much_load_shows_what_was_managed(server):
     # The server needs 10 ms for each, however fast the machine is.
     assert tally.in_time.total() <= tally.seconds / 0.01 + 1
     assert tally.in_time.total() < tally.answered()
-    # 90 were due in the warm-up, and at most 30 of them were answered.
-    assert tally.overall().percentile(5) > 0.2
+    # 90 were due in the warm-up, and at most 30 of them were answered then.
+    assert tally.overall().percentile(50) > 0.2
 
 
 def test_requests_without_a_reply_are_failures(server, monkeypatch):

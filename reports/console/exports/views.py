@@ -55,7 +55,12 @@ def export_list(request: StaffRequest) -> HttpResponse:
         request,
         # A search may find both administrations of an export.
         _with_related(exports).distinct(),
-        search=("pk", "administrations__name", "by__email"),
+        search=(
+            "pk",
+            "administrations__name",
+            "administrations__published__survey__title",
+            "by__email",
+        ),
         sorts={
             "newest": ("-created_at", "-pk"),
             "asked": ("created_at",),

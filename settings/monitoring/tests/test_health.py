@@ -185,14 +185,14 @@ def test_an_error_is_told_by_its_kind(monkeypatch):
     def away():
         raise ConnectionRefusedError(f"postgres://{PASSWORD}@10.0.0.5")
 
-    answer = dependency_checks._timed(away)
+    answer = dependency_checks.run_check(away)
     assert (answer.ok, answer.detail) == (False, "ConnectionRefusedError")
 
 
 def test_whoever_talks_on_and_on_is_left(monkeypatch):
     over = threading.Event()
-    monkeypatch.setattr(dependency_checks, "ALTOGETHER", 0.1)
-    answers = dependency_checks._ask(
+    monkeypatch.setattr(dependency_checks, "TOTAL_TIMEOUT", 0.1)
+    answers = dependency_checks.run_checks(
         {"slow": lambda: over.wait(5), "quick": lambda: Answer(True, "fine")}
     )
     over.set()
@@ -214,7 +214,7 @@ def test_whoever_talks_on_and_on_is_left(monkeypatch):
     ],
 )
 def test_how_far_a_replica_is_behind(primary, replica, age, ok, detail):
-    answer = dependency_checks._with_lag(
+    answer = dependency_checks.add_lag(
         Answer(primary is not None, "", position=primary),
         Answer(True, "replays", position=replica, age=age),
     )
@@ -227,9 +227,9 @@ def test_a_worker_is_missed_where_nobody_listens(consumers, ok):
         ("queue_consumers", value, (queue,))
         for queue, value in zip(("celery", "urgent"), consumers, strict=True)
     ]
-    answer = dependency_checks._worker(Answer(True, "", samples=samples))
+    answer = dependency_checks.worker_answer(Answer(True, "", samples=samples))
     assert answer.ok is ok
-    assert ok or answer.detail == "nobody listens to urgent"
+    assert ok or answer.detail == "no worker listens to urgent"
 
 
 def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
@@ -242,7 +242,7 @@ def test_requests_that_wait_at_a_socket_are_counted(tmp_path, settings):
         listening.listen(7)
         caller.connect(str(path))
         settings.MONITORED_SOCKETS = [str(path)]
-        samples = dependency_checks._sockets().samples
+        samples = dependency_checks.read_sockets().samples
     assert samples == [
         ("listen_queue", 1.0, ("taking",)),
         ("listen_backlog", 7.0, ("taking",)),

@@ -223,7 +223,7 @@ def test_an_error_is_told_with_its_causes():
         except KeyError as missing:
             raise ValueError(NAME) from missing
     except ValueError as error:
-        described = logs._error(error)
+        described = logs._describe_error(error)
     assert described["type"] == "builtins.ValueError"
     assert described["causes"][0].startswith("builtins.KeyError settings/monitoring/")
 

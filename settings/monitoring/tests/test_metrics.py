@@ -13,10 +13,12 @@ import time
 import pytest
 from django.conf import settings
 from django.test import RequestFactory
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from settings.monitoring import dependency_checks, logs, metrics
+from settings.monitoring import logs, metrics, metrics_page
 from settings.monitoring.middleware import MonitoringMiddleware
+from settings.tests.patience import patience
 from survey.tests.conftest import FIRST_PAGE, code_of
 
 
@@ -61,7 +63,7 @@ def test_labels_are_ours_alone():
         metrics.observed("admin:index", 0.1, 200, method="GET")
         metrics.observed("survey_display", 0.1, 200, method="BREW")
         metrics.observed("survey_change_page", 0.1, 200, outcome="ABCD-EFGH")
-    text = metrics.generate_latest(metrics.registry).decode()
+    text = generate_latest(metrics.registry).decode()
     assert 'view="other",' in text or 'view="other"}' in text
     for foreign in ("admin", "BREW", "ABCD"):
         assert foreign not in text
@@ -87,9 +89,7 @@ def test_errors_are_counted_by_view():
 @pytest.fixture
 def keyed(settings, monkeypatch, monitored):
     settings.MONITORING_KEY = "a-key-of-the-monitoring-port"
-    monkeypatch.setattr(
-        dependency_checks, "statistics", lambda: [("up", 1.0, ("primary",))]
-    )
+    monkeypatch.setattr(metrics_page, "statistics", lambda: [("up", 1.0, ("primary",))])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_without_a_key_set_nobody_reads(client, keyed, settings):
 def test_the_page_can_be_parsed_and_explains_itself():
     families = {
         family.name: family
-        for family in text_string_to_metric_families(metrics.exposition().decode())
+        for family in text_string_to_metric_families(metrics_page.exposition().decode())
     }
     assert {"groundswell_up", "groundswell_page_saves"} <= set(families)
     assert all(len(family.documentation) > 20 for family in families.values())
@@ -139,7 +139,7 @@ def test_the_page_can_be_parsed_and_explains_itself():
 COUNTING = """
 import os, sys, time, django
 django.setup()
-from settings.monitoring import metrics
+from settings.monitoring import metrics, metrics_page
 metrics.observed("survey_change_page", 0.01, 200)
 if os.fork() == 0:
     for _ in range(10):
@@ -190,7 +190,7 @@ def test_processes_count_together_and_the_next_ones_count_on(tmp_path):
 
 def _hold(folder, ready):
     mine = metrics.Slot()
-    mine.take(folder)
+    mine.acquire(folder)
     ready.send(mine.number)
     time.sleep(60)
 
@@ -201,15 +201,16 @@ def test_a_number_is_free_again_when_its_process_is_killed(tmp_path):
     ours, theirs = forking.Pipe()
     holder = forking.Process(target=_hold, args=(tmp_path, theirs))
     holder.start()
+    assert ours.poll(patience(10))
     assert ours.recv() == 0
     second = metrics.Slot()
-    second.take(tmp_path)
+    second.acquire(tmp_path)
     assert second.number == 1
 
     os.kill(holder.pid, signal.SIGKILL)
     holder.join()
     third = metrics.Slot()
-    third.take(tmp_path)
+    third.acquire(tmp_path)
     assert third.number == 0
     second.forget()
     third.forget()
@@ -228,7 +229,7 @@ def test_where_nothing_can_be_counted_requests_go_on(
     children = metrics.Children(metrics.saves)
     for _ in range(2):
         children["saved"].inc()
-    assert children == {"saved": metrics.NOWHERE}
+    assert children == {"saved": metrics.NULL_METRIC}
 
 
 def _no_room(*where):
@@ -240,15 +241,15 @@ def _no_room(*where):
 SHOWING = """
 import django
 django.setup()
-from settings.monitoring import metrics
-print(*metrics.exposition().decode().split(), sep="\\n")
+from settings.monitoring import metrics, metrics_page
+print(*metrics_page.exposition().decode().split(), sep="\\n")
 """
 # No file is looked at, as if all were whole.
 UNCHECKED = """
 import django
 django.setup()
-from settings.monitoring import metrics
-metrics._is_whole = lambda path: True
+from settings.monitoring import metrics, metrics_page
+metrics_page.is_whole = lambda path: True
 """
 
 
@@ -327,7 +328,7 @@ class _Torn:
 
 
 def test_a_count_that_fails_replaces_no_reply(monkeypatch, rf):
-    assert metrics.Children(_Torn())["saved"] is metrics.NOWHERE
+    assert metrics.Children(_Torn())["saved"] is metrics.NULL_METRIC
 
     monkeypatch.setattr(metrics, "_seconds", {})
     with pytest.raises(KeyError):

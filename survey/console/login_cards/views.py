@@ -289,7 +289,7 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
             "invited": counts["invited"],
             # In a class of three the number would reveal individual progress.
             "started": counts["started"] if shows_progress(administration) else None,
-            "whose": group.scope,
+            "scope": group.scope,
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },
     )

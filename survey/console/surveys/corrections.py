@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -28,6 +26,7 @@ from survey.definitions.corrections import (
     use_correction,
 )
 from survey.definitions.publishing import NotPublishable
+from survey.definitions.schema import load_definition
 from survey.definitions.uploads import receive_upload
 from survey.models import Administration, PublishedSurvey, Survey
 
@@ -96,9 +95,9 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
         raise Http404
     published = survey.published.first()
     refusal = ""
-    earlier = json.loads(corrects.definition)
+    earlier = load_definition(corrects.definition)
     if published is not None:
-        comparison = compare(earlier, json.loads(published.definition))
+        comparison = compare(earlier, load_definition(published.definition))
     else:
         try:
             definition = corrected_definition(survey, earlier, corrects.digest)

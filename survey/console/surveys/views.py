@@ -328,5 +328,5 @@ def _step(
 def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
     """Return the possible owners of the user's uploads, as (value, name)."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
-    owners = [(str(one.pk), one.name) for one in districts]
+    owners = [(str(district.pk), district.name) for district in districts]
     return [(STATE, "The state"), *owners] if permissions.may_own(None) else owners

@@ -95,7 +95,7 @@ def inside(page: Page) -> FrameLocator:
 
 
 def turn(page: Page) -> None:
-    # Nobody reads a page faster; the second half of a double click does.
+    # A faster click counts as the second half of a double click.
     page.wait_for_timeout(600)
     inside(page).locator("#next").click()
 
@@ -244,7 +244,7 @@ def test_each_previewed_person_has_an_own_order_and_starts_empty(staff, console)
 
 
 def test_twin_content_security_policy_blocks_saving_without_the_stub(staff, console):
-    """The twin: the real transport, in the real frame, with its policy."""
+    # The real transport, in the real frame, with its policy.
     survey = draft_of(rows=SURVEY, choices=PETS)
     page = console(staff.state)
     page.goto(reverse("survey_preview_take", args=[survey.pk, 1]))
@@ -274,7 +274,7 @@ def test_text_is_corrected_in_the_browser(staff, console):
     page.click("text=Correct a text")
     choose(page, book(CORRECTED_ROWS, version="1.1"))
     expect(page.locator("h1")).to_have_text("Correction of About pets, version 1")
-    page.click("button:has-text('Publish the correction')")
+    page.click("button:has-text('Publish correction')")
     expect(page.locator("#messages")).to_contain_text("(spring)")
     administration.refresh_from_db()
     assert administration.published.survey.version == "1.1"

@@ -46,7 +46,7 @@ def test_preview_shows_the_respondents_pages_before_and_after_publishing(
     as_published = client.get(content(survey.pk, language, n))
     assert as_draft.content == as_published.content == respondents.content
     assert respondents.content
-    # Theirs is kept for a year, and a preview by nobody.
+    # Respondents' pages are cached for a year, those of a preview never.
     assert "immutable" in respondents["Cache-Control"]
     for response in (as_draft, as_published):
         assert response["Cache-Control"] == "private, no-store"

@@ -38,7 +38,7 @@ def send(client, content, name="pets.xlsx", address=UPLOAD, **fields):
 
 
 def wrong(count: int) -> bytes:
-    """As many problems in as many rows, and one warning."""
+    """Build a workbook with this many problems, one a row, and one warning."""
     rows = [["type", "name", "label", "relevant"]]
     rows += [
         ["integer", f"q{n}", "How many?", f"${{gone}} > {n}"] for n in range(count)
@@ -317,7 +317,7 @@ def test_workbook_of_a_cancelled_job_is_deleted_after_a_day(staff, client, monke
     assert not Survey.objects.exists()
 
 
-# Whose
+# Permissions
 
 
 def test_upload_is_visible_to_its_district_and_the_state(staff, client):

@@ -37,7 +37,7 @@ from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db
 
-# Who asks: user, memberships, and the session where the database keeps it.
+# The request itself: user, memberships, and the session in the database.
 WHO = 3 if conf.SESSION_ENGINE.endswith(".db") else 2
 ROWS = [
     ["type", "name", "label::English (en)", "label::Español (es)", "required"]
@@ -282,7 +282,7 @@ def test_retired_surveys_and_those_of_others_cannot_be_offered(staff):
     with pytest.raises(ValidationError, match="is retired"):
         offered(states)
     assert not Administration.objects.exists()
-    # The twin: neither of the two.
+    # The twin: not retired and of the same owner.
     assert offered(ours, district=staff.riverside)
     assert offered(theirs, "states")
 

@@ -44,7 +44,7 @@ NUMBERS = {
 
 
 def written_out(value):
-    """In the vectors ["a", 3, "b", 1] stands for "aaab"."""
+    """Expand a repeated text of the vectors: ["a", 3, "b", 1] is "aaab"."""
     if isinstance(value, str):
         return value
     pairs = zip(value[::2], value[1::2], strict=True)

@@ -210,7 +210,7 @@ def test_catastrophic_pattern_is_matched_in_linear_time_in_the_browser(page):
 
 
 def test_twin_catastrophic_pattern_hangs_the_browsers_own_engine(page):
-    """In a worker, which can be ended; a tab could not."""
+    """Run it in a worker, which can be terminated; a tab could not."""
     script = """async (pairs) => {
       const ask = async (pair) => {
         const worker = new Worker("/models/own_engine.js");

@@ -305,7 +305,7 @@ def test_only_state_administrators_see_exports_of_others(staff, fall, client):
 def test_an_export_with_two_matches_is_listed_once(staff, fall, spring, client):
     mine = requested(staff.dana, fall, spring)
     log_in(client, staff.dana)
-    for words in ("l", "fall spr", "dana", str(mine.pk)):
+    for words in ("l", "fall spr", "our school", "dana", str(mine.pk)):
         page = client.get(reverse("export_list"), {"q": words}).content.decode()
         assert "1 of 1 exports" in page
 

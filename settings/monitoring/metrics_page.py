@@ -1,0 +1,152 @@
+"""GET /metrics: what the processes counted, and what the servers report.
+
+Figures of PostgreSQL, Memcached, Redis, RabbitMQ and the sockets are read when
+Prometheus scrapes. The hit rate of nginx's cache is missing, because only
+nginx's access log knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.utils.crypto import constant_time_compare
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from settings.monitoring.dependency_checks import Sample, statistics
+from settings.monitoring.metrics import is_whole, registry
+
+MONITORING_HEADER = "X-Groundswell-Monitoring"
+# A peer on a unix socket has no address.
+LOCAL_ADDRESSES = frozenset(("", "127.0.0.1", "::1"))
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Serve the metrics to requests that came through nginx's monitoring port.
+
+    Only that port adds the key to the request. All others get a 404.
+    """
+    key = settings.MONITORING_KEY
+    given = request.headers.get(MONITORING_HEADER, "")
+    is_local = request.META.get("REMOTE_ADDR", "") in LOCAL_ADDRESSES
+    if not (key and is_local and constant_time_compare(given, key)):
+        return HttpResponseNotFound()
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def exposition() -> bytes:
+    """Return all metrics in Prometheus's text format."""
+    combined = CollectorRegistry()
+    if settings.METRICS_FOLDER:
+        # Unreadable files are left out, and cost only their own counts.
+        paths = Path(settings.METRICS_FOLDER).glob("*.db")
+        files = [str(path) for path in paths if is_whole(path)]
+        combined.register(FixedCollector(MultiProcessCollector.merge(files)))
+    else:
+        combined.register(FixedCollector(registry.collect()))
+    combined.register(FixedCollector(families_of(statistics())))
+    return generate_latest(combined)
+
+
+class FixedCollector:
+    """Register metrics that were collected already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self.families = list(families)
+
+    def collect(self) -> list[Metric]:
+        return self.families
+
+
+# Name -> labels and HELP of the figures that are read at the scrape. Servers that
+# are down have no sample but `groundswell_up`.
+SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
+    "up": (
+        ("dependency",),
+        "1 if it answered within half a second, otherwise 0. Absent: not configured"
+        " here. Only primary at 0 stops saving; /readyz explains the others.",
+    ),
+    "replica_lag_seconds": (
+        (),
+        "Age of the newest transaction that the replica has applied, or 0 if it has"
+        " all. Reports are older by this much.",
+    ),
+    "replica_lag_bytes": (
+        (),
+        "Log written by the primary and not yet applied by the replica: the loss if"
+        " the primary were gone for good.",
+    ),
+    "commits_total": (
+        (),
+        "Transactions committed in this database, reads among them. Commits per"
+        " fsync = rate of this / rate of groundswell_wal_syncs_total; about 3 at 8"
+        " writers. With many reads on the primary compare groundswell_page_saves.",
+    ),
+    "wal_syncs_total": (
+        (),
+        "Flushes of the primary's log to disk. As many as commits: no group commit,"
+        " because writers come one at a time.",
+    ),
+    "cache_hits_total": ((), "Reads that Memcached answered, since its start."),
+    "cache_misses_total": (
+        (),
+        "Reads that Memcached could not answer. Many after a start of workers is"
+        " normal: each keeps what it found.",
+    ),
+    "cache_hit_ratio": (
+        (),
+        "Hits / reads since Memcached's start; for now instead of ever, take the"
+        " rates of the two counters.",
+    ),
+    "sessions": (
+        (),
+        "Keys in Redis, which holds only sessions: people in a survey, or finished"
+        " in the last ten minutes, up to four hours after they left.",
+    ),
+    "redis_memory_bytes": ((), "Memory that Redis uses."),
+    "redis_memory_limit_bytes": (
+        (),
+        "At this limit Redis refuses new logins. Existing sessions continue.",
+    ),
+    "queue_messages": (
+        ("queue",),
+        "Tasks waiting in RabbitMQ. Growing: too few workers, or none.",
+    ),
+    "queue_consumers": (
+        ("queue",),
+        "Celery workers that listen. 0: rosters, exports and roll-ups wait.",
+    ),
+    "pool_clients_active": (("pool",), "Clients of pgbouncer that have a server."),
+    "pool_clients_waiting": (
+        ("pool",),
+        "Clients that wait for one of pgbouncer's servers. More than 0 for long:"
+        " the pool is too small, or PostgreSQL is slow.",
+    ),
+    "pool_wait_seconds": (
+        ("pool",),
+        "How long the first of them has waited. At 4 seconds it is refused.",
+    ),
+    "pool_servers_active": (("pool",), "PostgreSQL connections in use."),
+    "pool_servers_idle": (("pool",), "Idle PostgreSQL connections."),
+    "listen_queue": (
+        ("socket",),
+        "Requests that no worker has accepted yet. Near groundswell_listen_backlog"
+        " nginx answers 503 with Retry-After: the limit is reached.",
+    ),
+    "listen_backlog": (("socket",), "Maximum number of requests that may wait there."),
+}
+
+
+def families_of(samples: Iterable[Sample]) -> list[Metric]:
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for name, value, labels in samples:
+        label_names, text = SERVER_METRICS[name]
+        if name not in families:
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            families[name] = kind(f"groundswell_{name}", text, labels=label_names)
+        families[name].add_metric(labels, value)
+    return list(families.values())
