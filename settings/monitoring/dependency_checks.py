@@ -284,8 +284,8 @@ def check_memcached() -> Answer:
     return Answer(True, f"{len(servers)} answering", samples=samples)
 
 
-def addresses_of(location: str | list[str]) -> list[str]:
-    return [location] if isinstance(location, str) else list(location)
+def addresses_of(location: object) -> list[str]:
+    return list(location) if isinstance(location, list) else [str(location)]
 
 
 def check_redis() -> Answer:
