@@ -1,4 +1,4 @@
-"""Make workbooks for tests, as an author's spreadsheet program does."""
+"""Build workbooks for tests, like those of a spreadsheet program."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def places(problems: list[Any]) -> list[tuple[str, int | None, str]]:
 
 
 def rezipped(content: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
-    """Copy a workbook with its parts changed."""
+    """Copy a workbook with changed parts."""
     file = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as before,
@@ -84,10 +84,7 @@ INLINE = re.compile(r't="inlineStr"><is><t[^>]*>(.*?)</t></is>', re.DOTALL)
 
 
 def as_excel_writes_it(content: bytes) -> bytes:
-    """Move the texts of cells to a table of their own.
-
-    openpyxl does not write it, but every spreadsheet program does.
-    """
+    """Move texts to shared strings, as spreadsheet programs write them."""
     texts: list[str] = []
 
     def to_shared(match: re.Match[str]) -> str:

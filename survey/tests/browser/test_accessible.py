@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol, open_now

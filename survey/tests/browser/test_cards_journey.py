@@ -17,7 +17,7 @@ from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.models import Respondent
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite

@@ -17,7 +17,7 @@ from accounts.tests.logging_in import log_in
 from survey.definitions.corrections import publish_correction, use_correction
 from survey.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
-from survey.tests.browser.barriers import violations
+from survey.tests.browser.accessibility import violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.conftest import code_of, enrol
 from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered

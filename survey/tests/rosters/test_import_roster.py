@@ -68,7 +68,7 @@ def test_a_districts_code_and_name_mean_the_same_district(administration):
 def test_an_imported_person_can_log_in(administration, browser):
     run_import(administration, HEADER, MAYA)
     browser.log_in(Respondent.objects.get())
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
 
 
 def test_the_same_roster_again_changes_nothing(administration):

@@ -63,7 +63,7 @@ def take_it(line: dict, properties: dict) -> tuple[list, Client]:
     """Do what the JMeter plan does with one line of the codes."""
     browser = Browser()
     assert browser.post("/", {"code": line["code"]}).status_code == 302
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     receipts = []
     for page in pages_of(properties, line["take"]):
         for answers in ("answers", "changed"):

@@ -42,7 +42,7 @@ def log_in(browser, code):
 
 def answer(browser, described, n, value="3"):
     answers = {item["name"]: value for item in described["pages"][n - 1]["items"]}
-    return browser.save(n, answers, browser.shell()["revision"])
+    return browser.save(n, answers, browser.bootstrap()["revision"])
 
 
 def test_people_of_a_rehearsal_can_answer(rehearse, browser, tmp_path):
