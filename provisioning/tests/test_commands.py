@@ -21,8 +21,6 @@ from provisioning.commands import (
     wait_until,
 )
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize(
     ("raised", "status", "says"),

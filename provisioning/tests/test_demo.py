@@ -22,8 +22,6 @@ import pytest
 
 from provisioning.tests.conftest import copied, environment, equipped, run
 
-pytestmark = pytest.mark.once
-
 CODE = re.compile(r"\b(?:[A-Z2-9]{4}-){2}[A-Z2-9]{4}\b")
 
 

@@ -8,8 +8,6 @@ import pytest
 from provisioning import environment
 from provisioning.commands import Refusal
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def venv(tmp_path, monkeypatch):

@@ -7,8 +7,6 @@ import pytest
 from provisioning import postgresql
 from provisioning.commands import Refusal
 
-pytestmark = pytest.mark.once
-
 
 def installed(monkeypatch, folder: Path, *versions: int) -> None:
     for version in versions:

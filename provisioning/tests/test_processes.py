@@ -32,8 +32,6 @@ from provisioning.processes import (
     wait_until_gone,
 )
 
-pytestmark = pytest.mark.once
-
 SLEEP = [
     sys.executable,
     "-c",

@@ -5,8 +5,6 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.load.target import refuse_real_respondents
 
-pytestmark = pytest.mark.once
-
 
 def test_real_people_are_not_touched():
     with pytest.raises(Refusal, match=r"now \(spring\), and no"):

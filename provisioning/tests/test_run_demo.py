@@ -9,8 +9,6 @@ import pytest
 from provisioning import run_demo
 from provisioning.commands import Refusal
 
-pytestmark = pytest.mark.once
-
 PEOPLE: run_demo.DemoPeople = {
     "cards": [
         {"role": "student", "code": "ABC-DEF", "name": "Maya", "school": "Lincoln"}

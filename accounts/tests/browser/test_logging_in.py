@@ -15,7 +15,7 @@ from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 
 # What a page looks like does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SMALL = {"width": 390, "height": 800}
 

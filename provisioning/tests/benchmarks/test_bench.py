@@ -14,7 +14,6 @@ from provisioning.tests.conftest import run
 COMMANDS = ("bench", "group_commit", "capacity")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_have_a_help_text(command):
     done = run(ROOT, command, "--help")
@@ -22,7 +21,6 @@ def test_commands_have_a_help_text(command):
     assert f"usage: provisioning/{command}" in done.stdout
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -41,7 +39,6 @@ def test_bench_refuses_with_one_line(tmp_path, options, reason):
     assert reason in done.stderr
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("wrong", ["--pages=0", "--rate=1 --growth=1", "--seconds=x"])
 def test_bench_checks_its_options(wrong):
     assert run(ROOT, "bench", *wrong.split()).returncode == 2
@@ -51,7 +48,6 @@ def options(*words: str):
     return bench.parser().parse_args(words)
 
 
-@pytest.mark.once
 def test_a_rate_is_measured_longer_and_after_a_longer_warm_up():
     assert (bench.size_of(options()).seconds, bench.size_of(options()).warm) == (10, 2)
     size = bench.size_of(options("--rate=100"))
@@ -59,33 +55,28 @@ def test_a_rate_is_measured_longer_and_after_a_longer_warm_up():
     assert bench.size_of(options("--rate=100", "--seconds=30")).seconds == 30
 
 
-@pytest.mark.once
 def test_comparisons_try_fewer_connections():
     assert bench.size_of(options("--against=HEAD")).connections == (16, 32)
     assert bench.size_of(options("--growth=1")).connections == (16, 32)
     assert bench.size_of(options("--quick")) == bench.QUICK
 
 
-@pytest.mark.once
 def test_a_part_lasts_at_least_a_second():
     with pytest.raises(Refusal, match="at least 1"):
         bench.size_of(options("--seconds=0.5"))
 
 
-@pytest.mark.once
 def test_the_rehearsals_name_has_its_shape():
     size = Size(pages=45, items=5)
     assert bench.name_of(size) == "rehearsal-bench-45x5"
     assert bench.name_of(size, "growth") == "rehearsal-growth-45x5"
 
 
-@pytest.mark.once
 def test_the_load_engine_is_no_server():
     cpu = {"nginx": 10.04, "load engine": 50.0, "rest of the machine": 9.0, "Redis": 1}
     assert bench.cpu_of_servers(cpu) == 11.0
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("words", "kind"),
     [((), "latest"), (("--quick",), "quick"), (("--soak=9",), "soak")],

@@ -21,8 +21,6 @@ from provisioning.benchmarks.capacity_model import (
 from provisioning.commands import ROOT
 from provisioning.tests.conftest import run
 
-pytestmark = pytest.mark.once
-
 ILLINOIS = SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20)
 # Round numbers, in µs.
 COST = RequestCost(

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
 from provisioning.benchmarks.compare_revisions import packages_of, ratios_of_medians
-
-pytestmark = pytest.mark.once
 
 
 def test_ratios_compare_medians():

@@ -9,8 +9,6 @@ from provisioning.benchmarks.group_commit import (
     write_csv,
 )
 
-pytestmark = pytest.mark.once
-
 
 def cells(*speeds: tuple[int, int, float]) -> list[DelayResult]:
     return [

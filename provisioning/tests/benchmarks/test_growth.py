@@ -7,8 +7,6 @@ import pytest
 from provisioning.benchmarks import growth
 from provisioning.commands import Refusal
 
-pytestmark = pytest.mark.once
-
 
 class FakeStack:
     """Answers queries in order, and keeps the statements."""

@@ -6,8 +6,6 @@ import pytest
 
 from provisioning.benchmarks.machine import processor, revision_of, version_in
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize(
     ("output", "version"),

@@ -5,8 +5,6 @@ import pytest
 from provisioning.benchmarks import meter as module
 from provisioning.benchmarks.meter import Counters, Meter
 
-pytestmark = pytest.mark.once
-
 
 class FakeStack:
     run, port = None, 8080

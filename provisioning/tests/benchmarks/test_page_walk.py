@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import pytest
 from django.http import HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 
 from provisioning.benchmarks.page_walk import body_of, links_of
-
-pytestmark = pytest.mark.once
 
 
 def links(body: str, content_type: str = "text/html") -> list[str]:

@@ -14,8 +14,6 @@ from provisioning.benchmarks.phases import (
 )
 from provisioning.commands import Refusal
 
-pytestmark = pytest.mark.once
-
 
 def test_each_part_has_enough_people():
     size = with_enough_people(Size(pages=10, room=500), parts=5)

@@ -6,8 +6,6 @@ import pytest
 
 from provisioning.benchmarks import rosters
 
-pytestmark = pytest.mark.once
-
 
 def result(**changes):
     report = dict.fromkeys(("changed", "moved", "withdrawn", "unchanged"), 0)

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
 from provisioning.benchmarks.saves import figures_of, first_answers
-
-pytestmark = pytest.mark.once
 
 
 def test_choices_are_answered_and_other_items_left_blank():

@@ -21,8 +21,6 @@ from provisioning.processes import (
     stat_of,
 )
 
-pytestmark = pytest.mark.once
-
 
 def memory_of(*readings: dict[int, float]) -> Memory:
     return Memory([Reading(100 * n, each) for n, each in enumerate(readings)])

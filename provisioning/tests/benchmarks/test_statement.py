@@ -55,14 +55,12 @@ def test_pgbench_runs_the_products_save_statement(pages):
     assert [row.value for row in stored] == ["5", "1", "2", "3", "4"]
 
 
-@pytest.mark.once
 def test_irregular_ids_are_refused():
     scattered = statement.SavedPages(1, 1, 2, first_items=(1, 7, 20), items=5)
     with pytest.raises(Refusal, match="no regular ids"):
         statement.distance(scattered)
 
 
-@pytest.mark.once
 def test_regular_ids_may_have_any_distance():
     pages = statement.SavedPages(1, 1, 2, first_items=(3, 10, 17), items=5)
     assert statement.distance(pages) == 7
@@ -70,20 +68,17 @@ def test_regular_ids_may_have_any_distance():
     assert statement.distance(only_page) == 5
 
 
-@pytest.mark.once
 def test_every_parameter_of_the_statement_has_to_be_known():
     assert statement.fill_in("SELECT %s, %s", ["1", "'a'"]) == "SELECT 1, 'a'"
     with pytest.raises(Refusal, match="has changed its parameters"):
         statement.fill_in("SELECT %s", ["1", "2"])
 
 
-@pytest.mark.once
 def test_calculated_answers_become_text():
     filled = statement.fill_in("VALUES (%s)", ["(:answer + 2) % 5 + 1"])
     assert filled == "VALUES (((:answer + 2) % 5 + 1)::text)"
 
 
-@pytest.mark.once
 def test_the_percentile_is_read_from_pgbenchs_logs(tmp_path):
     assert statement.p95_of_logs(tmp_path) is None
     lines = [f"0 {n} {n * 1000} 0 1700000000 0" for n in range(1, 101)]

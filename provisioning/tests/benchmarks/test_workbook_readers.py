@@ -4,8 +4,6 @@ import pytest
 
 from provisioning.benchmarks.workbook_readers import count_rows, write_roster
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize("reader", ["xlsx_rows", "openpyxl"])
 def test_each_reader_finds_all_rows(reader, tmp_path):

@@ -29,8 +29,6 @@ from provisioning.installation.servers import private_servers
 from provisioning.installation.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
-pytestmark = pytest.mark.once
-
 # Which faults are drawn
 
 

@@ -28,8 +28,6 @@ from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import Server, receipt
 from provisioning.tests.load.helpers import reply as reply_bytes
 
-pytestmark = pytest.mark.once
-
 SURVEY = RehearsalSurvey(
     "d" * 64, "r1", "en", pages=((("q1", ("1", "2")),), (("q2", ("1", "2")),))
 )

@@ -24,8 +24,6 @@ from provisioning.installation.playbook import (
     playbook_command,
 )
 
-pytestmark = pytest.mark.once
-
 INVENTORY = f"--inventory={ANSIBLE / 'inventories' / 'fleet.example'}"
 
 

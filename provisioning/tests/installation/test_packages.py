@@ -4,8 +4,6 @@ import pytest
 
 from provisioning.installation import packages
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def roles(tmp_path, monkeypatch):

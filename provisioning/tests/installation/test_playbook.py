@@ -2,15 +2,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from provisioning.installation.playbook import (
     ansible_environment,
     playbook_command,
     why_failed,
 )
-
-pytestmark = pytest.mark.once
 
 FATAL = 'fatal: [here]: FAILED! => {"changed": true, "stderr": "x\\nERROR: no disk"}'
 

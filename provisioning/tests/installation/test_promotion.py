@@ -10,8 +10,6 @@ from provisioning.installation.promotion import (
     refuse_lag,
 )
 
-pytestmark = pytest.mark.once
-
 
 class FakeSupervisor:
     """A supervisor with a primary in this state."""

@@ -14,8 +14,6 @@ import pytest
 from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import environment
 
-pytestmark = pytest.mark.once
-
 
 def asked(folder: Path, port: int, question: str) -> str:
     connection = psycopg2.connect(

@@ -42,7 +42,7 @@ from survey.taking.prepared_statements import prepared_text
 from survey.taking.storage import postgresql_insert
 from survey.tests.workbooks import form
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.alone
 
 
 class Stack:

@@ -13,8 +13,6 @@ from provisioning.installation.stack import (
     reload,
 )
 
-pytestmark = pytest.mark.once
-
 
 def test_options_are_read():
     options = parser().parse_args(["up", "--port=9000", "--set=a=1", "--set=b=x=y"])

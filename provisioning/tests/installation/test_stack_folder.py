@@ -14,8 +14,6 @@ from provisioning.installation.stack_folder import (
     stack_folder,
 )
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def as_user(monkeypatch):

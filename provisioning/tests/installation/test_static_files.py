@@ -4,8 +4,6 @@ import pytest
 
 from provisioning.installation import static_files
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):

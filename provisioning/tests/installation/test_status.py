@@ -13,8 +13,6 @@ from provisioning.installation.status import (
     uptime,
 )
 
-pytestmark = pytest.mark.once
-
 
 def program(**changes):
     usual = {"group": "web", "name": "nginx", "pid": 7, "statename": "RUNNING"}

@@ -11,8 +11,6 @@ from provisioning.commands import Refusal
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.processes import children_of
 
-pytestmark = pytest.mark.once
-
 # Holds 40 MB, which its child shares.
 PARENT = """
 import os, sys, time

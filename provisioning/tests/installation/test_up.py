@@ -18,8 +18,6 @@ from provisioning.installation.up import (
     variables_of,
 )
 
-pytestmark = pytest.mark.once
-
 
 def options(home, *settings, port=None):
     return merge_options(home, Namespace(port=port, set=list(settings)))

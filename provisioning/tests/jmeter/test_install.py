@@ -9,8 +9,6 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.jmeter import install
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch) -> Path:

@@ -12,8 +12,6 @@ from provisioning.jmeter.jmeter_process import (
     why_ended,
 )
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize(
     ("output", "reason"),

@@ -6,8 +6,6 @@ import pytest
 
 from provisioning.jmeter.ladder import _factor, print_steps, rate_of
 
-pytestmark = pytest.mark.once
-
 
 def options(**changes: object) -> argparse.Namespace:
     usual = {"survey_pages": 10, "pages": None, "think": None, "shape": "day"}

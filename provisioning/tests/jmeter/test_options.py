@@ -14,8 +14,6 @@ from provisioning.jmeter.options import (
 )
 from provisioning.tests.jmeter.commands import run_jmeter_command
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize("name", ["install", "run", "ladder", "server"])
 def test_each_command_has_a_help_text(name):

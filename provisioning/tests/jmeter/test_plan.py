@@ -8,8 +8,6 @@ import pytest
 from provisioning.jmeter.run import PLAN
 from provisioning.jmeter.service_levels import SAMPLERS
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def plan() -> ElementTree.Element:

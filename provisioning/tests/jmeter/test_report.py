@@ -12,8 +12,6 @@ from provisioning.jmeter.report import (
 )
 from provisioning.jmeter.shapes import day
 
-pytestmark = pytest.mark.once
-
 
 def test_only_good_answers_in_the_counted_time_count():
     results = [

@@ -14,9 +14,6 @@ from provisioning.jmeter.run import (
     write_properties,
 )
 
-pytestmark = pytest.mark.once
-
-
 LOAD = shapes.bell(rate=27.7, duration=10, pages=10, within=5)
 
 

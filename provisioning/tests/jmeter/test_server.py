@@ -8,8 +8,6 @@ import pytest
 from provisioning.jmeter.server import _part, last_error, write_part
 from provisioning.tests.jmeter.commands import run_jmeter_command
 
-pytestmark = pytest.mark.once
-
 
 def test_load_servers_use_separate_people(tmp_path):
     codes = tmp_path / "codes.csv"

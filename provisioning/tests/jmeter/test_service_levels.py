@@ -14,8 +14,6 @@ from provisioning.jmeter.service_levels import (
     table_rows,
 )
 
-pytestmark = pytest.mark.once
-
 
 def statistics(**changes: dict) -> dict:
     of = {

@@ -7,8 +7,6 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.jmeter import shapes
 
-pytestmark = pytest.mark.once
-
 
 def test_people_are_computed_from_requests():
     assert shapes.requests_per_person(10) == pytest.approx(27.7)

@@ -22,8 +22,6 @@ from provisioning.tests.load.helpers import (
     save_pages,
 )
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(autouse=True)
 def long_drain(monkeypatch):

@@ -13,8 +13,6 @@ from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import DESCRIBED, Server, receipt, reply
 
-pytestmark = pytest.mark.once
-
 PAGES = len(DESCRIBED["pages"])
 
 

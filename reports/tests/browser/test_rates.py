@@ -15,7 +15,7 @@ from reports.tests.conftest import invite
 from survey.models import Respondent, Role, Wave
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = 60_500
 
 

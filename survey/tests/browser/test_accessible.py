@@ -18,7 +18,7 @@ from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 
 # The look of a page does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 # type, name, English, Arabic, hint, appearance, required, constraint, parameters
 SURVEY = [

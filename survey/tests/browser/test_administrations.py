@@ -22,7 +22,7 @@ from survey.tests.browser.live_server import Server
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 SMALL = {"width": 390, "height": 844}
 
 

@@ -22,7 +22,7 @@ from survey.tests.browser.conftest import LAPTOP
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 

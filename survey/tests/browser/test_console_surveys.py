@@ -24,7 +24,7 @@ from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
 from survey.tests.definitions.test_corrections import CORRECTED_ROWS
 from survey.tests.workbooks import form
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 NARROW = {"width": 390, "height": 844}
 LABELS = ["label::English (en)", "label::Español (es)"]
 HEAD = ["type", "name", *LABELS, "required", "relevant", "parameters"]

@@ -41,6 +41,7 @@ def maya(published: PublishedSurvey, lincoln) -> Respondent:
     return enrol(open_now(published), lincoln, grade="07", language="en")
 
 
+@pytest.mark.sqlite
 def test_a_student_answers_the_whole_survey(device, server, maya, published):
     phone = device(locale="es-MX")
     person = Person(phone.new_page(), seed=7)

@@ -16,7 +16,7 @@ from survey.tests.conftest import code_of
 
 # A tab's behaviour does not depend on the database. Replies might, but contract
 # tests of saving run on both databases.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SAVES = "**/take/pages/**"
 HIDE = """() => {

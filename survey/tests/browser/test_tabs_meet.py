@@ -15,7 +15,7 @@ from survey.tests.browser.test_tab import (
 )
 
 # Like test_tab: the journeys run on both databases.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TYPED = "By scooter and then the blue bus with my sister"
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from survey.tests.browser.person import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 FIRST_PAGE = 100 * 1024
 

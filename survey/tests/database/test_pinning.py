@@ -19,8 +19,6 @@ from survey.database.pinning import COOKIE, SECONDS, PinningMiddleware
 from survey.database.replica import health
 from survey.models import Wave
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(autouse=True)
 def replica(monkeypatch):

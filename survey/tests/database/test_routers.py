@@ -41,8 +41,6 @@ from survey.models import (
     Wave,
 )
 
-pytestmark = pytest.mark.once
-
 ROUTED = {
     "DATABASE_ROUTERS": ["survey.database.routers.ForcedReadRouter"],
     "MASTER_DATABASE": "default",

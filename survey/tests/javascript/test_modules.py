@@ -11,8 +11,6 @@ from django.conf import settings
 
 from settings.infrastructure.bundling import EXPORT, IMPORT
 
-pytestmark = pytest.mark.once
-
 MODULES = sorted(Path(settings.BASE_DIR, "static", "js").glob("*.js"))
 # Entry -> the template that lists its modules.
 BUNDLES = {

@@ -14,8 +14,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from survey.taking import messages, rendering
 
-pytestmark = pytest.mark.once
-
 FRUIT = [
     {"value": value, "label": {"en": value.title()}, "attributes": {"tree": tree}}
     for value, tree in (

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.once
-
 SEEDS = range(1, 151)
 RUN_MODEL = """async ([seeds, sabotage]) => {
   const { runModel } = await import("/models/queue_model.js");

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-pytestmark = pytest.mark.once
-
 # Maya's key and another child's: 32 bytes in base64url, without padding.
 KEY = "A" * 43
 OTHER_KEY = "B" * 42 + "A"

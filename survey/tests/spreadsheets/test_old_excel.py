@@ -16,8 +16,6 @@ from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.tests.workbooks import draft_items
 from survey.xlsform import read_xlsform
 
-pytestmark = pytest.mark.once
-
 FOLDER = Path(__file__).parent / "sample_files"
 SURVEY_FILE = (FOLDER / "climate.xls").read_bytes()
 ROSTER_FILE = (FOLDER / "students.xls").read_bytes()

@@ -42,8 +42,6 @@ from survey.tests.spreadsheets.hostile_files import (
 from survey.tests.workbooks import form, workbook
 from survey.xlsform import read_xlsform
 
-pytestmark = pytest.mark.once
-
 SURVEY_FILE = form([["type", "name", "label"], ["select_one pets", "a", "A?"]])
 ROSTER_FILE = workbook(
     {

@@ -16,8 +16,6 @@ from survey.spreadsheets.workbook_guard import ROSTER
 from survey.tests.spreadsheets.hostile_files import SHEET, with_part
 from survey.tests.workbooks import workbook
 
-pytestmark = pytest.mark.once
-
 RELATIONSHIPS = "xl/_rels/workbook.xml.rels"
 NAMES = ["district", "school", "student ID", "given name"]
 ROWS = [NAMES, ["D1", 7, 1, "Maya"]]

@@ -14,7 +14,7 @@ from survey.models import Respondent, Response
 from survey.taking import page_save, unavailable
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 def answers_of(respondent, published):

@@ -10,7 +10,7 @@ from survey.access_codes import digest_for
 from survey.models import Administration, Respondent
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 def reviewed(browser: Browser) -> str:

@@ -12,8 +12,6 @@ from django.utils import timezone
 from survey.taking import messages
 from survey.templatetags import respondent_words
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[3]
 PLACE = re.compile(r"\{\w+\}")
 LANGUAGES = sorted(messages.MESSAGES)

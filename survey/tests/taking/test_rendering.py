@@ -14,8 +14,6 @@ from django.test.signals import template_rendered
 from survey.taking import messages, rendering
 from survey.taking.rendering import outline, render_page
 
-pytestmark = pytest.mark.once
-
 AGREE = ["Strongly disagree", "Disagree", "Agree", "Strongly agree"]
 ACUERDO = ["Muy en desacuerdo", "En desacuerdo", "De acuerdo", "Muy de acuerdo"]
 GAADI = ["أعارض بشدة", "أعارض", "أوافق", "أوافق بشدة"]

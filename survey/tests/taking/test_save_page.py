@@ -14,7 +14,7 @@ from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 ART = [AnswerRow(1, "a", "3"), AnswerRow(2, "s", None), AnswerRow(3, "h", None)]
 SPORT = [AnswerRow(1, "a", "1"), AnswerRow(2, "a", "sport"), AnswerRow(3, "s", None)]

@@ -18,6 +18,8 @@ from survey.models import Respondent, Response
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
+pytestmark = pytest.mark.sqlite
+
 PAGES = {1: (1, 2), 2: (3,), 3: (4, 5, 6)}
 
 values = st.one_of(st.none(), st.sampled_from(["1", "2", "a c", "é 🙂"]))

@@ -16,7 +16,7 @@ from survey.models import Respondent, Response
 from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
 # Seconds. Longer than a local save takes, shorter than any lock's timeout.
 A_WHILE = 0.4

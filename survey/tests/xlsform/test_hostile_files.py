@@ -31,8 +31,6 @@ from survey.tests.workbooks import (
 )
 from survey.xlsform import read_xlsform, workbook
 
-pytestmark = pytest.mark.once
-
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 
 

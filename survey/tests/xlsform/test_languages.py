@@ -8,8 +8,6 @@ from survey.tests.workbooks import draft_items, places, read
 from survey.xlsform import languages
 from survey.xlsform.languages import language_of
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize(
     ("token", "code"),

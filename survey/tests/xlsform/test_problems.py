@@ -21,8 +21,6 @@ from survey.tests.workbooks import (
 from survey.xlsform import read_xlsform
 from survey.xlsform.problems import MOST_REPORTED
 
-pytestmark = pytest.mark.once
-
 DEMO = Path(demo.__file__).parent
 HEAD = ["type", "name", "label"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -22,8 +21,6 @@ from survey.tests.xlsform.test_import_survey import (
     climate,
 )
 from survey.xlsform import Reading, read_xlsform
-
-pytestmark = pytest.mark.once
 
 WHOLE = {
     "survey": [

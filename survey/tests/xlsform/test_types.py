@@ -8,8 +8,6 @@ from pyxform.question_type_dictionary import QUESTION_TYPE_DICT
 from survey.tests.workbooks import draft_items, read
 from survey.xlsform.types import KINDS, parse_type
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize("name", QUESTION_TYPE_DICT)
 def test_no_type_of_pyxform_is_unknown(name):
