@@ -210,6 +210,6 @@ def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
             cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
         waited, said = threads.submit(elsewhere(try_it)).result(timeout=5)
     assert 0.9 < waited < 2
-    assert "try again in a minute" in said
+    assert "Try again in a minute" in said
     assert partitions() == before
     assert not Administration.objects.filter(name="second").exists()

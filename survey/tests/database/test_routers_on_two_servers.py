@@ -29,7 +29,8 @@ from survey.tests.two_servers import (
     wait_until,
 )
 
-pytestmark = , pytest.mark.alone]
+pytestmark = [
+    pytest.mark.alone,
     pytest.mark.skipif(not settings.SERVERS, reason="needs PostgreSQL's two servers"),
     pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
 ]
