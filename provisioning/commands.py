@@ -91,14 +91,17 @@ def wait_until(
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns as wide as their cells: the first to the left, others right."""
-    cells = [list(map(str, row)) for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for first, *others in cells:
-        figures = [
-            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
-        ]
-        print("  ".join([first.ljust(widths[0]), *figures]).rstrip(), flush=True)
+    """Print columns as wide as their cells; columns with figures to the right."""
+    columns = []
+    for column in zip(
+        *([str(cell) for cell in row] for row in (header, *rows)), strict=True
+    ):
+        width = max(map(len, column))
+        has_figures = any(cell[:1].isdigit() for cell in column[1:])
+        align = str.rjust if has_figures else str.ljust
+        columns.append([align(cell, width) for cell in column])
+    for row in zip(*columns, strict=True):
+        print("  ".join(row).rstrip(), flush=True)
 
 
 def output_of(

@@ -21,18 +21,12 @@ from provisioning.environment import (
 )
 
 
-def main() -> int:
-    argparse.ArgumentParser(
-        prog="provisioning/check",
-        description="Checks formatting, lint rules, types, migrations and the settings"
-        " for production. Runs no test and starts no server.",
-        allow_abbrev=False,
-    ).parse_args()
-    prepare_environment(PRODUCTION, TESTS, STACK)
+def static_checks() -> dict[str, list[str | Path]]:
+    """Return the command of each check."""
     programs = PYTHON.parent
     templates = sorted((ROOT / "templates").rglob("*.html"))
     manage = (PYTHON, "manage.py")
-    checks: dict[str, list[str | Path]] = {
+    return {
         "ruff check": [programs / "ruff", "check"],
         "ruff format": [programs / "ruff", "format", "--check"],
         "djade": [programs / "djade", "--check", "--target-version", "5.2", *templates],
@@ -47,6 +41,16 @@ def main() -> int:
             *("--settings", "settings.stack"),
         ],
     }
+
+
+def main() -> int:
+    argparse.ArgumentParser(
+        prog="provisioning/check",
+        description="Checks formatting, lint rules, types, migrations and the settings"
+        " for production. Runs no test and starts no server.",
+        allow_abbrev=False,
+    ).parse_args()
+    prepare_environment(PRODUCTION, TESTS, STACK)
     # The stack has no default for its secrets. These protect nothing.
     key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
     environment = {
@@ -54,6 +58,7 @@ def main() -> int:
         "GROUNDSWELL_SECRET_KEY": secrets.token_urlsafe(64),
         "GROUNDSWELL_ACCESS_CODE_KEYS": f"1={key}",
     }
+    checks = static_checks()
     started = time.monotonic()
     # All at once: mypy takes longer than the others together.
     running = {

@@ -64,7 +64,7 @@ class Login(TypedDict):
 
 
 class DemoPeople(TypedDict):
-    """What `load_demo --json` prints."""
+    """The JSON that `load_demo --json` prints."""
 
     cards: list[Card]
     staff: list[Login]
@@ -254,7 +254,7 @@ def welcome(port: int, people: DemoPeople) -> str:
         f"  {people['staff_email']:<32} engineer, at {address}engineers/",
         "  No second factor is asked for: this is a demonstration, of made-up people.",
         "",
-        "Ctrl-C stops it; the data stay for the next time (--fresh deletes them).",
+        "Ctrl-C stops it; the data stay for the next time (--fresh begins again).",
     ]
     return "\n".join(lines)
 

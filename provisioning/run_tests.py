@@ -91,7 +91,8 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = [
-                stack.enter_context(private_servers()) for _ in range(max(workers, 1))
+                stack.enter_context(private_servers(in_memory=True))
+                for _ in range(max(workers, 1))
             ]
         groups = [
             ("Tests on PostgreSQL", "not alone", workers, servers),
@@ -151,7 +152,7 @@ def run_pytest(
 
 
 def hold_servers() -> int:
-    with private_servers() as folder:
+    with private_servers(in_memory=True) as folder:
         print(f"export GROUNDSWELL_TEST_SERVERS={folder}", flush=True)
         try:
             while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
@@ -29,7 +30,7 @@ def postgresql(
     }
 
 
-def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, object]]:
+def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
     return {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",

@@ -1,4 +1,4 @@
-"""What an installation can do, what that costs, and what a day will need.
+"""Measure what an installation can do, and compute what a survey day needs.
 
 `bench`, `capacity`, `group_commit`, `queries` and `saves` are the commands.
 `load` offers the load; here it is metered, and made into figures.

@@ -119,7 +119,7 @@ def print_sheet(name: str, sheet: CapacitySheet) -> None:
     for need in sheet.needs:
         print(f"  {need.name:<30}{with_digits(need.value):>12} {need.unit}")
     print("  How often this load fits, with nothing left free:")
-    for resource, multiple in sorted(sheet.multiples.items(), key=lambda it: it[1]):
+    for resource, multiple in sorted(sheet.multiples.items(), key=lambda item: item[1]):
         print(f"  {resource:<30}{multiple:>12.1f} times")
     resource, multiple = sheet.first_to_run_out
     print(f"  Runs out first: {resource}, at {multiple:.1f} times this load")

@@ -50,7 +50,7 @@ class Growth:
 
     @property
     def people(self) -> int:
-        """The number of people who have these responses."""
+        """How many people these responses belong to."""
         return -(-self.rows // len(self.items))
 
     def invited(self, measured: int) -> int:

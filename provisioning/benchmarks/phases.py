@@ -41,8 +41,8 @@ class Size:
     warm: float = 2.0
     # Concurrent requests, tried until more of them give no more saves.
     connections: tuple[int, ...] = (8, 16, 32, 64)
-    # People taking the survey at any moment: nginx lets a session send ten
-    # requests a second, and a few people would stand for thousands.
+    # People taking the survey at any moment: nginx limits a session to ten
+    # requests a second, so that a few people can't replace thousands.
     room: int = 500
     drivers: int = 1
 

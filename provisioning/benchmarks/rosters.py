@@ -75,7 +75,7 @@ print(json.dumps({
 
 
 class UploadResult(TypedDict):
-    """What WORK prints."""
+    """The JSON that WORK prints."""
 
     state: str
     message: str

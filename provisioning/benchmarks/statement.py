@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import Refusal, output_of, reason
+from provisioning.percentiles import percentile
 from provisioning.postgresql import postgresql_programs
 
 # Runs where the application is installed; prints the statement for so many
@@ -133,5 +134,4 @@ def p95_of_logs(folder: Path) -> float | None:
             # client, transaction, µs, script, and when.
             times += [int(line.split(maxsplit=3)[2]) for line in file]
         path.unlink()
-    # By rank: a cell has tens of thousands.
-    return sorted(times)[int(len(times) * 0.95)] / 1000 if times else None
+    return percentile(times, 95) / 1000 if times else None

@@ -331,10 +331,10 @@ class OverloadRun:
         knee = tally.per_second(SAVE_VIEW)
         print(f"Knee: {knee:.0f} saves a second in a closed loop", flush=True)
         result = OverloadResult()
-        before = self._offer("before", CALM, knee)
+        before = self._offer("before", CALM, knee, SECONDS)
         print(before.line(), flush=True)
         for times in TIMES:
-            step = self._offer(f"{times}x", times, knee)
+            step = self._offer(f"{times}x", times, knee, SECONDS)
             result.steps.append(step)
             print(step.line(), flush=True)
         result.back = self._wait_for_recovery(before, knee)
@@ -402,7 +402,7 @@ class OverloadRun:
     # Steps
 
     def _offer(
-        self, name: str, times: float, knee: float, seconds: float = SECONDS
+        self, name: str, times: float, knee: float, seconds: float
     ) -> OverloadStep:
         def log_in(due: float) -> None:
             code = next(self.savers).code

@@ -1,5 +1,5 @@
-"""The stack of one machine: brought up, watched, reloaded, promoted, rebuilt.
+"""Install, start, watch, promote and rebuild the stack of one machine.
 
-What the servers are is said in `provisioning/ansible`; here is who calls it,
-and where the outcome lives. `servers` makes a smaller one, for tests.
+The servers themselves are in `provisioning/ansible`. `servers` starts private
+ones, for tests and measurements.
 """

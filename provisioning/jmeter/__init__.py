@@ -1,5 +1,5 @@
-"""Rehearsals with JMeter, an outsider that shares no code with what it loads.
+"""Rehearse with JMeter, which shares no code with the application.
 
-`run`, `ladder`, `server` and `install` are the commands in `jmeter/`, where
-the plan and the service levels are.
+The commands `run`, `ladder`, `server` and `install`, the plan and the service
+levels are in the folder `jmeter/` at the top.
 """

@@ -54,7 +54,7 @@ class Load:
         return 2 * self.ramp + self.plateau + self.last
 
     def drawn(self, arrived: Iterable[float]) -> float:
-        """Return the requests a second of people who arrived at these times.
+        """Return the requests a second of people with these arrival times.
 
         Arrivals are random, so that it is not exactly the rate asked for. A
         person's requests are spread evenly over the stay.

@@ -246,13 +246,11 @@ class Drivers:
         return tallies[0]
 
     def stop(self) -> None:
-        for pipe in self.pipes:
+        # Closing the pipes is not enough: each process inherited both ends.
+        for pipe, process in zip(self.pipes, self.processes, strict=True):
             pipe.close()
-        for process in self.processes:
-            process.join(5)
-            if process.is_alive():
-                process.kill()
-                process.join()
+            process.kill()
+            process.join()
 
 
 def _serve(

@@ -1,20 +1,141 @@
 from __future__ import annotations
 
+import argparse
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
-from provisioning.commands import disable_nagle
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    disable_nagle,
+    output_of,
+    port_number,
+    positive_integer,
+    print_table,
+    reason,
+    step,
+    wait_until,
+)
 
-pytestmark = pytest.mark.once
+
+@pytest.mark.parametrize(
+    ("raised", "status", "says"),
+    [
+        ("OSError(28, 'No space', '/x')", 1, "demo: The disk is full: /x\n"),
+        ("OSError(13, 'No', '/x')", 1, "demo: Not writable for this user: /x\n"),
+        ("OSError(30, 'No', '/x')", 1, "demo: Not writable for this user: /x\n"),
+        ("commands.Refusal('The reason')", 1, "demo: The reason\n"),
+        ("commands.Stopped(15)", 143, ""),
+    ],
+)
+def test_a_command_that_fails_prints_one_line(raised, status, says):
+    program = (
+        "from provisioning import commands\n"
+        f"def main(): raise {raised}\n"
+        "raise SystemExit(commands.run_command('demo', main))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (status, says)
 
 
-@pytest.mark.parametrize(("prepare", "waits"), [(disable_nagle, 0), (lambda it: it, 1)])
-def test_the_second_half_of_a_reply_does_not_wait(
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("Reading\nE: Unable to locate package x\nW: old\n", "E: Unable to locate"),
+        ("Traceback\n  File\nValueError: because\n", "ValueError: because"),
+        ("OSError: [Errno 28] No space left on device\nmore", "the disk is full"),
+        ("", "it gave no reason"),
+    ],
+)
+def test_the_line_that_explains_a_failure_is_found(output, line):
+    assert reason(output).startswith(line)
+
+
+def test_a_command_that_fails_is_a_refusal_with_its_reason():
+    program = "import sys; sys.exit('ERROR: no such table')"
+    with pytest.raises(Refusal, match="The bench failed: ERROR: no such table"):
+        output_of([sys.executable, "-c", program], failing="The bench failed")
+
+
+def test_a_commands_output_is_returned():
+    program = "import sys; print(sys.stdin.read().upper())"
+    command = [sys.executable, "-c", program]
+    assert output_of(command, failing="x", input_text="hello") == "HELLO\n"
+    # Without a text it gets no terminal to ask back.
+    assert output_of(command, failing="x") == "\n"
+
+
+def test_a_step_prints_its_name_and_duration(capsys):
+    with step("Counting"):
+        pass
+    assert capsys.readouterr().out.startswith("Counting ... 0.")
+
+
+def test_a_failed_step_ends_its_line(capsys):
+    with pytest.raises(Refusal), step("Counting"):
+        raise Refusal("no")
+    assert capsys.readouterr().out == "Counting ... \n"
+
+
+def test_waiting_ends_as_soon_as_it_happened():
+    answers = iter([False, False, True])
+    assert wait_until(lambda: next(answers), seconds=60, pause=0)
+    assert not wait_until(lambda: False, seconds=0.01, pause=0.001)
+
+
+def test_columns_are_as_wide_as_their_cells(capsys):
+    print_table(("server", "MB"), [("redis", 9), ("memcached", "1,024")])
+    assert capsys.readouterr().out.splitlines() == [
+        "server        MB",
+        "redis          9",
+        "memcached  1,024",
+    ]
+
+
+def test_columns_of_words_are_aligned_to_the_left(capsys):
+    print_table(("route", "role", "ms"), [("home", "state", 9), ("x", "a", "10.5")])
+    assert capsys.readouterr().out.splitlines() == [
+        "route  role     ms",
+        "home   state     9",
+        "x      a      10.5",
+    ]
+
+
+def test_a_table_may_be_empty(capsys):
+    print_table(("server", "MB"), [])
+    assert capsys.readouterr().out == "server  MB\n"
+
+
+def test_ports_and_counts_are_numbers():
+    assert port_number("65535") == 65535
+    assert positive_integer("1") == 1
+
+
+@pytest.mark.parametrize("text", ["", "0", "65536", "-1", "x", "80 "])
+def test_other_ports_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="between 1 and 65535"):
+        port_number(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "x"])
+def test_other_counts_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="number above 0"):
+        positive_integer(text)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "waits"), [(disable_nagle, 0), (lambda listener: listener, 1)]
+)
+def test_the_second_half_of_a_reply_is_sent_at_once(
     prepare: Callable[[socket.socket], socket.socket], waits: int
 ):
-    """What is accepted inherits the option; the second case is the twin."""
+    """Accepted connections inherit the option; the second case is without it."""
     with (
         prepare(socket.create_server(("127.0.0.1", 0))) as listener,
         socket.create_connection(listener.getsockname()),

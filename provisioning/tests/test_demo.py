@@ -1,4 +1,4 @@
-"""The demonstration as a newcomer starts it, and what stands in the way."""
+"""Start the demonstration as a newcomer does, also with obstacles."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ import pytest
 
 from provisioning.tests.conftest import copied, environment, equipped, run
 
-pytestmark = pytest.mark.once
-
 CODE = re.compile(r"\b(?:[A-Z2-9]{4}-){2}[A-Z2-9]{4}\b")
 
 
 class Demo:
-    """A running demonstration, and what it has printed so far."""
+    """A running demonstration and its output so far."""
 
     def __init__(self, process: subprocess.Popen) -> None:
         self.process = process
@@ -75,7 +73,7 @@ def port() -> int:
 
 
 class Loaded(NamedTuple):
-    """What a first run left."""
+    """The data and output of a first run."""
 
     folder: Path
     codes: list[str]
@@ -92,7 +90,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 @pytest.fixture
 def with_data(checkout: Path, loaded: Loaded) -> Path:
-    """A checkout in which the demonstration has run before."""
+    """Return a checkout in which the demonstration has run before."""
     shutil.copytree(loaded.folder, checkout / ".demo")
     return checkout
 
@@ -102,8 +100,8 @@ def is_answered(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_the_demo_runs_stops_and_goes_on_with_its_data(with_data, loaded, port):
-    # What took long was done by the first run.
+def test_the_demo_continues_with_its_data(with_data, loaded, port):
+    # The first run did the long work.
     assert "Joining" in loaded.output
     with started(with_data, port) as demo:
         assert "Joining" not in demo.output
@@ -128,7 +126,7 @@ def test_the_demo_runs_stops_and_goes_on_with_its_data(with_data, loaded, port):
     assert not is_answered(port)
 
 
-def test_a_fresh_demo_deletes_what_is_its_own(with_data, loaded, port):
+def test_a_fresh_demo_deletes_its_own_data(with_data, loaded, port):
     own = with_data / ".demo" / "files" / "exports" / "old.csv"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.touch()
@@ -140,7 +138,7 @@ def test_a_fresh_demo_deletes_what_is_its_own(with_data, loaded, port):
 
 
 def console_of(port: int, email: str, password: str) -> str:
-    """What somebody sees who has logged in, with nothing but the password."""
+    """Log in with a password only; return the page that follows."""
     cookies = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookies))
     login = f"http://127.0.0.1:{port}/console/account/login/"
@@ -154,7 +152,7 @@ def console_of(port: int, email: str, password: str) -> str:
 
 
 def manage(checkout: Path, program: str) -> str:
-    """In the demonstration's settings, beside it."""
+    """Run a program with the demonstration's settings."""
     done = subprocess.run(
         [checkout / ".venv" / "bin" / "python", "manage.py", "shell", "-c", program],
         cwd=checkout,
@@ -182,10 +180,10 @@ def until(happens: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(with_data, port):
+def test_jobs_run_and_a_killed_worker_is_restarted(with_data, port):
     ask = "from survey.models import Job; "
     state = ask + "print(Job.objects.latest('pk').state)"
-    # A kind that nobody knows: the time table ends it, an hour late.
+    # A job of an unknown kind: the scheduler fails it, an hour late.
     start = ask + (
         "from django.utils import timezone as t; from datetime import timedelta as d;"
         "Job.objects.create(kind='test.gone', created_at=t.now() - d(hours=2))"
@@ -198,16 +196,18 @@ def test_work_behind_the_scenes_is_done_and_its_worker_comes_back(with_data, por
 
         worker.kill()
         until(
-            lambda: [one.pid for one in workers_of(with_data)] not in ([], [worker.pid])
+            lambda: (
+                [each.pid for each in workers_of(with_data)] not in ([], [worker.pid])
+            )
         )
-        # What it says is not in the way of what the command says.
+        # The worker's output is not mixed into the command's.
         assert demo.stop(signal.SIGINT) == (0, "")
         assert workers_of(with_data) == []
     assert (with_data / ".demo" / "work.log").exists()
     assert stat.S_IMODE((with_data / ".demo" / "work.log").stat().st_mode) == 0o600
 
 
-def test_a_killed_demo_takes_its_server_along(with_data, port):
+def test_the_server_ends_with_a_killed_demo(with_data, port):
     with started(with_data, port) as demo:
         assert is_answered(port)
         demo.process.kill()
@@ -220,7 +220,7 @@ def test_a_killed_demo_takes_its_server_along(with_data, port):
         until(lambda: not workers_of(with_data))
 
 
-def test_a_taken_port_is_named_before_the_long_work(bare_checkout):
+def test_a_used_port_is_refused_before_the_long_work(bare_checkout):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         refused = run(bare_checkout, "demo", "--port", str(taken))
@@ -233,14 +233,14 @@ def test_a_taken_port_is_named_before_the_long_work(bare_checkout):
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http", "-1"])
-def test_a_port_that_is_none_is_refused(bare_checkout, port):
+def test_an_impossible_port_is_refused(bare_checkout, port):
     refused = run(bare_checkout, "demo", f"--port={port}")
     assert refused.returncode == 2
     assert "is not between 1 and 65535" in refused.stderr
     assert not (bare_checkout / ".demo").exists()
 
 
-def test_an_unreachable_registry_is_one_line(bare_checkout, port):
+def test_an_unreachable_registry_is_refused_with_one_line(bare_checkout, port):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/simple"
     refused = run(
@@ -260,9 +260,9 @@ def test_an_unreachable_registry_is_one_line(bare_checkout, port):
     assert not list((bare_checkout / ".venv").glob("installed/*"))
 
 
-def test_a_python_without_venv_is_one_line(bare_checkout, port, tmp_path):
+def test_a_python_without_venv_is_refused_with_one_line(bare_checkout, port, tmp_path):
     (tmp_path / "ensurepip.py").write_text("raise ImportError")
-    # Without apt-get on the path even root can't put it right by itself.
+    # Without apt-get on the path even root has to be told.
     tools = tmp_path / "tools"
     tools.mkdir()
     for tool in ("dirname", "readlink", "basename"):

@@ -4,8 +4,6 @@ import pytest
 
 from provisioning.percentiles import LatencyHistogram, percentile
 
-pytestmark = pytest.mark.once
-
 
 def test_percentiles_are_interpolated():
     values = list(range(1, 100))

@@ -20,7 +20,7 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.tests.flushing import flush_thaws  # noqa: F401
+from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 
 _numbers = count(1)
 

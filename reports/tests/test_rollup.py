@@ -21,7 +21,7 @@ from survey.database import advisory_locks
 from survey.models import Job, Respondent, Role, Wave
 from survey.tests.two_servers import wait_until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 def figures(administration):

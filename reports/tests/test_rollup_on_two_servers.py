@@ -16,7 +16,12 @@ from reports.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.database.replica import health
 from survey.models import Respondent
-from survey.tests.two_servers import Replica, Watched, known_to_django, routed
+from survey.tests.two_servers import (
+    Replica,
+    StatementCounter,
+    replica_alias,
+    replica_routing,
+)
 
 pytestmark = [
     pytest.mark.skipif(not settings.SERVERS, reason="needs PostgreSQL's two servers"),
@@ -27,7 +32,7 @@ pytestmark = [
 # Django must know the databases of a test before the test starts.
 @pytest.fixture(scope="module", autouse=True)
 def known(django_db_setup) -> Iterator[None]:
-    with known_to_django():
+    with replica_alias():
         yield
 
 
@@ -36,7 +41,7 @@ def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
     monkeypatch.setattr(health, "RETRY_INTERVAL", 0.1)
     replica = Replica()
     replica.catch_up()
-    with routed():
+    with replica_routing():
         yield replica
     replica.catch_up()
 
@@ -50,7 +55,7 @@ def test_people_are_counted_on_the_replica_as_of_its_last_commit(
 ):
     invite(students, staff.lincoln, 12, finished=3)
     replica.catch_up()
-    ran = Watched().during(roll_up)
+    ran = StatementCounter().during(roll_up)
     assert ran["replica"]["read survey_respondent"] == 1
     assert ran["primary"]["read survey_respondent"] == 0
     assert stored_finished() == 3

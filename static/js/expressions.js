@@ -1,4 +1,4 @@
-// Evaluates compiled expressions, like survey/definitions/expressions.py, which
+// Evaluates compiled expressions, like survey/definitions/expressions/, which
 // documents their form. Both must give the same result for every vector in
 // survey/tests/definitions/expression_vectors.json.
 

@@ -2,7 +2,7 @@
 
 import { placeAtStart, placeIn } from "./page_history.js";
 
-// Shorter than anybody reads a page, longer than a slow double tap.
+// Shorter than reading any page takes, longer than a slow double tap.
 const DOUBLE_CLICK_TIME = 400;
 // In CSS pixels: two taps of one finger are not farther apart.
 const FINGER_WIDTH = 40;

@@ -4,18 +4,14 @@ import { controlsOf, LONGEST_TEXT } from "./answers.js";
 
 // problems: [{name, message}]
 export function showProblems(section, problems, messages, goTo) {
-  clearProblems(section);
-  for (const { name, message } of problems) markProblem(section, name, message);
-  const summary = summaryOf(section, problems, messages, goTo);
-  section.querySelector(".page-title").after(summary);
-  return summary;
-}
-
-export function clearProblems(section) {
   section.querySelector(".error-summary")?.remove();
   for (const element of section.querySelectorAll(".item.invalid")) {
     clearProblem(section, element.dataset.item);
   }
+  for (const { name, message } of problems) markProblem(section, name, message);
+  const summary = summaryOf(section, problems, messages, goTo);
+  section.querySelector(".page-title").after(summary);
+  return summary;
 }
 
 export function clearProblem(section, name) {
@@ -36,14 +32,14 @@ function markProblem(section, name, message) {
   element.classList.add("invalid");
   error.textContent = message;
   error.hidden = false;
-  for (const marked of invalidParts(element)) marked.setAttribute("aria-invalid", "true");
-}
-
-// A radio group is invalid as a whole, not each button. ARIA has no invalid
-// group of check boxes; their error is in the description.
-function invalidParts(element) {
-  if (element.getAttribute("role") === "radiogroup") return [element];
-  return controlsOf(element).filter(({ type }) => type !== "radio" && type !== "checkbox");
+  // A radio group is invalid as a whole, not each button. ARIA has no invalid
+  // group of check boxes; their error is in the description.
+  const isChoice = ({ type }) => type === "radio" || type === "checkbox";
+  const isGroup = element.getAttribute("role") === "radiogroup";
+  const controls = controlsOf(element).filter((control) => !isChoice(control));
+  for (const part of isGroup ? [element] : controls) {
+    part.setAttribute("aria-invalid", "true");
+  }
 }
 
 function summaryOf(section, problems, messages, goTo) {
@@ -63,7 +59,9 @@ function summaryLine(section, { name, message }, goTo) {
   const line = document.createElement("li");
   const link = document.createElement("a");
   link.href = `#page-${section.dataset.page}/${name}`;
-  const label = labelOf(section, name);
+  const element = itemElement(section, name);
+  const text = element.querySelector(".label-text") ?? element.querySelector("legend, label");
+  const label = (text?.textContent ?? name).trim();
   link.textContent = `${label}${/[.?!:…؟。]$/u.test(label) ? "" : ":"} ${message}`;
   link.addEventListener("click", (event) => {
     event.preventDefault();
@@ -73,13 +71,6 @@ function summaryLine(section, { name, message }, goTo) {
   return line;
 }
 
-function labelOf(section, name) {
-  const element = itemElement(section, name);
-  const label =
-    element.querySelector(".label-text") ?? element.querySelector("legend, label");
-  return (label?.textContent ?? name).trim();
-}
-
 export function itemElement(section, name) {
   return section.querySelector(`[data-item="${CSS.escape(name)}"]`);
 }
@@ -87,14 +78,10 @@ export function itemElement(section, name) {
 export function focusItem(section, name) {
   const element = itemElement(section, name);
   const controls = element ? controlsOf(element) : [];
-  const control = controls.find((one) => !one.disabled && isShown(one));
+  const control = controls.find((field) => !field.disabled && !field.closest("[hidden]"));
   if (!control) return;
   control.focus({ preventScroll: true });
   element.scrollIntoView({ block: "center" });
-}
-
-function isShown(control) {
-  return !control.closest("[hidden]");
 }
 
 // The message for a problem, whose key comes from the server or from the rules.

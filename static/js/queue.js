@@ -367,7 +367,8 @@ export class Queue {
     const held = Boolean(!save && later?.held);
     // A save that was in flight may still arrive, so it is sent again even if
     // the server has the same answers: see restore().
-    const isSaved = content === theirs && !save && !this.isFlying(slot.page);
+    const isInFlight = [...this.inFlight].some(({ page }) => page === slot.page);
+    const isSaved = content === theirs && !save && !isInFlight;
     slot.before = theirs;
     slot.save = null;
     slot.later = isSaved ? null : { content, held, number: this.next };
@@ -382,10 +383,6 @@ export class Queue {
     if (!save?.restored) return mergeAnswers(before, (later ?? save).content, theirs);
     const merged = mergeAnswers(before, theirs, save.content);
     return later ? mergeAnswers(save.content, later.content, merged) : merged;
-  }
-
-  isFlying(page) {
-    return [...this.inFlight].some((save) => save.page === page);
   }
 
   // State, for the status line and the notices

@@ -41,7 +41,8 @@ export async function openStore({ tag, digest, key, changed, clock = systemClock
 export class KeptStore {
   constructor({ database, secret, tag, digest, changed, clock }) {
     Object.assign(this, { database, secret, tag, digest, changed, clock });
-    this.tab = newTabName();
+    const random = crypto.getRandomValues(new Uint8Array(8));
+    this.tab = [...random].map((byte) => byte.toString(16).padStart(2, "0")).join("");
     this.durable = true;
     // Operations run one after the other. Encryption takes time, and an old write
     // must not finish after the removal that follows it.
@@ -186,10 +187,6 @@ function inKept(database, mode, use) {
 
 // Tabs
 
-function newTabName() {
-  return toHex(crypto.getRandomValues(new Uint8Array(8)));
-}
-
 // Held until the page is closed, so that other tabs know which tabs are open. A
 // browser without locks takes every other tab for closed: then two tabs may send
 // the same save, which the server answers the same way twice.
@@ -234,8 +231,4 @@ function cipher(iv, boundTo) {
 function fromBase64url(text) {
   const base64 = text.replace(/-/g, "+").replace(/_/g, "/");
   return Uint8Array.from(atob(base64), (symbol) => symbol.charCodeAt(0));
-}
-
-function toHex(bytes) {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

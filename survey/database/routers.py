@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from typing import ParamSpec
 
 from balancer.routers import PinningWMSRouter
 from django.conf import settings
@@ -35,7 +36,7 @@ DECIDING_MODELS = frozenset(
 # Seconds. A survey is one row by its key, which a healthy replica returns faster.
 FALLBACK_TIMEOUT = 1.0
 
-View = Callable[..., HttpResponse]
+P = ParamSpec("P")
 
 _forced: ContextVar[frozenset[type[Model]] | None] = ContextVar("forced", default=None)
 
@@ -88,23 +89,25 @@ class ForcedReadRouter(PinningWMSRouter):
         return alias if alias == self.master or health.is_up() else self.master
 
 
-def uses_forced_read_router(*models: type[Model]) -> Callable[[View], View]:
+def uses_forced_read_router(
+    *models: type[Model],
+) -> Callable[[Callable[P, HttpResponse]], Callable[P, HttpResponse]]:
     """Make a view read these models from the replica. It must not write them.
 
     A template response is rendered before the view ends; a streaming response
     reads the primary.
     """
 
-    def decorate(view: View) -> View:
+    def decorate(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
         @wraps(view)
-        def forced(*args: object, **kwargs: object) -> HttpResponse:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             with forced_reads(*models):
                 response = view(*args, **kwargs)
                 if isinstance(response, SimpleTemplateResponse):
-                    response.render()
+                    response = response.render()
                 return response
 
-        return forced
+        return wrapper
 
     return decorate
 

@@ -114,7 +114,7 @@ class RosterUpload(models.Model):
 
     @property
     def place(self) -> str:
-        return str(self.school or self.district or "the whole state")
+        return str(self.school or self.district or "The whole state")
 
 
 class RosterSchool(models.Model):

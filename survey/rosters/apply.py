@@ -23,13 +23,19 @@ from survey.rosters.diff import (
     compare_roster,
     ignore_progress,
 )
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RosterReport, write_rejected_rows
-from survey.rosters.row_checks import ADDED, BACK, CHANGED, MOVED
 from survey.rosters.row_parser import RosterPerson
 from survey.rosters.schools import create_new_schools
 from survey.rosters.scope import RosterScope
-from survey.rosters.staging import ExportedRows, Staging
+from survey.rosters.staging import (
+    ADDED,
+    BACK,
+    CHANGED,
+    MOVED,
+    ExportedRows,
+    Staging,
+)
 
 # Nobody waits for new people, so this is simply the fastest size.
 ADD_AT_ONCE = 5000
@@ -50,7 +56,7 @@ _BATCH_COLUMNS = [
 def import_roster(
     *,
     administration: Administration,
-    table: Table,
+    table: RosterTable,
     partial: bool = False,
     complete_for: str = CompleteFor.CHANGES,
     scope: RosterScope | None = None,
@@ -122,6 +128,7 @@ def _export_batch(diff: RosterDiff, change: str, first: int, last: int) -> Expor
 def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
     """Insert new people with their access codes."""
     version, done = access_codes.current_version(), 0
+    # While one connection inserts a batch, the next batch is prepared.
     with parallel_writes() as run:
         for batch in diff.staging.fetch_in_batches(
             f"SELECT row FROM roster_match WHERE change = '{ADDED}'"  # noqa: S608
@@ -254,6 +261,7 @@ def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
         size=CHANGE_AT_ONCE,
     ):
         ids = [pk for (pk,) in batch]
+        # They are known by primary key, so no temporary table is needed.
         people = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
 
         def withdraw(_: Staging, people: QuerySet[Respondent] = people) -> int:

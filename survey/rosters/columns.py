@@ -85,7 +85,7 @@ LONGEST_HEADER = 64
 
 
 @dataclass(frozen=True)
-class Columns:
+class RosterColumns:
     """The columns of a roster: `fields` and `attributes` map names to indexes."""
 
     header: list[str]
@@ -116,10 +116,10 @@ class Columns:
         return name if index is None else self.header[index]
 
 
-def columns_of(cells: Sequence[str], row: int = 1) -> Columns:
+def columns_of(cells: Sequence[str], row: int = 1) -> RosterColumns:
     """Map a header row; unknown headers become attributes or are ignored."""
     header = [_clean_header(cell) for cell in cells]
-    columns = Columns(header, row)
+    columns = RosterColumns(header, row)
     fields = columns.fields
     # Field -> rank of the header among the field's aliases, and its index.
     best: dict[str, tuple[int, int]] = {}
@@ -153,7 +153,7 @@ def columns_of(cells: Sequence[str], row: int = 1) -> Columns:
     return columns
 
 
-def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> Columns | None:
+def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | None:
     """Return the row that names the most columns, or None if no row names any."""
     best, most = None, 0
     for number, cells in rows:
@@ -194,7 +194,7 @@ def _match_field(header: str, guessed: dict[str, str]) -> str | None:
     return guessed[header]
 
 
-def _reason_to_ignore(columns: Columns, text: str) -> str:
+def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
     """Return why a column cannot be an attribute, or an empty string."""
     squeezed = _squeeze(text)
     if squeezed == _REASON:

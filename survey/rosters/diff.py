@@ -18,14 +18,22 @@ from accounts.models import School
 from survey.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.rosters import row_checks
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RejectionLog, RosterReport
-from survey.rosters.row_checks import ADDED, BACK, CHANGED, MOVED, UNCHANGED
 from survey.rosters.row_parser import CellRejection, RosterPerson, RowParser
 from survey.rosters.school_counts import count_by_school
 from survey.rosters.schools import SchoolMatches, match_schools
 from survey.rosters.scope import RosterScope
-from survey.rosters.staging import Staging, loading_rows, open_staging
+from survey.rosters.staging import (
+    ADDED,
+    BACK,
+    CHANGED,
+    MOVED,
+    UNCHANGED,
+    Staging,
+    loading_rows,
+    open_staging,
+)
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000
@@ -72,7 +80,7 @@ def ignore_progress(step: str, rows: int) -> None:
 def compare_roster(
     *,
     administration: Administration,
-    table: Table,
+    table: RosterTable,
     get_scope: Callable[[], RosterScope] = RosterScope,
     complete_for: str = CompleteFor.CHANGES,
     on_progress: ProgressCallback = ignore_progress,
@@ -131,7 +139,7 @@ def compare_roster(
 def load_rows(
     staging: Staging,
     parser: RowParser,
-    table: Table,
+    table: RosterTable,
     log: RejectionLog,
     report: RosterReport,
     on_progress: ProgressCallback,

@@ -22,7 +22,7 @@ from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver,
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.diff import RosterDiff, compare_roster
-from survey.rosters.file_reader import RosterUnreadable, Table, open_table
+from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
 from survey.rosters.retention import FOLDER, delete_files
@@ -96,7 +96,7 @@ def open_upload(upload: RosterUpload) -> BinaryIO:
 
 def compare_upload(
     upload: RosterUpload,
-    table: Table,
+    table: RosterTable,
     by: User,
     progress: Progress,
     *,
@@ -124,7 +124,9 @@ def compare_upload(
     )
 
 
-def write_rejected_file(diff: RosterDiff, table: Table, progress: Progress) -> str:
+def write_rejected_file(
+    diff: RosterDiff, table: RosterTable, progress: Progress
+) -> str:
     """Write the rejected rows to a private file; return its name, or ""."""
     if not diff.report.rejected:
         return ""

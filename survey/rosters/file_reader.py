@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
-from survey.rosters.columns import REQUIRED, Columns, best_header
+from survey.rosters.columns import REQUIRED, RosterColumns, best_header
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
@@ -82,8 +82,8 @@ class UnclosedQuote(RosterUnreadable):
 
 
 @dataclass
-class Table:
-    columns: Columns
+class RosterTable:
+    columns: RosterColumns
     # Starts at the first row again each time.
     read: Callable[[], Iterator[SheetRow]]
     # Such as "UTF-8, separated by semicolons"; for the report.
@@ -101,7 +101,7 @@ class Table:
 
 
 @contextmanager
-def open_table(file: BinaryIO) -> Iterator[Table]:
+def open_table(file: BinaryIO) -> Iterator[RosterTable]:
     """Find out what kind of file this is and where its header is.
 
     The file must be seekable; it is not closed. Its name is ignored: exports
@@ -128,14 +128,14 @@ def open_table(file: BinaryIO) -> Iterator[Table]:
 
 
 @contextmanager
-def _open_text(file: BinaryIO) -> Iterator[Table]:
+def _open_text(file: BinaryIO) -> Iterator[RosterTable]:
     encoding = _encoding_of(file)
     file.seek(0)
     text = io.TextIOWrapper(file, encoding, newline="")
     try:
         sample = text.read(65536)
         # The delimiter under which the first rows name the most columns.
-        found: dict[str, Columns] = {}
+        found: dict[str, RosterColumns] = {}
         for delimiter in DELIMITERS:
             lines = io.StringIO(sample, newline="")
             rows = _text_rows(lines, delimiter, is_sample=True)
@@ -153,7 +153,7 @@ def _open_text(file: BinaryIO) -> Iterator[Table]:
             numbered = enumerate(_text_rows(text, delimiter), 1)
             return _people_rows(islice(numbered, columns.row, None), columns)
 
-        yield Table(
+        yield RosterTable(
             columns,
             read,
             f"{ENCODING_NAMES[encoding]}, separated by {DELIMITERS[delimiter]}",
@@ -258,7 +258,7 @@ class _LineReader:
 # Workbooks --------------------------------------------------------------------
 
 
-def _open_workbook(file: BinaryIO) -> Table:
+def _open_workbook(file: BinaryIO) -> RosterTable:
     """Find the first visible sheet that has a header."""
     try:
         workbook = XlsxWorkbook(file)
@@ -272,14 +272,14 @@ def _open_workbook(file: BinaryIO) -> Table:
             if columns:
                 _check_columns(columns)
                 read = partial(_sheet_people, workbook, sheet, columns)
-                return Table(columns, read, f"Excel, sheet {sheet}")
+                return RosterTable(columns, read, f"Excel, sheet {sheet}")
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
     raise _no_header(first)
 
 
 def _sheet_people(
-    workbook: XlsxWorkbook, sheet: str, columns: Columns
+    workbook: XlsxWorkbook, sheet: str, columns: RosterColumns
 ) -> Iterator[SheetRow]:
     rows = (row for row in workbook.rows(sheet, MOST_COLUMNS) if row[0] > columns.row)
     try:
@@ -291,7 +291,9 @@ def _sheet_people(
 # Both ---------------------------------------------------------------------------
 
 
-def _people_rows(rows: Iterable[SheetRow], columns: Columns) -> Iterator[SheetRow]:
+def _people_rows(
+    rows: Iterable[SheetRow], columns: RosterColumns
+) -> Iterator[SheetRow]:
     """Skip blank rows, and fill the others up to the header's width."""
     width = len(columns.header)
     for number, cells in rows:
@@ -302,7 +304,7 @@ def _people_rows(rows: Iterable[SheetRow], columns: Columns) -> Iterator[SheetRo
         yield number, cells
 
 
-def _check_columns(columns: Columns) -> None:
+def _check_columns(columns: RosterColumns) -> None:
     if len(columns.header) > MOST_COLUMNS:
         raise TooLarge(f"The file has more than {MOST_COLUMNS} columns.")
     if columns.missing:

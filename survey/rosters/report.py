@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TextIO
 
 from accounts.csv_injection import escape_formula
-from survey.rosters.columns import REASON_HEADER, Columns
+from survey.rosters.columns import REASON_HEADER, RosterColumns
 from survey.rosters.row_parser import CellRejection
 from survey.spreadsheets.xlsx_rows import SheetRow
 
@@ -46,7 +46,7 @@ class RejectionLog:
 
 def write_rejected_rows(
     file: TextIO,
-    columns: Columns,
+    columns: RosterColumns,
     rows: Iterator[SheetRow],
     rejections: Iterator[CellRejection],
 ) -> int:
@@ -101,7 +101,7 @@ class SchoolCounts:
 class RosterReport:
     """Describe what a roster would change, or has changed."""
 
-    columns: Columns
+    columns: RosterColumns
     # Of the file's format, such as "UTF-8, separated by commas".
     description: str
     rows: int = 0

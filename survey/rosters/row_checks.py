@@ -7,19 +7,16 @@ rows it rejects, and removes them from the temporary tables.
 from __future__ import annotations
 
 from survey.models import Administration
-from survey.rosters.columns import Columns
+from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
 from survey.rosters.row_parser import CellRejection
 from survey.rosters.scope import OTHER_SCHOOL, RosterScope
-from survey.rosters.staging import Staging
-
-# What happens to the person of a row.
-ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"
+from survey.rosters.staging import ADDED, MOVED, Staging
 
 
 def reject_repeated_people(
     staging: Staging,
-    columns: Columns,
+    columns: RosterColumns,
     log: RejectionLog,
     *,
     by_matched_district: bool = False,
@@ -93,7 +90,7 @@ _APPLY_DATE_ORDER = {
 
 
 def settle_date_order(
-    staging: Staging, columns: Columns, log: RejectionLog
+    staging: Staging, columns: RosterColumns, log: RejectionLog
 ) -> dict[str, int]:
     """Decide whether 3/4/2015 is in March or April, and reject what contradicts.
 
@@ -134,7 +131,7 @@ def settle_date_order(
 def reject_lost_zeros(
     staging: Staging,
     administration: Administration,
-    columns: Columns,
+    columns: RosterColumns,
     scope: RosterScope,
     log: RejectionLog,
 ) -> None:
@@ -188,7 +185,7 @@ def reject_lost_zeros(
 
 
 def reject_people_of_other_schools(
-    staging: Staging, columns: Columns, scope: RosterScope, log: RejectionLog
+    staging: Staging, columns: RosterColumns, scope: RosterScope, log: RejectionLog
 ) -> None:
     """Reject moving people from a school that the uploader does not manage.
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import field_parsers
-from survey.rosters.columns import Columns
+from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell
 from survey.rosters.file_reader import TooLarge
 
@@ -21,7 +21,6 @@ MOST_SCHOOLS = 20_000
 MOST_NOTES = 200
 # As JSON: thousands of rows wait in memory at once.
 LONGEST_ATTRIBUTES = 4_000
-T = TypeVar("T")
 
 
 class RosterPerson(NamedTuple):
@@ -77,7 +76,12 @@ class RowParser:
     """Parse rows, and collect the file's schools and notes about blanked cells."""
 
     def __init__(
-        self, columns: Columns, *, role: str, languages: Mapping[str, str], today: date
+        self,
+        columns: RosterColumns,
+        *,
+        role: str,
+        languages: Mapping[str, str],
+        today: date,
     ) -> None:
         """Parse for one role, with the survey's languages (code -> name)."""
         self.columns = columns
@@ -121,13 +125,6 @@ class RowParser:
             cell = cell[: field_parsers.LONGEST_TEXT]
             rejections.append(CellRejection(row, column, reason, cell))
 
-        def parse_cell(parser: Callable[[str], T], index: int) -> T | None:
-            try:
-                return parser(cells[index])
-            except InvalidCell as error:
-                reject(header[index], str(error), cells[index])
-                return None
-
         surplus = cells[len(header) :]
         if any(map(str.strip, surplus)):
             # All cells after the surplus comma are in the wrong column.
@@ -136,23 +133,33 @@ class RowParser:
             return RejectedRow(rejections)
         if self._is_correction:
             cells = [unescape_formula(cell) for cell in cells]
+
         values: dict[str, str] = {}
         for name, index, parser in self._parsers:
-            if (value := parse_cell(parser, index)) is not None:
-                values[name] = value
-        birth_dates = None
-        if self._birth_date_index is not None:
-            birth_dates = parse_cell(self._parse_birth_date, self._birth_date_index)
+            try:
+                values[name] = parser(cells[index])
+            except InvalidCell as error:
+                reject(header[index], str(error), cells[index])
+        birth_dates = "", ""
+        if (birth := self._birth_date_index) is not None:
+            try:
+                birth_dates = field_parsers.parse_birth_date(cells[birth], self.today)
+            except InvalidCell as error:
+                reject(header[birth], str(error), cells[birth])
         attributes: dict[str, str] = {}
         for name, index in self._attributes:
-            if value := parse_cell(field_parsers.parse_text, index):
-                attributes[name] = value
+            try:
+                if value := field_parsers.parse_text(cells[index]):
+                    attributes[name] = value
+            except InvalidCell as error:
+                reject(name, str(error), cells[index])
         attributes_json = json.dumps(attributes) if attributes else "{}"
         if len(attributes_json) > LONGEST_ATTRIBUTES:
             reason = (
                 f"subgroup columns have more than {LONGEST_ATTRIBUTES:,} characters"
             )
             reject("", reason, "")
+
         get = values.get
         if rejections:
             return RejectedRow(rejections, get("district", ""), get("external_id", ""))
@@ -171,7 +178,7 @@ class RowParser:
             given_name,
             family_name,
             get("email", ""),
-            *(birth_dates or ("", "")),
+            *birth_dates,
             attributes_json,
         )
 
@@ -197,9 +204,6 @@ class RowParser:
                     f" Check whether '{self.columns.heading('school')}' is the school."
                 )
         return index
-
-    def _parse_birth_date(self, cell: str) -> tuple[str, str]:
-        return field_parsers.parse_birth_date(cell, self.today)
 
     def _parse_grade(self, cell: str) -> str:
         try:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from accounts.models import District, School
 from survey.models import Administration
 from survey.rosters.report import SchoolCounts
-from survey.rosters.row_checks import ADDED, BACK, CHANGED, MOVED, UNCHANGED
 from survey.rosters.schools import SchoolMatches
-from survey.rosters.staging import Staging
+from survey.rosters.staging import (
+    ADDED,
+    BACK,
+    CHANGED,
+    MOVED,
+    UNCHANGED,
+    Staging,
+)
 
 _NAME_OF_CHANGE = {
     ADDED: "added",

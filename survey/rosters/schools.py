@@ -11,7 +11,7 @@ from django.db.models.functions import Lower
 
 from accounts.models import District, School
 from survey.rosters.batch_writes import write_batch
-from survey.rosters.columns import Columns
+from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
 from survey.rosters.row_parser import CellRejection, RosterPlace, RowParser
 from survey.rosters.scope import RosterScope
@@ -32,7 +32,7 @@ class SchoolMatches:
 def match_schools(
     staging: Staging,
     parser: RowParser,
-    columns: Columns,
+    columns: RosterColumns,
     scope: RosterScope,
     log: RejectionLog,
 ) -> SchoolMatches:
@@ -90,7 +90,7 @@ def match_schools(
 
 
 def _known_schools(
-    columns: Columns, places: list[RosterPlace], more_districts: list[str]
+    columns: RosterColumns, places: list[RosterPlace], more_districts: list[str]
 ) -> tuple[dict[str, int], dict[tuple[int, str], int]]:
     """Look up districts by code or name, and schools within these districts."""
     fields = columns.fields

@@ -64,13 +64,19 @@ BATCH_TABLES = {
         code_digest {bytes}
         """,
 }
-# Made by the comparison's queries.
+# Made by queries of the comparison.
 QUERY_TABLES = (
+    # Second rows of one person.
     "roster_duplicate",
+    # Row, respondent (if known) and what changes.
     "roster_match",
+    # New people whose ID is a known one without its zeros.
     "roster_lost_zero",
+    # Respondents to withdraw.
     "roster_missing",
 )
+# What happens to the person of a row: values of `roster_match.change`.
+ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"
 TABLES = (*FILE_TABLES, *BATCH_TABLES, *QUERY_TABLES)
 
 

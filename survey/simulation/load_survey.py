@@ -1,7 +1,7 @@
-"""A survey and people to measure with, made by the real ways.
+"""Create a survey and people for load tests, by the functions that users call.
 
-What a rehearsal may touch is known by its wave, which no real administration
-is ever in: answers are taken back and people are added there without asking.
+Answers are deleted and people added without asking, so a rehearsal is marked
+by its wave, to which no real administration ever belongs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from survey.definitions.publishing import publish_survey
 from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
-from survey.rosters.file_reader import Table
+from survey.rosters.file_reader import RosterTable
 from survey.spreadsheets.xlsx_rows import SheetRow
 from survey.xlsform import import_survey, read_xlsform
 
@@ -35,7 +35,7 @@ WINDOW = timedelta(days=30)
 MOST_PAGES, MOST_ITEMS = 100, 50
 
 PER_SCHOOL = 500
-# So many are staged at once.
+# So many people are imported at once.
 BATCH = 25_000
 HEADER = (
     "district,district name,school,school name,role,grade,student id,given name,"
@@ -50,7 +50,7 @@ class NotARehearsal(Exception):
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     administration: Administration
-    # Everybody who is invited, or with `unstarted` who has not started.
+    # The people invited, or with `unstarted` those who have not started.
     people: int
 
 
@@ -63,20 +63,30 @@ def open_rehearsal(
     unstarted: bool = False,
     empty: bool = False,
 ) -> Rehearsal:
-    """Offer `pages` × `items` to `respondents` people; what is there, stays.
+    """Offer a survey of `pages` × `items` to `respondents` people, or find it.
 
-    With `unstarted` so many who have not started yet: others are added in
-    the place of those who did. With `empty` every answer is taken back first.
-    Raises NotARehearsal, and ValidationError for a name that is no slug.
+    With `unstarted` only people who have not started count, so that others are
+    added for those who have. With `empty` every answer is deleted first.
+    Raises NotARehearsal, and ValidationError for a name that is not a slug.
     """
-    administration = _administration(name, pages, items)
+    administration = find_or_open(name, pages, items)
     if empty:
-        take_back_answers(administration)
+        delete_answers(administration)
     people = invited_people(administration)
     counted = people.filter(started_at=None) if unstarted else people
     missing = respondents - counted.count()
     if missing > 0:
-        _invite(administration, people.count(), missing)
+        known = people.count()
+        for first in range(known, known + missing, BATCH):
+            numbers = range(first, min(first + BATCH, known + missing))
+            table = RosterTable(
+                columns=columns_of(HEADER.split(",")),
+                read=partial(made_up_rows, numbers),
+                description="made up",
+            )
+            report = import_roster(administration=administration, table=table)
+            if not report.imported:
+                raise AssertionError(report.rejections)
     return Rehearsal(administration, counted.count())
 
 
@@ -85,8 +95,8 @@ def is_rehearsal(administration: Administration) -> bool:
 
 
 @transaction.atomic
-def take_back_answers(administration: Administration) -> None:
-    """Everybody is as if they had never come. Raises NotARehearsal."""
+def delete_answers(administration: Administration) -> None:
+    """Reset everybody to not started. Raises NotARehearsal."""
     if not is_rehearsal(administration):
         raise NotARehearsal(f"{administration} is real: its answers stay.")
     started = administration.respondents.exclude(started_at=None)
@@ -102,44 +112,35 @@ def take_back_answers(administration: Administration) -> None:
 # The survey and its window
 
 
-def _administration(name: str, pages: int, items: int) -> Administration:
+def find_or_open(name: str, pages: int, items: int) -> Administration:
+    now = timezone.now()
+    version = f"{pages}x{items}"
     known = Administration.objects.select_related("wave", "published__survey")
     found = known.filter(name=name).first()
     if found is None:
-        return _open(name, pages, items)
+        wave, _ = Wave.objects.get_or_create(name=WAVE, district=None)
+        return open_administration(
+            name=name,
+            published=publish_version(version, pages, items),
+            role=Role.STUDENT,
+            opens_at=now - timedelta(minutes=1),
+            closes_at=now + WINDOW,
+            wave=wave,
+        )
     if not is_rehearsal(found):
         raise NotARehearsal(f"{name} is a real administration; choose another name.")
-    version = found.published.survey.version
-    if version != _version(pages, items):
+    if found.published.survey.version != version:
+        sizes = found.published.survey.version.replace("x", " pages of ")
         raise NotARehearsal(
-            f"{name} has {version.replace('x', ' pages of ')} items;"
-            " choose another name for other sizes."
+            f"{name} has {sizes} items; choose another name for other sizes."
         )
-    if found.closes_at < timezone.now() + WINDOW / 2:
-        found.closes_at = timezone.now() + WINDOW
+    if found.closes_at < now + WINDOW / 2:
+        found.closes_at = now + WINDOW
         found.save(update_fields=["closes_at"])
     return found
 
 
-def _open(name: str, pages: int, items: int) -> Administration:
-    now = timezone.now()
-    wave, _ = Wave.objects.get_or_create(name=WAVE, district=None)
-    return open_administration(
-        name=name,
-        published=_published(pages, items),
-        role=Role.STUDENT,
-        opens_at=now - timedelta(minutes=1),
-        closes_at=now + WINDOW,
-        wave=wave,
-    )
-
-
-def _version(pages: int, items: int) -> str:
-    return f"{pages}x{items}"
-
-
-def _published(pages: int, items: int) -> PublishedSurvey:
-    version = _version(pages, items)
+def publish_version(version: str, pages: int, items: int) -> PublishedSurvey:
     survey = Survey.objects.filter(name=FORM, version=version, district=None).first()
     if survey is None or survey.published_at is None:
         reading = read_xlsform(workbook(pages, items))
@@ -152,14 +153,32 @@ def _published(pages: int, items: int) -> PublishedSurvey:
 
 
 def workbook(pages: int, items: int) -> bytes:
-    """An XLSForm: on each page one grid of statements to agree with."""
+    """Write an XLSForm with one grid of statements to agree with on each page."""
+    sheets: dict[str, list[tuple[str, ...]]] = {
+        "survey": [("type", "name", "label", "appearance")],
+        "choices": [("list_name", "name", "label")],
+        "settings": [
+            ("form_title", "form_id", "version", "default_language"),
+            ("A rehearsal", FORM, f"{pages}x{items}", "English (en)"),
+        ],
+    }
+    survey = sheets["survey"]
+    for page in range(1, pages + 1):
+        heading = f"My school, part {page}"
+        survey.append(("begin_group", f"page{page}", heading, "field-list"))
+        stem = "How much do you agree?"
+        survey.append(("select_one agree", f"p{page}_stem", stem, "label"))
+        for item in range(1, items + 1):
+            label = f"At this school, statement {item} of part {page} is true for me."
+            survey.append(
+                ("select_one agree", f"p{page}_q{item}", label, "list-nolabel")
+            )
+        survey.append(("end_group", "", "", ""))
+    for value, label in enumerate(OPTIONS, start=1):
+        sheets["choices"].append(("agree", str(value), label))
     book = Workbook()
     book.remove(book.active)
-    for title, rows in (
-        ("survey", _survey_rows(pages, items)),
-        ("choices", _choices_rows()),
-        ("settings", _settings_rows(pages, items)),
-    ):
+    for title, rows in sheets.items():
         sheet = book.create_sheet(title)
         for row in rows:
             sheet.append(row)
@@ -168,72 +187,31 @@ def workbook(pages: int, items: int) -> bytes:
     return file.getvalue()
 
 
-def _survey_rows(pages: int, items: int) -> Iterator[tuple[str, ...]]:
-    yield ("type", "name", "label", "appearance")
-    for page in range(1, pages + 1):
-        yield ("begin_group", f"page{page}", f"My school, part {page}", "field-list")
-        stem = "How much do you agree?"
-        yield ("select_one agree", f"p{page}_stem", stem, "label")
-        for item in range(1, items + 1):
-            label = f"At this school, statement {item} of part {page} is true for me."
-            yield ("select_one agree", f"p{page}_q{item}", label, "list-nolabel")
-        yield ("end_group", "", "", "")
-
-
-def _choices_rows() -> Iterator[tuple[str, ...]]:
-    yield ("list_name", "name", "label")
-    for value, label in enumerate(OPTIONS, start=1):
-        yield ("agree", str(value), label)
-
-
-def _settings_rows(pages: int, items: int) -> list[tuple[str, ...]]:
-    return [
-        ("form_title", "form_id", "version", "default_language"),
-        ("A rehearsal", FORM, _version(pages, items), "English (en)"),
-    ]
-
-
 # The people
 
 
-def _invite(administration: Administration, known: int, missing: int) -> None:
-    last = known + missing
-    for first in range(known, last, BATCH):
-        numbers = range(first, min(first + BATCH, last))
-        table = Table(
-            columns=columns_of(HEADER.split(",")),
-            read=partial(_rows, numbers),
-            description="made up",
-        )
-        report = import_roster(administration=administration, table=table)
-        if not report.imported:
-            raise AssertionError(report.rejections)
-
-
-def _rows(numbers: range) -> Iterator[SheetRow]:
-    return ((number + 2, _person(number)) for number in numbers)
-
-
-def _person(number: int) -> list[str]:
-    school = number // PER_SCHOOL
-    return [
-        "rehearsal",
-        "Rehearsal",
-        f"rehearsal-{school:05}",
-        f"Rehearsal {school:05}",
-        "student",
-        f"{4 + number % 9:02}",
-        f"R{number + 1:08}",
-        "Rehearsing",
-        f"Number {number + 1}",
-        "en",
-    ]
+def made_up_rows(numbers: range) -> Iterator[SheetRow]:
+    for number in numbers:
+        school = number // PER_SCHOOL
+        cells = [
+            "rehearsal",
+            "Rehearsal",
+            f"rehearsal-{school:05}",
+            f"Rehearsal {school:05}",
+            "student",
+            f"{4 + number % 9:02}",
+            f"R{number + 1:08}",
+            "Rehearsing",
+            f"Number {number + 1}",
+            "en",
+        ]
+        yield number + 2, cells
 
 
 def write_codes(
     administration: Administration, path: Path, *, most: int, unstarted: bool = False
 ) -> int:
-    """One code a line, for at most so many people, by age; how many."""
+    """Write one code per line for at most `most` people; return their number."""
     people = invited_people(administration).order_by("pk")
     if unstarted:
         people = people.filter(started_at=None)
@@ -242,7 +220,7 @@ def write_codes(
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.writelines(f"{format_code(code_for(*one))}\n" for one in found)
+            file.writelines(f"{format_code(code_for(*person))}\n" for person in found)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -156,8 +156,8 @@ class WorkbookArchive:
     def read(self, name: str, largest: int) -> Iterator[bytes]:
         """Unpack a part in pieces, at most `largest` bytes of it.
 
-        A part's use is not told by its name: a relationship can make a sheet
-        of any size the table of styles.
+        The limit depends on the use of a part, not on its name: a relationship
+        can make a sheet of any size the table of styles.
         """
         with report_damage():
             part = self.parts[name]

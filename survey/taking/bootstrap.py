@@ -6,8 +6,6 @@ themselves, which is why the page is never stored by any cache.
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
@@ -33,7 +31,7 @@ def bootstrap_data(
     published: Published,
     saved: SavedAnswers,
     language: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     now = timezone.localtime()
     items = published.definition["items"]
     # Addresses keep {n} and {language} as places for the browser to fill.

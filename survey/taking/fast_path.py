@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from http.client import responses
 from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -45,7 +45,7 @@ from survey.taking.unavailable import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,6 @@ PAGE = re.compile(r"/take/pages/([0-9]{1,9})/", re.ASCII)
 SAME_SITE = "same-origin"
 # Host names under which one installation is known to its browsers.
 MOST_ORIGINS = 100
-
-Environ = dict[str, Any]
 
 
 class FallBackToDjango(Exception):
@@ -80,7 +78,7 @@ class FastPath:
         self.scheme_header = proxy[0] if proxy else "wsgi.url_scheme"
 
     def __call__(
-        self, environ: Environ, start_response: StartResponse
+        self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         page = PAGE.fullmatch(environ["PATH_INFO"])
         if page is None or environ.get("SCRIPT_NAME"):
@@ -111,7 +109,7 @@ class FastPath:
         start_response(f"{reply.status} {responses[reply.status]}", headers)
         return [body]
 
-    def _origin_headers(self, environ: Environ) -> OriginHeaders:
+    def _origin_headers(self, environ: WSGIEnvironment) -> OriginHeaders:
         key = (environ.get("HTTP_HOST"), environ.get(self.scheme_header))
         found = self.origins.get(key)
         if found is not None:
@@ -133,7 +131,7 @@ class FastPath:
             self.origins[key] = found
         return found
 
-    def _reply(self, environ: Environ, origin: str, n: int) -> PageReply:
+    def _reply(self, environ: WSGIEnvironment, origin: str, n: int) -> PageReply:
         """Raises FallBackToDjango and BadRequest."""
         if (
             environ.get("REQUEST_METHOD") != "POST"
@@ -161,7 +159,7 @@ class FastPath:
         except ServiceUnavailable as unavailable:
             return PageReply(503, {"error": unavailable.key})
 
-    def _save(self, environ: Environ, n: int, body: bytes) -> PageReply:
+    def _save(self, environ: WSGIEnvironment, n: int, body: bytes) -> PageReply:
         """1 session read and 1 statement; 2 when refused."""
         cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
         store = self.sessions(cookies.get(settings.SESSION_COOKIE_NAME))

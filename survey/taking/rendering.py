@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
@@ -204,7 +203,7 @@ def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
 
 def _block_context(
     definition: SurveyDefinition, localizer: Localizer, block: BlockDefinition
-) -> dict[str, Any]:
+) -> dict[str, object]:
     in_grid = block["grid"]
     items = {
         name: definition["items"][name]
@@ -243,7 +242,7 @@ def _item_context(
     item: ItemDefinition,
     *,
     in_grid: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     kind = item["kind"]
     appearance = item.get("appearance", ())
     options = definition["option_sets"].get(item.get("option_set", ""), [])
@@ -306,7 +305,7 @@ def widget_for(
     return "options" if any(PIPE.search(text) for text in labels) else "select"
 
 
-def outline(definition: SurveyDefinition, language: str) -> dict[str, Any]:
+def outline(definition: SurveyDefinition, language: str) -> dict[str, object]:
     """Return what the browser's rules need of the whole survey, in one language.
 
     Raises KeyError for a language that the survey does not have. Texts keep

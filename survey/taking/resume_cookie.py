@@ -129,7 +129,7 @@ def ends_previous_login(
     the login is lost: the last child's session is replaced by then, and the
     cookie would bring it back. So does fetching only the CSRF token, which a
     running tab does before it logs in again. The session itself stays, so
-    looking at the page interrupts nobody.
+    looking at the page ends no login.
     """
 
     @wraps(view)

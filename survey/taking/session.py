@@ -1,4 +1,4 @@
-"""The respondent's session: who takes which survey in this browser.
+"""The respondent's session: which person takes which survey in this browser.
 
 Written at login and at finishing, read once per request, never written on a
 page turn. Where it can't be read, or is lost, the cookie of `resume_cookie`
@@ -34,14 +34,14 @@ class RespondentSession:
     issue: int
     digest: str
     language: str
-    # Identifies the respondent to the page without naming anybody. A save with
+    # Identifies the respondent to the page without a name. A save with
     # another tag was answered by another person on the same computer.
     tag: str
     # Restored from the resume cookie. Not stored in the session.
     resumed: bool = False
 
     def has_ended(self, completed_at: datetime) -> bool:
-        """Return whether a resumed session is over for a person who has finished.
+        """Return whether a resumed session is over some minutes after finishing.
 
         Redis ends a stored session by itself. Finishing deletes the resume
         cookie too, but the reply that does so may be lost.

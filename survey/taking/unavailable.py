@@ -105,8 +105,8 @@ def unavailable_response(request: HttpRequest, key: str) -> HttpResponse:
         # No reload: the form with the code would be empty.
         response = render(request, "503_code.html", status=503)
     else:
-        # The same choice as nginx makes (roles/web): only people without a
-        # session are told that they wait in line.
+        # The same choice as nginx makes (roles/web): only the page for people
+        # without a session says that they wait in line.
         template = "503.html" if request.path == "/" else "503_inside.html"
         response = render(request, template, status=503)
         response["Refresh"] = retry_after

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
@@ -144,7 +143,7 @@ def survey_content(
     request: HttpRequest, digest: str, renderer: str, language: str, n: int
 ) -> HttpResponse:
     """Return a page's HTML, or for page 0 the outline; the same for everyone. 0 SQL."""
-    # Open to anybody: a value that is no digest must not cost a read.
+    # This address is public: a value that is no digest must not cost a read.
     if not DIGEST.fullmatch(digest):
         raise Http404
     try:
@@ -159,7 +158,7 @@ def survey_content(
         else JsonResponse(rendering.outline(published.definition, language))
     )
     # Caches keep what an older renderer made until the last tab that uses it is
-    # closed. A page rendered anew under an old address is not exactly the
+    # closed. A page rendered again under an old address is not exactly the
     # same, so it must not be cached.
     current = renderer == rendering.RENDERER
     response["Cache-Control"] = (
@@ -262,7 +261,7 @@ def _login_language(request: HttpRequest) -> str:
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
 
 
-def _page_context(published: Published, language: str) -> dict[str, Any]:
+def _page_context(published: Published, language: str) -> dict[str, object]:
     return {
         "words": messages.messages_in(language),
         "language": language,

@@ -1,4 +1,4 @@
-"""Chromium on the project's modules, from a bare server on loopback."""
+"""Open Chromium, and serve the JavaScript modules to it on loopback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """`/js/` are the modules, `/models/` the JavaScript beside the tests."""
+    """Serves `/js/` from static files, and `/models/` from the tests' JavaScript."""
 
     def translate_path(self, path: str) -> str:
         name = Path(path.partition("?")[0]).name
@@ -49,7 +49,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def modules_served() -> Iterator[str]:
+def serve_modules() -> Iterator[str]:
     handler = partial(Handler, directory=str(STATIC))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -63,18 +63,18 @@ _open: list[Browser] = []
 
 
 @contextmanager
-def chromium_open() -> Iterator[Browser]:
-    """One for a whole run, since Playwright starts only once in a thread.
+def open_chromium() -> Iterator[Browser]:
+    """Open one browser for a whole run: Playwright starts once in a thread.
 
-    Each app's fixture is one of its own: those that come later share it.
+    Each app has its own fixture; the later ones share the browser.
     """
     if _open:
         yield _open[0]
         return
     path = shutil.which("chromium")
     assert path, "Chromium is missing; provisioning/test installs it."
-    # Its loop stays in this thread, and Django would take every test after
-    # this for asynchronous code.
+    # Playwright's event loop stays in this thread, so Django would take every
+    # later test for asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)

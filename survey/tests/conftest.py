@@ -1,4 +1,4 @@
-"""The known cast: Maya and Mr Ortiz at Lincoln, Sam's student at Roosevelt."""
+"""The known cast: Maya at Lincoln, and Noor at Roosevelt in another district."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from survey.models import (
 )
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
-from survey.tests.chromium import chromium_open, modules_served
-from survey.tests.flushing import flush_thaws  # noqa: F401
+from survey.tests.chromium import open_chromium, serve_modules
+from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 
 AGREE = [
     {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}
@@ -74,7 +74,7 @@ PAGES: list[dict[str, dict[str, Any]]] = [
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
+def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
     cache.clear()
@@ -85,82 +85,89 @@ def nothing_remembered() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[ChromiumBrowser]:
-    with chromium_open() as browser:
+    with open_chromium() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def modules() -> Iterator[str]:
-    """Where a bare server on loopback has the browser's modules."""
-    with modules_served() as address:
+    """Return the address of a server with the JavaScript modules."""
+    with serve_modules() as address:
         yield address
 
 
 @pytest.fixture
 def publish(db: None) -> Callable[..., PublishedSurvey]:
-    """Publishes a survey made of bare items, without a workbook."""
+    """Return a function that publishes a small survey without a workbook."""
+    return publish_items
 
-    def published(
-        pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
-    ) -> PublishedSurvey:
-        survey = Survey.objects.create(name=name, version="1")
-        sets = {
-            one: OptionSet.objects.create(survey=survey, name=one)
-            for one in ("agree", "subjects")
-        }
-        items: dict[str, dict[str, Any]] = {}
-        compiled = []
-        for n, page_items in enumerate(pages, start=1):
-            page = Page.objects.create(survey=survey, position=n, name=f"page{n}")
-            block = Block.objects.create(page=page, position=0)
-            for item_name, item in page_items.items():
-                row = Item.objects.create(
-                    survey=survey,
-                    block=block,
-                    position=len(items),
-                    name=item_name,
-                    kind=item["kind"],
-                    option_set=sets.get(item.get("option_set", "")),
-                )
-                items[item_name] = {
-                    "id": row.pk,
-                    "page": n,
-                    "label": {"en": f"About {item_name}", "es": f"De {item_name}"},
-                    **item,
-                }
-            compiled.append(
-                {
-                    "name": f"page{n}",
-                    "title": {"en": f"Page {n}", "es": f"Página {n}"},
-                    "blocks": [{"label": {}, "grid": False, "items": list(page_items)}],
-                }
-            )
-        definition = json.dumps(
+
+def publish_items(
+    pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
+) -> PublishedSurvey:
+    survey = Survey.objects.create(name=name, version="1")
+    items: dict[str, dict[str, Any]] = {}
+    for n, page_items in enumerate(pages, start=1):
+        items |= create_page(survey, n, page_items, first=len(items))
+    definition = {
+        "format": 1,
+        "name": name,
+        "version": "1",
+        "title": {"en": "Our school", "es": "Nuestra escuela"},
+        "languages": [
+            {"code": "en", "name": "English", "direction": "ltr"},
+            {"code": "es", "name": "Español", "direction": "ltr"},
+        ],
+        "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
+        "pages": [
             {
-                "format": 1,
-                "name": name,
-                "version": "1",
-                "title": {"en": "Our school", "es": "Nuestra escuela"},
-                "languages": [
-                    {"code": "en", "name": "English", "direction": "ltr"},
-                    {"code": "es", "name": "Español", "direction": "ltr"},
-                ],
-                "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
-                "pages": compiled,
-                "items": items,
-                "order": list(items),
-            },
-            sort_keys=True,
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        return PublishedSurvey.objects.create(
-            digest=hashlib.sha256(definition.encode()).hexdigest(),
-            survey=survey,
-            definition=definition,
-        )
+                "name": f"page{n}",
+                "title": {"en": f"Page {n}", "es": f"Página {n}"},
+                "blocks": [{"label": {}, "grid": False, "items": list(page_items)}],
+            }
+            for n, page_items in enumerate(pages, start=1)
+        ],
+        "items": items,
+        "order": list(items),
+    }
+    text = json.dumps(
+        definition, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+    return PublishedSurvey.objects.create(
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        survey=survey,
+        definition=text,
+    )
 
-    return published
+
+def create_page(
+    survey: Survey, n: int, page_items: dict[str, dict[str, Any]], *, first: int
+) -> dict[str, dict[str, Any]]:
+    """Create the rows of a page, and return its items as they are compiled."""
+    page = Page.objects.create(survey=survey, position=n, name=f"page{n}")
+    block = Block.objects.create(page=page, position=0)
+    compiled = {}
+    for position, (name, item) in enumerate(page_items.items(), start=first):
+        option_set = None
+        if "option_set" in item:
+            option_set, _ = OptionSet.objects.get_or_create(
+                survey=survey, name=item["option_set"]
+            )
+        row = Item.objects.create(
+            survey=survey,
+            block=block,
+            position=position,
+            name=name,
+            kind=item["kind"],
+            option_set=option_set,
+        )
+        compiled[name] = {
+            "id": row.pk,
+            "page": n,
+            "label": {"en": f"About {name}", "es": f"De {name}"},
+            **item,
+        }
+    return compiled
 
 
 @pytest.fixture
@@ -181,7 +188,7 @@ def administration(publish: Callable[..., PublishedSurvey]) -> Administration:
 
 
 def open_now(published: PublishedSurvey) -> Administration:
-    """Offers it to students, from yesterday for a month."""
+    """Open the survey to students, from yesterday for a month."""
     now = timezone.now()
     return open_administration(
         name="students-2027",
@@ -193,7 +200,7 @@ def open_now(published: PublishedSurvey) -> Administration:
 
 
 def enrol(administration: Administration, school: School, **fields: Any) -> Respondent:
-    """A respondent with a valid code, and no identity."""
+    """Create a respondent with a valid code and no identity."""
     respondent = Respondent(
         administration=administration,
         school=school,
@@ -222,14 +229,14 @@ def noor(administration: Administration, roosevelt: School) -> Respondent:
 
 
 class Browser(Client):
-    """Django's test client, speaking as the survey's own page does."""
+    """Django's test client, with the requests of the survey's own page."""
 
     def log_in(self, respondent: Respondent) -> Browser:
         response = self.post("/", {"code": code_of(respondent)})
         assert response.status_code == 302, response.content
         return self
 
-    def shell(self) -> dict[str, Any]:
+    def bootstrap(self) -> dict[str, Any]:
         response = self.get("/take/", headers={"Accept": "application/json"})
         assert response.status_code == 200, response.content
         return response.json()

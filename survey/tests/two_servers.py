@@ -1,6 +1,6 @@
-"""The test servers' streaming replica: stopped, hung, paused, and asked.
+"""Stop, hang, pause and query the test servers' streaming replica.
 
-Whoever uses it brings it back: it belongs to the other tests as well.
+A test must restore the replica, which it shares with other tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRIMARY, REPLICA = 5432, 5433
 
 
 def ask(port: int, sql: str, *, database: str = "postgres") -> Any:
-    """What the superuser is told, past pgbouncer."""
+    """Run SQL as superuser, without pgbouncer."""
     connected = psycopg2.connect(
         host=settings.SERVERS, port=port, dbname=database, user="postgres"
     )
@@ -41,8 +41,8 @@ class Replica:
         return ask(REPLICA, sql, database=database)
 
     def stop(self) -> None:
-        # It begins again where the last checkpoint was that it heard of, and
-        # what a thousand tests emptied since then takes long to replay.
+        # It restarts at the last checkpoint that it received, and replaying what
+        # a thousand tests have emptied since then takes long.
         ask(PRIMARY, "CHECKPOINT")
         self.catch_up()
         with self._supervisor() as supervisor:
@@ -65,7 +65,7 @@ class Replica:
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         for process in self._processes():
             # A backend may have ended since it was listed.
             with suppress(psutil.NoSuchProcess):
@@ -97,19 +97,19 @@ class Replica:
 def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)
 
 
 @contextmanager
-def known_to_django() -> Iterator[None]:
-    """As the alias `replica`: the tests' own database, on the other server."""
+def replica_alias() -> Iterator[None]:
+    """Configure the alias `replica`: the test database on the other server."""
     settings.DATABASES[health.REPLICA] = {
         **connection.settings_dict,
         "ENGINE": "survey.database.replica",
         "PORT": REPLICA,
         "OPTIONS": {"connect_timeout": 1},
-        # Nobody empties it after a test.
+        # Django must not empty it after a test.
         "TEST": {**connection.settings_dict["TEST"], "MIRROR": "default"},
     }
     try:
@@ -121,8 +121,8 @@ def known_to_django() -> Iterator[None]:
 
 
 @contextmanager
-def routed() -> Iterator[None]:
-    # Another test may have found a replica of its own away a moment ago.
+def replica_routing() -> Iterator[None]:
+    # Another test may have marked its replica down a moment ago.
     health.mark_up()
     try:
         with override_settings(
@@ -136,8 +136,8 @@ def routed() -> Iterator[None]:
         connections[health.REPLICA].close()
 
 
-class Watched:
-    """Which statement ran where, as both servers counted it."""
+class StatementCounter:
+    """Counts the statements of both servers, from their own statistics."""
 
     servers: ClassVar = {"primary": PRIMARY, "replica": REPLICA}
 
@@ -172,7 +172,7 @@ class Watched:
 
 
 def name_of(query: str) -> str:
-    """`read survey_respondent`: enough to tell the statements of a page apart."""
+    """Shorten a statement, such as `read survey_respondent`."""
     words = query.replace('"', " ").replace("(", " ").split()
     for verb, before in (("save", "INTO"), ("change", "UPDATE"), ("read", "FROM")):
         tables = [b for a, b in zip(words, words[1:], strict=False) if a == before]

@@ -4,6 +4,8 @@
 wrong with it; `import_survey` stores the draft.
 """
 
+import logging
+
 from survey.xlsform.importing import SurveyIsPublished, import_survey
 from survey.xlsform.problems import Problem
 from survey.xlsform.reading import Reading, read_xlsform
@@ -15,3 +17,6 @@ __all__ = [
     "import_survey",
     "read_xlsform",
 ]
+
+# lark, which pyxform imports, writes plain text to stderr beside the JSON logs.
+logging.getLogger("lark").handlers.clear()

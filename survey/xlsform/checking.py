@@ -1,5 +1,4 @@
-"""What can only be said of a survey as a whole: names that rules and texts
-read, rules that wait for each other, answers that no option gives."""
+"""Check a survey as a whole: names in rules and texts, circles, work per page."""
 
 from __future__ import annotations
 
@@ -10,20 +9,32 @@ from survey.definitions.expressions import labels_of, references
 from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.definitions.rule_dependencies import CycleError, evaluation_order
 from survey.definitions.schema import RULES, Expr, OptionDefinition, RuledItem
-from survey.xlsform.columns import Row
-from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, PageDraft, Texts
-from survey.xlsform.names import has_open_reference, quoted_names, tidied
+from survey.xlsform.columns import SurveyRow
+from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, Texts
+from survey.xlsform.names import has_open_reference, normalised, quoted_names
 from survey.xlsform.outline import Group, Outline
 from survey.xlsform.problems import Findings
 
 COLUMN_OF_RULE = {"default_expression": "default"}
 
 
-def check_whole(draft: Draft, outline: Outline, findings: Findings) -> None:
-    _Whole(draft, outline, findings).check()
+def check_survey(draft: Draft, outline: Outline, findings: Findings) -> None:
+    """Report what can only be seen when all rows were read.
+
+    References in texts are normalised on the way.
+    """
+    checker = SurveyChecker(draft, outline, findings)
+    checker.check_items()
+    checker.check_headings()
+    checker.check_cycles()
+    checker.check_work()
+    if not outline.names:
+        findings.refuse("survey", None, "", "the survey has no questions")
+    elif not any(item.is_answerable for item in outline.names.values()):
+        findings.refuse("survey", None, "", "nothing in it can be answered")
 
 
-class _Whole:
+class SurveyChecker:
     def __init__(self, draft: Draft, outline: Outline, findings: Findings) -> None:
         self.draft = draft
         self.outline = outline
@@ -35,94 +46,86 @@ class _Whole:
             for item in page.items()
         }
 
-    def check(self) -> None:
+    def check_items(self) -> None:
         for item in self.items.values():
-            self._check_item(item)
+            page = self.page_of.get(item.name)
+            for rule in RULES:
+                expression = item.rules.get(rule)
+                if rule == "relevant":
+                    # The rule of a group is reported at the group's own row.
+                    expression = item.own_relevant
+                if expression is not None:
+                    self.check_rule(item.row, rule, expression, page)
+            self.check_texts(item.row, "label", item.label)
+            self.check_texts(item.row, "hint", item.hint)
+            self.check_texts(item.row, "guidance", item.guidance)
+            for message in ("required_message", "constraint_message"):
+                if message in item.rules:
+                    self.check_texts(item.row, message, item.rules[message])
+
+    def check_headings(self) -> None:
         for group in self.outline.groups:
             if group.row and group.own_relevant is not None:
-                first = next(_items_of(group), None)
-                here = self.page_of.get(first.name) if first else None
-                self._check_rule(group.row, "relevant", group.own_relevant, here)
+                first = next(items_of(group), None)
+                page = self.page_of.get(first.name) if first else None
+                self.check_rule(group.row, "relevant", group.own_relevant, page)
         for row in self.outline.headings:
-            self._check_pipes(row, "label", row.texts.get("label", {}))
-        self._tidy_headings()
-        self._check_cycles()
-        self._check_work()
-        if not self.items:
-            self.findings.refuse("survey", None, "", "the survey has no questions")
-        elif not any(item.is_answerable for item in self.items.values()):
-            self.findings.refuse("survey", None, "", "nothing in it can be answered")
+            self.check_texts(row, "label", row.texts.get("label", {}))
+        for page_draft in self.draft.pages:
+            for texts in (
+                page_draft.title,
+                *(block.label for block in page_draft.blocks),
+            ):
+                texts.update({code: normalised(text) for code, text in texts.items()})
 
-    def _check_item(self, item: ItemDraft) -> None:
-        here = self.page_of.get(item.name)
-        for rule in RULES:
-            expression = item.rules.get(rule)
-            if rule == "relevant":
-                # A group's own row answers for the group's part of it.
-                expression = item.own_relevant
-            if expression is not None:
-                self._check_rule(item.row, rule, expression, here)
-        for key, texts in _texts(item):
-            self._check_pipes(item.row, key, texts)
-
-    def _check_rule(
-        self, row: Row, rule: str, expression: Expr, here: int | None
+    def check_rule(
+        self, row: SurveyRow, rule: str, expression: Expr, page: int | None
     ) -> None:
         column = COLUMN_OF_RULE.get(rule, rule)
         for name in sorted(references(expression) | labels_of(expression)):
-            reason = self._why_unreadable(name)
-            if reason:
+            if reason := self.why_unreadable(name):
                 row.refuse(self.findings, column, reason)
-            elif rule == "relevant":
-                self._warn_of_later(row, name, here)
+                continue
+            other = self.page_of.get(name)
+            is_later = page is not None and other is not None and other > page
+            if rule == "relevant" and is_later and self.items[name].is_answerable:
+                reason = f"reads ${{{name}}}, which is asked on a later page"
+                row.warn(self.findings, "relevant", reason)
         for name in sorted(labels_of(expression) & self.items.keys()):
             if not self.items[name].option_set:
                 row.refuse(self.findings, column, f"${{{name}}} has no options")
-        for name, value in _compared(expression):
-            self._check_compared(row, column, name, value)
+        for name, value in comparisons(expression):
+            option_set = self.items[name].option_set if name in self.items else ""
+            options: list[OptionDraft] = self.draft.option_sets.get(option_set, [])
+            values = {option.value for option in options}
+            if values and value and value not in values:
+                reason = f"${{{name}}} has no option {value!r}: this is never true"
+                row.warn(self.findings, column, reason)
 
-    def _why_unreadable(self, name: str) -> str:
+    def check_texts(self, row: SurveyRow, key: str, texts: Texts) -> None:
+        for code, text in texts.items():
+            for name in quoted_names(text):
+                if reason := self.why_unreadable(name):
+                    row.refuse(self.findings, key, reason, text)
+            if has_open_reference(text):
+                row.refuse(self.findings, key, "a ${ is never closed", text)
+            texts[code] = normalised(text)
+
+    def why_unreadable(self, name: str) -> str:
+        """Explain why a rule or text cannot read this name; empty if it can."""
         if name in self.items:
             if self.items[name].kind == "note":
-                return f"${{{name}}} is a note, which holds no answer"
+                return f"${{{name}}} is a note, which has no answer"
             return ""
         if name in self.outline.dropped:
-            return f"${{{name}}} is {self.outline.dropped[name]}: it holds no answer"
+            return f"${{{name}}} is {self.outline.dropped[name]}: it has no answer"
         folded = {known.casefold(): known for known in self.items}
         close = difflib.get_close_matches(name.casefold()[:64], folded, 1)
         hint = f"; did you mean ${{{folded[close[0]]}}}?" if close else ""
         return f"there is no item ${{{name}}}{hint}"
 
-    def _warn_of_later(self, row: Row, name: str, here: int | None) -> None:
-        there = self.page_of.get(name)
-        asked = self.items[name].is_answerable
-        if asked and here is not None and there is not None and there > here:
-            reason = f"reads ${{{name}}}, which is asked on a later page"
-            row.warn(self.findings, "relevant", reason)
-
-    def _check_compared(self, row: Row, column: str, name: str, value: str) -> None:
-        option_set = self.items[name].option_set if name in self.items else ""
-        options: list[OptionDraft] = self.draft.option_sets.get(option_set, [])
-        if options and value and value not in {option.value for option in options}:
-            reason = f"${{{name}}} has no option {value!r}: this is never true"
-            row.warn(self.findings, column, reason)
-
-    def _check_pipes(self, row: Row, key: str, texts: Texts) -> None:
-        for code, text in texts.items():
-            for name in quoted_names(text):
-                if reason := self._why_unreadable(name):
-                    row.refuse(self.findings, key, reason, text)
-            if has_open_reference(text):
-                row.refuse(self.findings, key, "a ${ is never closed", text)
-            texts[code] = tidied(text)
-
-    def _tidy_headings(self) -> None:
-        for page in self.draft.pages:
-            for texts in (page.title, *(block.label for block in page.blocks)):
-                texts.update({code: tidied(text) for code, text in texts.items()})
-
-    def _check_cycles(self) -> None:
-        # One cycle at a time is found; each is told and taken out, so that
+    def check_cycles(self) -> None:
+        # One cycle at a time is found; each is reported and taken out, so that
         # the next is found as well.
         rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, **item.rules} for name, item in self.items.items()
@@ -131,13 +134,23 @@ class _Whole:
             try:
                 evaluation_order(rules)
             except CycleError as error:
-                self._refuse_cycle(error.cycle)
-                for name in error.cycle:
-                    rules[name] = {"kind": rules[name]["kind"]}
+                cycle = error.cycle
             else:
                 return
+            item = self.items[cycle[0]]
+            column = "default"
+            for rule in ("relevant", "calculation", "choice_filter"):
+                if rule in item.rules and cycle[1] in references(item.rules[rule]):
+                    column = rule
+                    break
+            path = " → ".join(f"${{{name}}}" for name in cycle)
+            reason = f"depends on itself: {path}"
+            text = item.row.get(column) or item.name
+            item.row.refuse(self.findings, column, reason, text)
+            for name in cycle:
+                rules[name] = {"kind": rules[name]["kind"]}
 
-    def _check_work(self) -> None:
+    def check_work(self) -> None:
         rules: dict[str, RuledItem] = {
             name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
             for name, item in self.items.items()
@@ -161,57 +174,31 @@ class _Whole:
                 if item.name in rules
                 for rule, units in rule_costs.of_item(rules[item.name]).items()
             }
-            if sum(costs.values()) > MAX_PAGE_COST:
-                self._refuse_work(page, costs)
-
-    def _refuse_work(self, page: PageDraft, costs: dict[tuple[str, str], int]) -> None:
-        # The page as a whole is too heavy; its heaviest rule is where to begin.
-        name, rule = max(costs, key=lambda one: costs[one])
-        row, column = self.items[name].row, COLUMN_OF_RULE.get(rule, rule)
-        whole, part = sum(costs.values()), costs[name, rule]
-        reason = (
-            f"the rules of the page {page.name!r} take too long: they count {whole:,}"
-            f" of at most {MAX_PAGE_COST:,}, and {part:,} of it is the {column} of"
-            f" ${{{name}}}; shorten it, lessen the options that it filters,"
-            " or divide the page"
-        )
-        row.refuse(self.findings, column, reason, row.get(column))
-
-    def _refuse_cycle(self, cycle: list[str]) -> None:
-        item = self.items[cycle[0]]
-        follower = cycle[1]
-        rule = next(
-            (
-                rule
-                for rule in ("relevant", "calculation", "choice_filter")
-                if rule in item.rules and follower in references(item.rules[rule])
-            ),
-            "default",
-        )
-        path = " → ".join(f"${{{name}}}" for name in cycle)
-        reason = f"waits for itself in a circle: {path}"
-        item.row.refuse(self.findings, rule, reason, item.row.get(rule) or item.name)
+            total = sum(costs.values())
+            if total <= MAX_PAGE_COST:
+                continue
+            # The page as a whole is too heavy; its heaviest rule is reported.
+            name, rule = max(costs, key=lambda cost: costs[cost])
+            row, column = self.items[name].row, COLUMN_OF_RULE.get(rule, rule)
+            reason = (
+                f"the rules of the page {page.name!r} take too long: they count"
+                f" {total:,} of at most {MAX_PAGE_COST:,}, and {costs[name, rule]:,}"
+                f" of it is the {column} of ${{{name}}}; shorten it, filter fewer"
+                " options, or divide the page"
+            )
+            row.refuse(self.findings, column, reason, row.get(column))
 
 
-def _texts(item: ItemDraft) -> Iterator[tuple[str, Texts]]:
-    yield "label", item.label
-    yield "hint", item.hint
-    yield "guidance", item.guidance
-    for message in ("required_message", "constraint_message"):
-        if message in item.rules:
-            yield message, item.rules[message]
-
-
-def _items_of(group: Group) -> Iterator[ItemDraft]:
+def items_of(group: Group) -> Iterator[ItemDraft]:
     for node in group.nodes:
         if isinstance(node, Group):
-            yield from _items_of(node)
+            yield from items_of(node)
         else:
             yield node.item
 
 
-def _compared(expression: Expr) -> Iterator[tuple[str, str]]:
-    """Item and literal of each `${item} = 'literal'` and `selected(...)`."""
+def comparisons(expression: Expr) -> Iterator[tuple[str, str]]:
+    """Find item and literal of each `${item} = 'literal'` and `selected(...)`."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()

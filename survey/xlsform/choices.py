@@ -1,8 +1,8 @@
-"""The choices sheet: option sets."""
+"""Read the choices sheet: option sets."""
 
 from __future__ import annotations
 
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import OptionDraft
 from survey.xlsform.names import LONGEST_NAME, RESERVED
 from survey.xlsform.problems import Findings
@@ -13,9 +13,11 @@ MAX_OPTIONS = 1_000
 LONGEST_VALUE = 64
 
 
-def read_choices(rows: list[Row], findings: Findings) -> dict[str, list[OptionDraft]]:
+def read_choices(
+    rows: list[SurveyRow], findings: Findings
+) -> dict[str, list[OptionDraft]]:
     sets: dict[str, list[OptionDraft]] = {}
-    seen: dict[tuple[str, str], int] = {}
+    first_rows: dict[tuple[str, str], int] = {}
     for row in rows:
         name, value = row.get("list"), row.get("name")
         if not name:
@@ -24,59 +26,41 @@ def read_choices(rows: list[Row], findings: Findings) -> dict[str, list[OptionDr
             continue
         if row.media:
             row.refuse(findings, "media", "options cannot have pictures or sound")
-        if not _check_value(row, name, value, seen, findings):
+        first = first_rows.setdefault((name, value), row.number)
+        if name in RESERVED or len(name) > LONGEST_NAME:
+            row.refuse(findings, "list", "a list cannot have this name")
             continue
+        if not value:
+            row.refuse(findings, "name", "the option has no value", name)
+            continue
+        if len(value) > LONGEST_VALUE:
+            reason = f"an option's value is longer than {LONGEST_VALUE} characters"
+            row.refuse(findings, "name", reason)
+            continue
+        if first != row.number:
+            reason = f"the list {name!r} already has this value in row {first}"
+            row.refuse(findings, "name", reason)
+            continue
+        label = row.text("label")
+        if not label:
+            reason = "the option has no label: its value is shown"
+            row.warn(findings, "label", reason, value)
+        for text in label.values():
+            if "${" in text:
+                reason = "an option's label cannot quote answers"
+                row.refuse(findings, "label", reason, text)
         options = sets.setdefault(name, [])
-        options.append(OptionDraft(value, _label(row, value, findings), row.free))
+        options.append(OptionDraft(value, label, row.free))
         if len(options) == MAX_OPTIONS + 1:
             reason = f"more than {MAX_OPTIONS:,} options in one list"
             row.refuse(findings, "list", reason)
     return sets
 
 
-def _check_value(
-    row: Row,
-    name: str,
-    value: str,
-    seen: dict[tuple[str, str], int],
-    findings: Findings,
-) -> bool:
-    if name in RESERVED or len(name) > LONGEST_NAME:
-        row.refuse(findings, "list", "a list cannot have this name")
-        return False
-    if not value:
-        row.refuse(findings, "name", "the option has no value", name)
-        return False
-    if len(value) > LONGEST_VALUE:
-        reason = f"an option's value is longer than {LONGEST_VALUE} characters"
-        row.refuse(findings, "name", reason)
-        return False
-    first = seen.setdefault((name, value), row.number)
-    if first != row.number:
-        reason = f"the list {name!r} has this value in row {first} already"
-        row.refuse(findings, "name", reason)
-        return False
-    return True
-
-
-def _label(row: Row, value: str, findings: Findings) -> dict[str, str]:
-    label = row.text("label")
-    if not label:
-        row.warn(
-            findings, "label", "the option has no label: its value is shown", value
-        )
-    for text in label.values():
-        if "${" in text:
-            row.refuse(
-                findings, "label", "an option's label cannot quote answers", text
-            )
-    return label
-
-
 def check_spaces(
-    name: str, options: list[OptionDraft], row: Row, findings: Findings
+    name: str, options: list[OptionDraft], row: SurveyRow, findings: Findings
 ) -> None:
-    """Several chosen values are stored with spaces between them."""
+    """Refuse values with spaces, which separate several chosen values."""
     for option in options:
         if any(character.isspace() for character in option.value):
             row.refuse(

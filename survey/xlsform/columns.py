@@ -1,15 +1,13 @@
-"""Headers to the words of this house, by pyxform's own tables of spellings.
+"""Recognise the columns of a sheet by pyxform's own tables of spellings.
 
-`pyxform` knows every older spelling of a header (`caption`, `bind:relevant`,
-`jr:constraintMsg`, `Relevance`); its `process_header` is asked for each.
+pyxform knows every older spelling of a header (`caption`, `bind:relevant`,
+`jr:constraintMsg`, `Relevance`); its `process_header` reads each header.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from openpyxl.utils import get_column_letter
 from pyxform import aliases
@@ -57,19 +55,30 @@ SETTINGS_COLUMNS: dict[tuple[str, ...], str] = {
     ("default_language",): "default_language",
     ("style",): "style",
 }
-# What process_header must know: the spellings of the column, and the names
-# that need none.
-SPELLINGS: dict[str, tuple[dict[str, Any], set[str], dict[tuple[str, ...], str]]] = {
-    "survey": (
+HeaderSpellings = dict[str, str | tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SheetSpellings:
+    """The columns of a sheet, as process_header needs to know them."""
+
+    aliases: HeaderSpellings
+    # The names of columns that have no alias.
+    names: set[str]
+    keys: dict[tuple[str, ...], str]
+
+
+SPELLINGS = {
+    "survey": SheetSpellings(
         aliases.survey_header,
         set(MultipleChoiceQuestion.get_slot_names()) | {"disabled"},
         SURVEY_COLUMNS,
     ),
-    "choices": (aliases.list_header, set(Option.get_slot_names()), CHOICES_COLUMNS),
-    "settings": (
-        aliases.settings_header,
-        set(Survey.get_slot_names()),
-        SETTINGS_COLUMNS,
+    "choices": SheetSpellings(
+        aliases.list_header, set(Option.get_slot_names()), CHOICES_COLUMNS
+    ),
+    "settings": SheetSpellings(
+        aliases.settings_header, set(Survey.get_slot_names()), SETTINGS_COLUMNS
     ),
 }
 TRANSLATED = frozenset(
@@ -87,8 +96,8 @@ ATTRIBUTE = re.compile(r"[^\W\d][\w.-]*")
 
 
 @dataclass(frozen=True)
-class Column:
-    """`key` is this house's word; `language` is None where none was named."""
+class SheetColumn:
+    """`key` is our word for the column; `language` is None if none was named."""
 
     header: str
     key: str
@@ -97,120 +106,119 @@ class Column:
 
 
 @dataclass
-class Columns:
-    """The columns of one sheet by number; `free` are the columns of choices
-    that a choice filter can read."""
+class SheetColumns:
+    """The columns of one sheet by number.
 
-    known: dict[int, Column] = field(default_factory=dict)
+    `free` are the columns of choices that a choice filter can read.
+    """
+
+    known: dict[int, SheetColumn] = field(default_factory=dict)
     free: dict[int, str] = field(default_factory=dict)
 
     def header(self, key: str) -> str:
-        """What the author called it, for telling a problem."""
+        """Return the author's own word for a column, to report a problem."""
         for column in self.known.values():
             if column.key == key:
                 return column.header
         return key
 
     def languages(self) -> list[Language]:
+        """List the named languages; the last spelling of a name counts."""
         named = [column.language for column in self.known.values() if column.language]
         return list({language.code: language for language in reversed(named)}.values())[
             ::-1
         ]
 
 
-def read_columns(sheet: SurveySheet, findings: Findings) -> Columns:
-    columns = Columns()
-    seen: dict[tuple[str, str, str], int] = {}
+class UnknownLanguage(Exception):
+    """A known column names a language that neither Django nor Babel knows."""
+
+    def __init__(self, language: str, column: SheetColumn) -> None:
+        super().__init__(language)
+        self.column = column
+
+
+def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
+    columns = SheetColumns()
+    first: dict[tuple[str, str, str], int] = {}
+    unknown: dict[int, UnknownLanguage] = {}
     for number, header in sorted(sheet.headers.items()):
-        column = _column(sheet.name, header, findings)
+        is_attribute = ATTRIBUTE.fullmatch(header) and header not in RESERVED
+        try:
+            column = recognise_column(sheet.name, header)
+        except UnknownLanguage as error:
+            unknown[number] = error
+            continue
         if column:
             language = column.language.code if column.language else ""
-            twin = seen.setdefault((column.key, language, column.medium), number)
+            twin = first.setdefault((column.key, language, column.medium), number)
             if twin != number:
                 reason = f"means the same as column {get_column_letter(twin)}"
                 findings.refuse(sheet.name, 1, header, reason)
             columns.known[number] = column
-        elif sheet.name == "choices" and _is_attribute(header):
+        elif sheet.name == "choices" and is_attribute:
             if header in columns.free.values():
                 findings.refuse(sheet.name, 1, header, "the column is there twice")
             columns.free[number] = header
-        elif column is None and not _says_language(header):
+        else:
             findings.warn(sheet.name, 1, header, "unknown column: ignored", header)
-    _warn_of_columns_without_header(sheet, findings)
+    for number, problem in unknown.items():
+        keys = {column.key for column in columns.known.values()}
+        reason = "the language is unknown, so the column is ignored"
+        if problem.column.key not in keys:
+            columns.known[number] = problem.column
+            reason = "the language is unknown: taken as the default language"
+        reason += "; write its code in parentheses, as in 'label::Hmong (hmn)'"
+        findings.warn(sheet.name, 1, problem.column.header, reason, str(problem))
+    # The first row with a value, for each column without a header.
+    headless: dict[int, int] = {}
+    for row, cells in sheet.rows.items():
+        for number in cells.keys() - sheet.headers.keys():
+            headless.setdefault(number, row)
+    for number, row in sorted(headless.items()):
+        letter = get_column_letter(number)
+        findings.warn(sheet.name, row, letter, "a column without a header: ignored")
     return columns
 
 
-def _is_attribute(header: str) -> bool:
-    return ATTRIBUTE.fullmatch(header) is not None and header not in RESERVED
-
-
-def _says_language(header: str) -> bool:
-    """A known column in a language that cannot be told: refused already."""
-    return "::" in header and header.split("::")[0].strip().lower() in TRANSLATED
-
-
-def _column(sheet: str, header: str, findings: Findings) -> Column | None:
-    spellings, names, keys = SPELLINGS[sheet]
+def recognise_column(sheet: str, header: str) -> SheetColumn | None:
+    spellings = SPELLINGS[sheet]
     try:
         # A single colon also divides where another header has a double one:
         # pyxform would drop `bind:relevant` there, and with it a rule.
-        _, tokens = process_header(re.sub(r"\s+", " ", header), False, spellings, names)
+        _, found = process_header(
+            re.sub(r"\s+", " ", header), False, spellings.aliases, spellings.names
+        )
     # `jr:` alone makes pyxform look past the end of its own list.
     except IndexError:
         return None
-    tokens = tuple(str(token) for token in tokens)
-    known = _longest_known(tokens, keys)
-    if known is None:
+    tokens = tuple(str(token) for token in found)
+    for length in (2, 1):
+        known = tuple(token.lower() for token in tokens[:length])
+        if len(known) == length and known in spellings.keys:
+            break
+    else:
         return None
-    key, rest = keys[known], tokens[len(known) :]
+    key, rest = spellings.keys[known], tokens[length:]
     medium = rest[0] if key == "media" and rest else ""
     rest = rest[1:] if medium else rest
     if not rest:
-        return Column(header, key, None, medium)
+        return SheetColumn(header, key, None, medium)
     if key not in TRANSLATED or len(rest) > 1:
         return None
     language = language_of(rest[0])
     if language is None:
-        findings.refuse(
-            sheet,
-            1,
-            header,
-            "no such language is known: write its code in parentheses, as in"
-            " 'label::Hmong (hmn)'",
-            rest[0],
-        )
-        return None
-    return Column(header, key, language, medium)
-
-
-def _longest_known(
-    tokens: tuple[str, ...], keys: Mapping[tuple[str, ...], str]
-) -> tuple[str, ...] | None:
-    for length in (2, 1):
-        candidate = tuple(token.lower() for token in tokens[:length])
-        if len(candidate) == length and candidate in keys:
-            return candidate
-    return None
-
-
-def _warn_of_columns_without_header(sheet: SurveySheet, findings: Findings) -> None:
-    told: Collection[int] = set(sheet.headers)
-    orphans: dict[int, int] = {}
-    for number, cells in sheet.rows.items():
-        for column in cells.keys() - told:
-            orphans.setdefault(column, number)
-    for column, number in sorted(orphans.items()):
-        letter = get_column_letter(column)
-        findings.warn(sheet.name, number, letter, "a column without a header: ignored")
+        raise UnknownLanguage(rest[0], SheetColumn(header, key, None, medium))
+    return SheetColumn(header, key, language, medium)
 
 
 @dataclass
-class Row:
-    """One row by the words of this house. `texts` by language code."""
+class SurveyRow:
+    """One row by our words for its columns; `texts` by language code."""
 
     sheet: str
     number: int
-    columns: Columns
+    columns: SheetColumns
     values: dict[str, str] = field(default_factory=dict)
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
     free: dict[str, str] = field(default_factory=dict)
@@ -225,27 +233,30 @@ class Row:
     def refuse(
         self, findings: Findings, key: str, reason: str, text: str | None = None
     ) -> None:
-        """A problem of this row, in the column that has this meaning."""
-        offending = self.get(key) if text is None else text
-        findings.refuse(
-            self.sheet, self.number, self.columns.header(key), reason, offending
-        )
+        """Report a problem of this row, in the column that has this meaning."""
+        shown = self.get(key) if text is None else text
+        header = self.columns.header(key)
+        findings.refuse(self.sheet, self.number, header, reason, shown)
 
     def warn(
         self, findings: Findings, key: str, reason: str, text: str | None = None
     ) -> None:
-        offending = self.get(key) if text is None else text
-        findings.warn(
-            self.sheet, self.number, self.columns.header(key), reason, offending
-        )
+        shown = self.get(key) if text is None else text
+        header = self.columns.header(key)
+        findings.warn(self.sheet, self.number, header, reason, shown)
 
 
-def read_rows(sheet: SurveySheet, columns: Columns, default: Language) -> list[Row]:
-    """Texts without a language are in the default one; a text that names it
-    wins over one that does not, as in pyxform."""
+def read_rows(
+    sheet: SurveySheet, columns: SheetColumns, default: Language
+) -> list[SurveyRow]:
+    """Read the rows below the header.
+
+    Texts without a language are in the default one; a text that names the
+    default language wins over one that does not, as in pyxform.
+    """
     rows = []
     for number, cells in sorted(sheet.rows.items()):
-        row = Row(sheet.name, number, columns)
+        row = SurveyRow(sheet.name, number, columns)
         for position, text in sorted(cells.items()):
             column = columns.known.get(position)
             if column is None:
@@ -254,17 +265,11 @@ def read_rows(sheet: SurveySheet, columns: Columns, default: Language) -> list[R
             elif column.key == "media":
                 row.media = row.media or column.header
                 row.values.setdefault("media", text)
-            elif column.key in TRANSLATED:
-                _take_text(row, column, text, default)
-            else:
+            elif column.key not in TRANSLATED:
                 row.values[column.key] = text
+            elif column.language:
+                row.texts.setdefault(column.key, {})[column.language.code] = text
+            else:
+                row.texts.setdefault(column.key, {}).setdefault(default.code, text)
         rows.append(row)
     return rows
-
-
-def _take_text(row: Row, column: Column, text: str, default: Language) -> None:
-    texts = row.texts.setdefault(column.key, {})
-    if column.language:
-        texts[column.language.code] = text
-    else:
-        texts.setdefault(default.code, text)

@@ -1,4 +1,4 @@
-"""A survey as it was read: what becomes rows, before there is a database."""
+"""A survey as it was read from a file, before it is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from survey.definitions.schema import (
     LanguageDefinition,
     Texts,
 )
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 
 
 @dataclass
@@ -25,15 +25,15 @@ class OptionDraft:
 
 @dataclass
 class ItemDraft:
-    """`rules` as in `survey.models.Item.rules`; `row` is where it was written.
+    """`rules` as in `survey.models.Item.rules`; `row` is its row in the file.
 
-    `rules["relevant"]` holds that of all groups around the item as well;
-    `own_relevant` is what its own row says.
+    `rules["relevant"]` includes that of all groups around the item;
+    `own_relevant` is only that of its own row.
     """
 
     name: str
     kind: str
-    row: Row
+    row: SurveyRow
     label: Texts = field(default_factory=dict)
     hint: Texts = field(default_factory=dict)
     guidance: Texts = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A draft to rows."""
+"""Store a draft in the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from survey.models import (
     PublishedSurvey,
     Survey,
 )
-from survey.xlsform.draft import Draft, ItemDraft
+from survey.xlsform.draft import Draft
 from survey.xlsform.problems import quoted
 
 
@@ -35,12 +35,27 @@ def import_survey(
     by: User | str = "import_survey",
     request: HttpRequest | None = None,
 ) -> Survey:
-    """Store the draft, in place of its owner's earlier one of this version.
+    """Store a draft, replacing its owner's earlier draft of the same version.
 
-    `district` owns it, or the state (None). `corrects` says whose texts it is
-    meant to mend. Raises SurveyIsPublished where that version is published.
+    `district` owns it, or the state (None). `corrects` is the published survey
+    whose texts it is meant to correct. Raises SurveyIsPublished if this version
+    is published.
     """
-    replaced = _remove_earlier(draft, district)
+    earlier = (
+        Survey.objects.select_for_update()
+        .defer("source")
+        .filter(name=draft.name, version=draft.version, district=district)
+        .first()
+    )
+    replaced: int | None = None
+    if earlier is not None:
+        if earlier.published_at is not None:
+            raise SurveyIsPublished(
+                f"{draft.name} {draft.version} is published and cannot change: give"
+                " the file a new version in its settings sheet."
+            )
+        replaced = earlier.pk
+        earlier.delete()
     survey = Survey.objects.create(
         district=district,
         name=draft.name,
@@ -52,8 +67,7 @@ def import_survey(
         corrects=corrects,
         uploaded_by=by if isinstance(by, User) else None,
     )
-    sets = _create_option_sets(survey, draft)
-    _create_pages(survey, draft, sets)
+    create_rows(survey, draft)
     audit.record(
         "upload survey",
         by=by,
@@ -66,29 +80,12 @@ def import_survey(
     return survey
 
 
-def _remove_earlier(draft: Draft, district: District | None) -> int | None:
-    earlier = (
-        Survey.objects.select_for_update()
-        .defer("source")
-        .filter(name=draft.name, version=draft.version, district=district)
-        .first()
-    )
-    if earlier is None:
-        return None
-    if earlier.published_at is not None:
-        raise SurveyIsPublished(
-            f"{draft.name} {draft.version} is published and cannot change: give the"
-            " file a new version in its settings sheet."
-        )
-    removed: int = earlier.pk
-    earlier.delete()
-    return removed
-
-
-def _create_option_sets(survey: Survey, draft: Draft) -> dict[str, OptionSet]:
-    sets = OptionSet.objects.bulk_create(
+def create_rows(survey: Survey, draft: Draft) -> None:
+    """Create option sets, pages, blocks and items, each kind in one statement."""
+    option_sets = OptionSet.objects.bulk_create(
         OptionSet(survey=survey, name=name) for name in draft.option_sets
     )
+    sets = {option_set.name: option_set for option_set in option_sets}
     Option.objects.bulk_create(
         Option(
             option_set=option_set,
@@ -97,53 +94,39 @@ def _create_option_sets(survey: Survey, draft: Draft) -> dict[str, OptionSet]:
             label=option.label,
             attributes=option.attributes,
         )
-        for option_set in sets
+        for option_set in option_sets
         for position, option in enumerate(draft.option_sets[option_set.name])
     )
-    return {option_set.name: option_set for option_set in sets}
-
-
-def _create_pages(survey: Survey, draft: Draft, sets: dict[str, OptionSet]) -> None:
     pages = Page.objects.bulk_create(
         Page(survey=survey, position=position, name=page.name, title=page.title)
         for position, page in enumerate(draft.pages)
     )
-    drafts = [
+    block_drafts = [
         (page, position, block)
         for page, page_draft in zip(pages, draft.pages, strict=True)
         for position, block in enumerate(page_draft.blocks)
     ]
     blocks = Block.objects.bulk_create(
         Block(page=page, position=position, label=block.label, is_grid=block.is_grid)
-        for page, position, block in drafts
+        for page, position, block in block_drafts
     )
-    items = [
+    item_drafts = [
         (block, item)
-        for block, (_, _, block_draft) in zip(blocks, drafts, strict=True)
+        for block, (_, _, block_draft) in zip(blocks, block_drafts, strict=True)
         for item in block_draft.items
     ]
     Item.objects.bulk_create(
-        _item(survey, block, position, item, sets)
-        for position, (block, item) in enumerate(items)
-    )
-
-
-def _item(
-    survey: Survey,
-    block: Block,
-    position: int,
-    item: ItemDraft,
-    sets: dict[str, OptionSet],
-) -> Item:
-    return Item(
-        survey=survey,
-        block=block,
-        position=position,
-        name=item.name,
-        kind=item.kind,
-        label=item.label,
-        hint=item.hint,
-        guidance=item.guidance,
-        option_set=sets.get(item.option_set),
-        rules=item.rules,
+        Item(
+            survey=survey,
+            block=block,
+            position=position,
+            name=item.name,
+            kind=item.kind,
+            label=item.label,
+            hint=item.hint,
+            guidance=item.guidance,
+            option_set=sets.get(item.option_set),
+            rules=item.rules,
+        )
+        for position, (block, item) in enumerate(item_drafts)
     )

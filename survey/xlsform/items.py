@@ -1,13 +1,12 @@
-"""A row of the survey sheet to an item."""
+"""Read a row of the survey sheet as an item."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from survey.definitions.schema import Expr
 from survey.xlsform.choices import check_spaces
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, OptionDraft, Texts
 from survey.xlsform.problems import Findings
 from survey.xlsform.rules import (
@@ -20,9 +19,9 @@ from survey.xlsform.rules import (
     read_required,
     yes_or_no,
 )
-from survey.xlsform.types import Type
+from survey.xlsform.types import RowType
 
-# What an item that nobody answers cannot have.
+# Columns that an item without an answer cannot have.
 ANSWERING = (
     "required",
     "required_message",
@@ -59,14 +58,13 @@ SPECIFY_OTHER: Texts = {
 
 
 class OptionSets:
-    """The lists of the choices sheet, and what each row may make of them."""
+    """The lists of the choices sheet, and their copies with *Other*."""
 
     def __init__(
         self, sets: dict[str, list[OptionDraft]], languages: list[str]
     ) -> None:
         self.sets = sets
         self.languages = languages
-        self.used: set[str] = set()
 
     def attributes(self, name: str) -> set[str]:
         columns = {
@@ -74,8 +72,8 @@ class OptionSets:
         }
         return columns | {"name"}
 
-    def take(self, row: Row, type_: Type, findings: Findings) -> str:
-        """The name of the set that this row uses; empty where there is none."""
+    def find(self, row: SurveyRow, type_: RowType, findings: Findings) -> str:
+        """Return the name of the set that this row uses; empty if there is none."""
         name = type_.option_set
         if name not in self.sets:
             reason = f"the choices sheet has no list {name!r}"
@@ -83,15 +81,10 @@ class OptionSets:
             return ""
         if type_.kind == "select_multiple":
             check_spaces(name, self.sets[name], row, findings)
-        if type_.or_other:
-            name = self._with_other(name)
-        self.used.add(name)
-        return name
-
-    def _with_other(self, name: str) -> str:
-        """A copy that ends with *Other*: rows that use the bare list keep it."""
-        if any(option.value == OTHER_VALUE for option in self.sets[name]):
+        has_other = any(option.value == OTHER_VALUE for option in self.sets[name])
+        if not type_.or_other or has_other:
             return name
+        # A copy that ends with *Other*: rows that use the bare list keep it.
         extended = f"{name} or_other"
         other = OptionDraft(OTHER_VALUE, in_languages(OTHER, self.languages))
         self.sets.setdefault(extended, [*map(replace, self.sets[name]), other])
@@ -108,21 +101,40 @@ def in_languages(texts: Texts, languages: list[str]) -> Texts:
 
 
 def read_item(
-    row: Row,
-    type_: Type,
+    row: SurveyRow,
+    type_: RowType,
     relevant: Expr | None,
     option_sets: OptionSets,
     findings: Findings,
 ) -> ItemDraft:
-    """The item of a row, ANDed with the relevance of the groups around it."""
+    """Read the item of a row; `relevant` is the rule of the groups around it."""
     item = ItemDraft(row.get("name"), type_.kind, row)
     if item.kind == "hidden" and row.get("calculation"):
         item.kind = "calculate"
     if item.kind in SELECTS:
-        item.option_set = option_sets.take(row, type_, findings)
-    _read_texts(item, findings)
-    _drop_what_cannot_be(item, findings)
-    _read_rules(item, type_, option_sets, findings)
+        item.option_set = option_sets.find(row, type_, findings)
+    if type_.constraint:
+        row.values.setdefault("constraint", type_.constraint)
+    if row.media:
+        row.refuse(findings, "media", "pictures, sound and video cannot be shown yet")
+    if item.is_shown:
+        item.label, item.hint = row.text("label"), row.text("hint")
+        item.guidance = row.text("guidance")
+        # A control that has no name cannot be announced by a screen reader.
+        if not item.label and "label" not in row.get("appearance").split():
+            row.refuse(findings, "label", "the question has no label", item.name)
+    if not item.is_answerable:
+        for key in ANSWERING if item.kind == "note" else UNSEEN:
+            if row.values.pop(key, "") or row.texts.pop(key, {}):
+                reason = f"ignored: a {item.kind} has no answer"
+                row.warn(findings, key, reason, item.name)
+    if row.get("trigger"):
+        reason = "a calculation cannot wait for another answer: remove the trigger"
+        row.refuse(findings, "trigger", reason)
+    if item.kind == "calculate":
+        read_calculation(item, findings)
+    else:
+        read_rules(item, type_, option_sets, findings)
     item.own_relevant = compiled(row, "relevant", findings)
     relevance = both(relevant, item.own_relevant)
     if relevance is not None:
@@ -130,83 +142,7 @@ def read_item(
     return item
 
 
-def _read_texts(item: ItemDraft, findings: Findings) -> None:
-    row = item.row
-    if row.media:
-        row.refuse(findings, "media", "pictures, sound and video cannot be shown yet")
-    if not item.is_shown:
-        return
-    item.label, item.hint = row.text("label"), row.text("hint")
-    item.guidance = row.text("guidance")
-    # A control that has no name cannot be announced by a screen reader.
-    if not item.label and "label" not in row.get("appearance").split():
-        row.refuse(findings, "label", "the question has no label", item.name)
-
-
-def _drop_what_cannot_be(item: ItemDraft, findings: Findings) -> None:
-    if item.is_answerable:
-        return
-    keys = ANSWERING if item.kind == "note" else UNSEEN
-    for key in keys:
-        if item.row.values.pop(key, "") or item.row.texts.pop(key, {}):
-            reason = f"ignored: nobody answers a {item.kind}"
-            item.row.warn(findings, key, reason, item.name)
-
-
-def _read_rules(
-    item: ItemDraft, type_: Type, option_sets: OptionSets, findings: Findings
-) -> None:
-    row = item.row
-    _refuse_what_is_not_for_here(item, findings)
-    if item.kind == "calculate":
-        _read_calculation(item, findings)
-        return
-    _read_computed(item, findings)
-    read_required(item, findings)
-    constraint = compiled(row, "constraint", findings, self_name=item.name)
-    if constraint is not None:
-        item.rules["constraint"] = constraint
-    if "required" in item.rules and (message := row.text("required_message")):
-        item.rules["required_message"] = message
-    if constraint is not None and (message := row.text("constraint_message")):
-        item.rules["constraint_message"] = message
-    _read_filter(item, type_, option_sets, findings)
-    read_looks(item, findings)
-    if item.is_answerable:
-        read_parameters(item, findings)
-    _read_start(item, option_sets.sets.get(item.option_set, []), findings)
-
-
-def _read_start(
-    item: ItemDraft, options: list[OptionDraft], findings: Findings
-) -> None:
-    row = item.row
-    if item.kind == "note":
-        if row.get("default"):
-            row.warn(findings, "default", "ignored: nobody answers a note")
-        return
-    read_default(item, options, findings)
-    if item.kind == "hidden" and "default_expression" in item.rules:
-        # Nobody can change it, so its first value is its value.
-        item.kind = "calculate"
-        item.rules["calculation"] = ["once", item.rules.pop("default_expression")]
-    read_only = row.get("read_only")
-    if read_only and yes_or_no(read_only) is None:
-        row.refuse(findings, "read_only", "is yes or no")
-    elif read_only and yes_or_no(read_only) and item.is_answerable:
-        item.rules["read_only"] = True
-
-
-def _refuse_what_is_not_for_here(item: ItemDraft, findings: Findings) -> None:
-    row = item.row
-    if row.get("trigger"):
-        reason = "a calculation cannot wait for another answer: remove the trigger"
-        row.refuse(findings, "trigger", reason)
-    if row.get("choice_filter") and item.is_answerable and item.kind not in SELECTS:
-        row.refuse(findings, "choice_filter", f"a {item.kind} has no options")
-
-
-def _read_calculation(item: ItemDraft, findings: Findings) -> None:
+def read_calculation(item: ItemDraft, findings: Findings) -> None:
     row = item.row
     expression = compiled(row, "calculation", findings)
     if expression is not None:
@@ -217,43 +153,73 @@ def _read_calculation(item: ItemDraft, findings: Findings) -> None:
         row.warn(findings, "default", "ignored: the item is calculated")
 
 
-def _read_computed(item: ItemDraft, findings: Findings) -> None:
-    """A text that is computed and shown. Of other kinds a computed value could
-    be refused when the page is saved, and nobody could mend it."""
-    row = item.row
-    if not row.get("calculation"):
-        return
-    if item.kind == "text" and yes_or_no(row.get("read_only")):
-        expression = compiled(row, "calculation", findings)
-        if expression is not None:
-            item.rules["calculation"] = expression
-        return
-    row.refuse(
-        findings,
-        "calculation",
-        f"not for {item.kind} rows that people answer: use a calculate row and show"
-        " it in a note, or a text row with read_only yes",
-    )
-
-
-def _read_filter(
-    item: ItemDraft, type_: Type, option_sets: OptionSets, findings: Findings
+def read_rules(
+    item: ItemDraft, type_: RowType, option_sets: OptionSets, findings: Findings
 ) -> None:
     row = item.row
-    if item.kind not in SELECTS or not row.get("choice_filter"):
+    if row.get("calculation"):
+        # Of other kinds a computed value could be refused when the page is
+        # saved, and the respondent could not change it.
+        if item.kind == "text" and yes_or_no(row.get("read_only")):
+            calculation = compiled(row, "calculation", findings)
+            if calculation is not None:
+                item.rules["calculation"] = calculation
+        else:
+            reason = (
+                f"not for {item.kind} rows that people answer: use a calculate row"
+                " and show it in a note, or a text row with read_only yes"
+            )
+            row.refuse(findings, "calculation", reason)
+    read_required(item, findings)
+    constraint = compiled(row, "constraint", findings, self_name=item.name)
+    if constraint is not None:
+        item.rules["constraint"] = constraint
+    if "required" in item.rules and (message := row.text("required_message")):
+        item.rules["required_message"] = message
+    if constraint is not None and (message := row.text("constraint_message")):
+        item.rules["constraint_message"] = message
+    read_filter(item, type_, option_sets, findings)
+    read_looks(item, findings)
+    if item.is_answerable:
+        read_parameters(item, findings)
+    if item.kind == "note":
+        if row.get("default"):
+            row.warn(findings, "default", "ignored: a note has no answer")
+        return
+    read_default(item, option_sets.sets.get(item.option_set, []), findings)
+    if item.kind == "hidden" and "default_expression" in item.rules:
+        # It cannot be changed, so its first value is its value.
+        item.kind = "calculate"
+        item.rules["calculation"] = ["once", item.rules.pop("default_expression")]
+    read_only = row.get("read_only")
+    if read_only and yes_or_no(read_only) is None:
+        row.refuse(findings, "read_only", "is yes or no")
+    elif read_only and yes_or_no(read_only) and item.is_answerable:
+        item.rules["read_only"] = True
+
+
+def read_filter(
+    item: ItemDraft, type_: RowType, option_sets: OptionSets, findings: Findings
+) -> None:
+    row = item.row
+    if not row.get("choice_filter"):
+        return
+    if item.kind not in SELECTS:
+        if item.is_answerable:
+            row.refuse(findings, "choice_filter", f"a {item.kind} has no options")
         return
     if type_.or_other:
         reason = "or_other cannot be filtered: add the option to the list"
         row.refuse(findings, "choice_filter", reason)
         return
-    columns: Collection[str] = option_sets.attributes(type_.option_set)
+    columns = option_sets.attributes(type_.option_set)
     expression = compiled(row, "choice_filter", findings, columns=columns)
     if expression is not None:
         item.rules["choice_filter"] = expression
 
 
 def other_item(item: ItemDraft, languages: list[str]) -> ItemDraft:
-    """What `or_other` adds: a text that is asked when *Other* is chosen."""
+    """Make the text item that asks for details when *Other* is chosen."""
     relevant: Expr = ["selected", ["$", item.name], OTHER_VALUE]
     if "relevant" in item.rules:
         relevant = ["and", item.rules["relevant"], relevant]

@@ -1,10 +1,12 @@
-"""Languages of a survey: `label::Español (es)` names one."""
+"""Recognise the language of a column, such as `label::Español (es)`."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
+from babel import Locale, localedata
 from django.conf.locale import LANG_INFO
 
 from survey.definitions.schema import Direction, LanguageDefinition
@@ -31,50 +33,94 @@ class Language:
 
     @property
     def direction(self) -> Direction:
-        """By the script where the code has one (`ur-Latn`), else by the language."""
+        """Decide by the script, if the code has one (`ur-Latn`), or the language."""
         primary, *rest = self.code.lower().split("-")
         scripts = [subtag for subtag in rest if len(subtag) == 4 and subtag.isalpha()]
         if scripts:
-            return _direction(RIGHT_TO_LEFT_SCRIPTS, scripts[0])
-        return _direction(RIGHT_TO_LEFT, primary)
+            right_to_left = RIGHT_TO_LEFT_SCRIPTS.fullmatch(scripts[0])
+        else:
+            right_to_left = RIGHT_TO_LEFT.fullmatch(primary)
+        return "rtl" if right_to_left else "ltr"
 
     def as_json(self) -> LanguageDefinition:
         return {"code": self.code, "name": self.name, "direction": self.direction}
-
-
-def _direction(right_to_left: re.Pattern[str], subtag: str) -> Direction:
-    return "rtl" if right_to_left.fullmatch(subtag) else "ltr"
 
 
 ENGLISH = Language("en", "English")
 
 
 def language_of(token: str) -> Language | None:
-    """`Español (es)`, `es` or `Spanish`; None where no code can be told."""
+    """Recognise `Español (es)`, `es`, `Spanish` or `Español`; None if unknown."""
     token = token.strip()
     if match := NAME_AND_CODE.fullmatch(token):
         code = canonical_code(match[2])
-        return Language(code, match[1] or _own_name(code))
-    if CODE.fullmatch(token):
+        return Language(code, match[1] or own_name(code))
+    # Three letters can be a name: Lao, Ewe.
+    if CODE.fullmatch(token) and (len(token) != 3 or not code_of_name(token)):
         code = canonical_code(token)
-        return Language(code, _own_name(code))
-    if known := CODES_BY_NAME.get(token.casefold()):
+        return Language(code, own_name(code))
+    if known := code_of_name(token):
         return Language(canonical_code(known), token)
     return None
 
 
+def code_of_name(name: str) -> str | None:
+    """Find a language by its English or its own name."""
+    folded = name.casefold()
+    return (
+        CODES_BY_NAME.get(folded)
+        or english_names().get(folded)
+        # The last, for it takes longest.
+        or own_names().get(folded)
+    )
+
+
+@cache
+def english_names() -> dict[str, str]:
+    """Return the codes of 1,700 languages by their names in English; 30 ms."""
+    names = {}
+    for identifier in localedata.locale_identifiers():
+        name = Locale.parse(identifier).get_display_name("en")
+        if name:
+            names[name.casefold()] = identifier
+    for code, name in Locale("en").languages.items():
+        names[name.casefold()] = code
+    return names
+
+
+@cache
+def own_names() -> dict[str, str]:
+    """Return the codes of 350 languages by their own names; 0.7 s, once."""
+    names = {}
+    for identifier in localedata.locale_identifiers():
+        locale = Locale.parse(identifier)
+        if locale.territory is None:
+            name = locale.get_display_name()
+            if name:
+                names[name.casefold()] = identifier
+            # Babel would keep all it has read of every language.
+            localedata._cache.pop(identifier, None)
+    return names
+
+
 def canonical_code(code: str) -> str:
-    """`pt_br` is `pt-BR`, `ZH-hant` is `zh-Hant`."""
+    """Spell a code as in BCP 47: `pt_br` is `pt-BR`, `ZH-hant` is `zh-Hant`."""
     primary, *rest = code.replace("_", "-").split("-")
-    return "-".join([primary.lower(), *(_canonical_subtag(subtag) for subtag in rest)])
+    subtags = [primary.lower()]
+    for subtag in rest:
+        if len(subtag) == 4 and subtag.isalpha():
+            subtags.append(subtag.title())
+        else:
+            subtags.append(subtag.upper() if len(subtag) == 2 else subtag.lower())
+    return "-".join(subtags)
 
 
-def _canonical_subtag(subtag: str) -> str:
-    if len(subtag) == 4 and subtag.isalpha():
-        return subtag.title()
-    return subtag.upper() if len(subtag) == 2 else subtag.lower()
+def english_name(code: str) -> str:
+    info = LANG_INFO.get(code.lower(), {})
+    names = Locale("en").languages
+    return str(info.get("name") or names.get(code.replace("-", "_"), code))
 
 
-def _own_name(code: str) -> str:
+def own_name(code: str) -> str:
     info = LANG_INFO.get(code.lower(), {})
     return str(info.get("name_local", code))

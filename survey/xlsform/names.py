@@ -1,4 +1,4 @@
-"""Names of items and groups."""
+"""Check the names of items and groups, and find names quoted in texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pyxform.parsing.expression import is_xml_tag
 
 from survey.definitions.expressions.parser import ITEM_NAME
 
-# What every JavaScript object answers to: `answers["constructor"]` is a
-# function there, whatever the survey says.
+# Attributes of every JavaScript object: `answers["constructor"]` is a function
+# there, whatever the survey says.
 RESERVED = frozenset(
     [
         "__proto__",
@@ -27,7 +27,7 @@ RESERVED = frozenset(
         "valueOf",
     ]
 )
-# What is made of a name (`<name>_other`) must fit in the table's 255 as well.
+# Names made of it (`<name>_other`) must fit in the table's 255 as well.
 LONGEST_NAME = 200
 # SPSS and Stata cut or refuse longer ones; exports must then shorten them.
 LONGEST_EXPORTED = 64
@@ -37,8 +37,8 @@ LONGEST_EXPORTED = 64
 REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 
 
-def why_no_name(name: str) -> str:
-    """Why this cannot be an item's name; empty if it can."""
+def why_not_a_name(name: str) -> str:
+    """Explain why this cannot be an item's name; empty if it can."""
     if not name:
         return "has no name"
     if not is_xml_tag(name) or not ITEM_NAME.fullmatch(name):
@@ -61,6 +61,6 @@ def has_open_reference(text: str) -> bool:
     return "${" in REFERENCE.sub("", text)
 
 
-def tidied(text: str) -> str:
-    """Every `${ name }` as `${name}`."""
+def normalised(text: str) -> str:
+    """Write every `${ name }` as `${name}`."""
     return REFERENCE.sub(lambda match: f"${{{match[1].strip()}}}", text)

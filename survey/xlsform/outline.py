@@ -1,17 +1,17 @@
-"""Rows to a tree of groups and questions, with every row accounted for."""
+"""Read the rows of the survey sheet as a tree of groups and questions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from survey.definitions.schema import Expr
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, Texts
 from survey.xlsform.items import OptionSets, other_item, read_item
-from survey.xlsform.names import LONGEST_EXPORTED, why_no_name
+from survey.xlsform.names import LONGEST_EXPORTED, why_not_a_name
 from survey.xlsform.problems import Findings
 from survey.xlsform.rules import both, compiled, yes_or_no
-from survey.xlsform.types import Type, parse_type
+from survey.xlsform.types import RowType, parse_type
 
 MAX_ITEMS = 1_000
 DEEPEST_GROUP = 20
@@ -29,9 +29,9 @@ class Question:
 
 @dataclass
 class Group:
-    row: Row | None = None
+    row: SurveyRow | None = None
     label: Texts = field(default_factory=dict)
-    # With that of all groups around it, and its own alone.
+    # Including the rules of all groups around it, and only its own.
     relevant: Expr | None = None
     own_relevant: Expr | None = None
     appearance: frozenset[str] = frozenset()
@@ -48,10 +48,10 @@ class Group:
 
 
 class Outline:
-    """Reads the survey sheet row by row.
+    """Read the survey sheet row by row.
 
-    `names` are the items; `dropped` are names that stand for nothing that
-    could be read in an expression, each with what it is instead.
+    `names` are the items; `dropped` are names that no expression can read,
+    each with what it is instead.
     """
 
     def __init__(self, option_sets: OptionSets, findings: Findings) -> None:
@@ -63,12 +63,20 @@ class Outline:
         self.dropped: dict[str, str] = {}
         self.folded: dict[str, str] = {}
         # Rows whose label is a heading, and groups in the order of the sheet.
-        self.headings: list[Row] = []
+        self.headings: list[SurveyRow] = []
         self.groups: list[Group] = []
 
-    def read(self, rows: list[Row]) -> None:
+    def read(self, rows: list[SurveyRow]) -> None:
         for row in rows:
-            self._read_row(row)
+            if yes_or_no(row.get("disabled")):
+                row.warn(self.findings, "disabled", "the row is disabled: ignored")
+            elif row.get("type"):
+                self.read_row(row)
+            elif row.get("name") or row.texts.get("label"):
+                reason = "the row has no type"
+                row.refuse(self.findings, "type", reason, row.get("name"))
+            elif row.values or row.texts:
+                row.warn(self.findings, "type", "a row without type and name: ignored")
         for group in self.open[1:]:
             if group.row:
                 reason = f"the {group.control} is never ended"
@@ -78,39 +86,26 @@ class Outline:
                 "survey", None, "", f"more than {MAX_ITEMS:,} items in one survey"
             )
 
-    def _read_row(self, row: Row) -> None:
-        if yes_or_no(row.get("disabled")):
-            row.warn(self.findings, "disabled", "the row is disabled: ignored")
-            return
-        if not row.get("type"):
-            self._without_type(row)
-            return
+    def read_row(self, row: SurveyRow) -> None:
         type_ = parse_type(row.get("type"))
         row.values["canonical type"] = type_.canonical
         if type_.kind == "begin":
-            self._begin(row, type_)
+            self.begin_group(row, type_)
         elif type_.kind == "end":
-            self._end(row, type_)
+            self.end_group(row, type_)
         elif type_.kind == "metadata":
-            self._drop(row, "metadata, which is not collected")
+            if row.get("name"):
+                what = "metadata, which is not collected"
+                self.dropped.setdefault(row.get("name"), what)
             row.warn(self.findings, "type", "not collected: dropped", row.get("type"))
         elif type_.kind == "refused":
-            self._drop(row, "refused")
+            if row.get("name"):
+                self.dropped.setdefault(row.get("name"), "refused")
             row.refuse(self.findings, "type", type_.reason)
         else:
-            self._question(row, type_)
+            self.add_question(row, type_)
 
-    def _without_type(self, row: Row) -> None:
-        if row.get("name") or row.texts.get("label"):
-            row.refuse(self.findings, "type", "the row has no type", row.get("name"))
-        elif row.values or row.texts:
-            row.warn(self.findings, "type", "a row without type and name: ignored")
-
-    def _drop(self, row: Row, what: str) -> None:
-        if row.get("name"):
-            self.dropped.setdefault(row.get("name"), what)
-
-    def _begin(self, row: Row, type_: Type) -> None:
+    def begin_group(self, row: SurveyRow, type_: RowType) -> None:
         relevant = compiled(row, "relevant", self.findings)
         group = Group(
             row,
@@ -120,7 +115,19 @@ class Outline:
             frozenset(row.get("appearance").lower().split()),
             control=type_.control,
         )
-        self._check_group(group, row)
+        name = row.get("name")
+        self.headings.append(row)
+        if group.control != "group":
+            row.refuse(self.findings, "type", NO_REPEATS)
+        if reason := why_not_a_name(name):
+            row.refuse(self.findings, "name", reason)
+        self.dropped.setdefault(name, "a group")
+        if row.media:
+            row.refuse(self.findings, "media", "pictures and sound cannot be shown yet")
+        if row.texts.get("hint") and not group.is_table_list:
+            row.warn(self.findings, "hint", "ignored: a group has no hint", name)
+        for word in sorted(group.appearance - {"field-list", "table-list"}):
+            row.warn(self.findings, "appearance", "ignored on a group", word)
         self.groups.append(group)
         # A group that is nested too deeply is still ended by its own end row.
         if len(self.open) <= DEEPEST_GROUP:
@@ -130,62 +137,46 @@ class Outline:
             row.refuse(self.findings, "type", reason)
         self.open.append(group)
 
-    def _check_group(self, group: Group, row: Row) -> None:
-        name = row.get("name")
-        self.headings.append(row)
-        if group.control != "group":
-            row.refuse(self.findings, "type", NO_REPEATS)
-        if reason := why_no_name(name):
-            row.refuse(self.findings, "name", reason)
-        self.dropped.setdefault(name, "a group")
-        if row.media:
-            row.refuse(self.findings, "media", "pictures and sound cannot be shown yet")
-        if row.texts.get("hint") and not group.is_table_list:
-            row.warn(self.findings, "hint", "ignored: a group has no hint", name)
-        known = {"field-list", "table-list"}
-        for word in sorted(group.appearance - known):
-            row.warn(self.findings, "appearance", "ignored on a group", word)
-
-    def _end(self, row: Row, type_: Type) -> None:
+    def end_group(self, row: SurveyRow, type_: RowType) -> None:
         if len(self.open) == 1:
             reason = f"ends a {type_.control} that never began"
             row.refuse(self.findings, "type", reason)
             return
         group = self.open.pop()
         if group.control != type_.control and group.row:
-            row.refuse(
-                self.findings,
-                "type",
+            reason = (
                 f"ends a {type_.control}, but the {group.control} of row"
-                f" {group.row.number} is open",
+                f" {group.row.number} is open"
             )
+            row.refuse(self.findings, "type", reason)
 
-    def _question(self, row: Row, type_: Type) -> None:
+    def add_question(self, row: SurveyRow, type_: RowType) -> None:
         name = row.get("name")
         if not name and type_.kind == "note":
-            # As pyxform does: nobody refers to a note.
+            # As pyxform does: no rule reads a note.
             row.values["name"] = name = f"generated_note_name_{row.number}"
-        if reason := why_no_name(name):
+        if reason := why_not_a_name(name):
             row.refuse(self.findings, "name", reason)
         group = self.open[-1]
         item = read_item(row, type_, group.relevant, self.option_sets, self.findings)
-        question = Question(item, _place(item, group))
-        self._check_place(question, type_)
-        if question.place != "label":
-            self._take_name(name, item)
-            if type_.or_other:
-                question.other = other_item(item, self.option_sets.languages)
-                self._take_name(question.other.name, question.other)
-        else:
+        question = Question(item, place_in_grid(item, group))
+        if question.place:
+            self.check_grid_row(question, type_)
+        if question.place == "label":
             self.headings.append(row)
             self.dropped.setdefault(name, "the heading of a grid")
+        else:
+            self.add_name(name, item)
+            if type_.or_other:
+                question.other = other_item(item, self.option_sets.languages)
+                self.add_name(question.other.name, question.other)
         group.nodes.append(question)
 
-    def _take_name(self, name: str, item: ItemDraft) -> None:
+    def add_name(self, name: str, item: ItemDraft) -> None:
         row = item.row
         if name in self.names:
             first = self.names[name].row.number
-            reason = f"the name is taken by row {first}"
+            reason = f"the name is used in row {first} already"
             row.refuse(self.findings, "name", reason, name)
             return
         twin = self.folded.setdefault(name.casefold(), name)
@@ -197,9 +188,7 @@ class Outline:
             row.warn(self.findings, "name", reason, name)
         self.names[name] = item
 
-    def _check_place(self, question: Question, type_: Type) -> None:
-        if not question.place:
-            return
+    def check_grid_row(self, question: Question, type_: RowType) -> None:
         row, item = question.item.row, question.item
         if type_.or_other:
             row.refuse(self.findings, "type", "or_other cannot be used in a grid")
@@ -213,7 +202,8 @@ class Outline:
             row.warn(self.findings, "relevant", reason)
 
 
-def _place(item: ItemDraft, group: Group) -> str:
+def place_in_grid(item: ItemDraft, group: Group) -> str:
+    """Return `label`, `list-nolabel`, or nothing outside of grids."""
     if not item.option_set and item.kind not in ("select_one", "select_multiple"):
         return ""
     words = item.row.get("appearance").lower().split()

@@ -1,13 +1,13 @@
-"""What is wrong with a file, told so that its author can mend it."""
+"""Collect what is wrong with a file, so that its author can fix it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# A hostile file can be wrong in a hundred thousand places. Nobody reads more
-# than this, and the count of the others is told.
-MOST_TOLD = 300
+# A hostile file can be wrong in a hundred thousand places. Of more than these,
+# only the number is reported.
+MOST_REPORTED = 300
 LONGEST_QUOTE = 120
 LONGEST_REASON = 600
 
@@ -42,7 +42,7 @@ class Problem:
 
 @dataclass
 class Findings:
-    """Collects problems, which refuse the file, and warnings, which do not."""
+    """Problems, which refuse the file, and warnings, which do not."""
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
@@ -50,28 +50,31 @@ class Findings:
     def refuse(
         self, sheet: str, row: int | None, column: str, reason: str, text: str = ""
     ) -> None:
-        _add(self.problems, _printable(sheet, row, column, reason, text))
+        add_problem(self.problems, sheet, row, column, reason, text)
 
     def warn(
         self, sheet: str, row: int | None, column: str, reason: str, text: str = ""
     ) -> None:
-        _add(self.warnings, _printable(sheet, row, column, reason, text))
+        add_problem(self.warnings, sheet, row, column, reason, text)
 
 
-def _printable(
-    sheet: str, row: int | None, column: str, reason: str, text: str
-) -> Problem:
-    reason = quoted(reason, LONGEST_REASON)
-    return Problem(quoted(sheet), row, quoted(column), reason, quoted(text))
-
-
-def _add(found: list[Problem], problem: Problem) -> None:
+def add_problem(
+    found: list[Problem],
+    sheet: str,
+    row: int | None,
+    column: str,
+    reason: str,
+    text: str,
+) -> None:
+    problem = Problem(
+        quoted(sheet), row, quoted(column), quoted(reason, LONGEST_REASON), quoted(text)
+    )
     if problem not in found[-20:]:
         found.append(problem)
 
 
 def quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """Safe to print: one line, no control characters, not too long."""
+    """Make a text safe to print: one line, no control characters, not too long."""
     line = text[: longest + 1].replace("\n", " ").replace("\t", " ")
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
     if len(shown) > longest:
@@ -83,7 +86,7 @@ SHEETS_IN_ORDER = ("", "settings", "survey", "choices")
 
 
 def in_reading_order(found: Iterable[Problem]) -> list[Problem]:
-    """By sheet and row, and no more than a person reads."""
+    """Sort by sheet and row, and keep as many as a person reads."""
     ordered = sorted(
         dict.fromkeys(found),
         key=lambda problem: (
@@ -93,7 +96,7 @@ def in_reading_order(found: Iterable[Problem]) -> list[Problem]:
             problem.row or 0,
         ),
     )
-    if len(ordered) <= MOST_TOLD:
+    if len(ordered) <= MOST_REPORTED:
         return ordered
-    rest = f"and {len(ordered) - MOST_TOLD} more"
-    return [*ordered[:MOST_TOLD], Problem("", None, "", rest)]
+    rest = f"and {len(ordered) - MOST_REPORTED} more"
+    return [*ordered[:MOST_REPORTED], Problem("", None, "", rest)]

@@ -1,10 +1,10 @@
-"""What pyxform, the reference reader, says of a survey.
+"""Check a survey with pyxform, the reference reader, as well.
 
-pyxform stops at its first error and mostly without a column, so the rows are
-read here, with its own tables of spellings, and every problem is told at
-once. Then pyxform reads the same cells, under the headers and types as they
-were understood. Whatever it still refuses is a problem too: a survey that
-this reader takes and others of the trade do not would be found out too late.
+pyxform stops at its first error, mostly without a column, so the rows are read
+by us, with its own tables of spellings, and all problems are reported at once.
+Then pyxform reads the same cells, under the headers and types as they were
+understood. What it still refuses is a problem too: otherwise a survey would be
+accepted here and refused by every other program that reads XLSForm.
 """
 
 from __future__ import annotations
@@ -15,57 +15,13 @@ from pyxform.errors import PyXFormError
 from pyxform.xls2json import workbook_to_json
 from pyxform.xls2json_backends import DefinitionData
 
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 from survey.xlsform.languages import Language
 from survey.xlsform.problems import Findings
 
 ROW = re.compile(r"\[row : (\d+)\]\s*")
 
 Cells = dict[str, str]
-
-
-def ask_pyxform(
-    survey: list[Row],
-    choices: list[Row],
-    settings: Cells,
-    languages: list[Language],
-    findings: Findings,
-) -> None:
-    definition = DefinitionData(
-        survey=_with_gaps(survey, languages),
-        choices=_with_gaps(choices, languages),
-        settings=[settings],
-        survey_header=_headers(survey, languages, {"type": None, "name": None}),
-        choices_header=_headers(choices, languages, {"list name": None, "name": None}),
-        settings_header=[dict.fromkeys(settings)],
-        sheet_names=["survey", "choices", "settings"],
-    )
-    try:
-        workbook_to_json(definition, form_name="data", warnings=[])
-    except PyXFormError as error:
-        _tell(str(error), findings)
-    # It was made for files that people mean well with; on others it can fail
-    # in any way, and none may become a traceback.
-    except Exception as error:
-        reason = f"pyxform cannot read the survey ({type(error).__name__})"
-        findings.refuse("survey", None, "", reason, str(error))
-
-
-def _tell(message: str, findings: Findings) -> None:
-    row = ROW.search(message)
-    sheet = "choices" if "'choices' sheet" in message else "survey"
-    number = int(row[1]) if row else None
-    findings.refuse(sheet, number, "", ROW.sub("", message).strip())
-
-
-def _with_gaps(rows: list[Row], languages: list[Language]) -> list[Cells]:
-    """pyxform counts rows by their places in the list, from 2."""
-    by_number = {row.number: row for row in rows}
-    last = max(by_number, default=1)
-    return [
-        _cells(by_number[number], languages) if number in by_number else {}
-        for number in range(2, last + 1)
-    ]
 
 
 CANONICAL = {
@@ -80,34 +36,67 @@ CANONICAL = {
     "read_only": "bind::readonly",
     "appearance": "control::appearance",
 }
-TAKEN = (
+CHECKED = (
     frozenset(["type", "name", "default", "parameters", "choice_filter", "list"])
     | CANONICAL.keys()
 )
 
 
-def _cells(row: Row, languages: list[Language]) -> Cells:
+def check_with_pyxform(
+    survey: list[SurveyRow],
+    choices: list[SurveyRow],
+    settings: Cells,
+    languages: list[Language],
+    findings: Findings,
+) -> None:
+    survey_cells = cells_by_row(survey, languages)
+    choices_cells = cells_by_row(choices, languages)
+    headers = dict.fromkeys(key for row in survey_cells for key in row)
+    choices_headers = dict.fromkeys(key for row in choices_cells for key in row)
+    definition = DefinitionData(
+        survey=survey_cells,
+        choices=choices_cells,
+        settings=[settings],
+        survey_header=[{"type": None, "name": None, **headers}],
+        choices_header=[{"list name": None, "name": None, **choices_headers}],
+        settings_header=[dict.fromkeys(settings)],
+        sheet_names=["survey", "choices", "settings"],
+    )
+    try:
+        workbook_to_json(definition, form_name="data", warnings=[])
+    except PyXFormError as error:
+        message = str(error)
+        row = ROW.search(message)
+        sheet = "choices" if "'choices' sheet" in message else "survey"
+        number = int(row[1]) if row else None
+        findings.refuse(sheet, number, "", ROW.sub("", message).strip())
+    # pyxform was written for well-meant files; on others it can fail in any
+    # way, and none may become a traceback.
+    except Exception as error:
+        reason = f"pyxform cannot read the survey ({type(error).__name__})"
+        findings.refuse("survey", None, "", reason, str(error))
+
+
+def cells_by_row(rows: list[SurveyRow], languages: list[Language]) -> list[Cells]:
+    """List the cells of all rows from 2, empty ones too: pyxform counts them."""
+    by_number = {row.number: pyxform_cells(row, languages) for row in rows}
+    last = max(by_number, default=1)
+    return [by_number.get(number, {}) for number in range(2, last + 1)]
+
+
+def pyxform_cells(row: SurveyRow, languages: list[Language]) -> Cells:
     if row.values.get("canonical type") == "metadata" or row.values.get("disabled"):
         return {}
     cells = {
         CANONICAL.get(key, key): value
         for key, value in row.values.items()
-        if key in TAKEN
+        if key in CHECKED
     }
     if "canonical type" in row.values:
         cells["type"] = row.values["canonical type"]
     for key, texts in row.texts.items():
         for language in languages:
             if language.code in texts and key != "media":
-                cells[_with_language(key, language)] = texts[language.code]
+                header = f"{CANONICAL.get(key, key)}::{language.name} ({language.code})"
+                cells[header] = texts[language.code]
     return {**cells, **row.free}
-
-
-def _with_language(key: str, language: Language) -> str:
-    return f"{CANONICAL.get(key, key)}::{language.name} ({language.code})"
-
-
-def _headers(
-    rows: list[Row], languages: list[Language], first: dict[str, None]
-) -> list[dict[str, None]]:
-    return [first | {key: None for row in rows for key in _cells(row, languages)}]

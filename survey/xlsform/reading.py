@@ -1,8 +1,7 @@
-"""An .xlsx file to a draft, or to everything that is wrong with it."""
+"""Read an XLSForm to a draft, or to everything that is wrong with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,18 +9,18 @@ from typing import BinaryIO
 
 from survey.definitions.schema import Expr
 from survey.spreadsheets.workbook_guard import SURVEY
-from survey.xlsform.checking import check_whole
+from survey.xlsform.checking import check_survey
 from survey.xlsform.choices import read_choices
 from survey.xlsform.columns import (
     TRANSLATED,
-    Columns,
-    Row,
+    SheetColumns,
+    SurveyRow,
     read_columns,
     read_rows,
 )
-from survey.xlsform.draft import Draft, OptionDraft, Texts
+from survey.xlsform.draft import Draft, OptionDraft
 from survey.xlsform.items import OptionSets
-from survey.xlsform.languages import ENGLISH, Language, language_of
+from survey.xlsform.languages import ENGLISH, Language, english_name, language_of
 from survey.xlsform.outline import Outline
 from survey.xlsform.pages import paginate
 from survey.xlsform.problems import (
@@ -31,7 +30,7 @@ from survey.xlsform.problems import (
     in_reading_order,
     quoted,
 )
-from survey.xlsform.pyxform_check import ask_pyxform
+from survey.xlsform.pyxform_check import check_with_pyxform
 from survey.xlsform.workbook import SurveySheet, read_workbook
 
 MAX_LANGUAGES = 50
@@ -41,7 +40,7 @@ LONGEST_TITLE = 500
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file says. There is a draft exactly where there is no problem."""
+    """The result of reading a file; `draft` is None if there is any problem."""
 
     draft: Draft | None
     problems: list[Problem]
@@ -52,16 +51,23 @@ class Reading:
 def read_xlsform(
     file: str | PathLike[str] | bytes | BinaryIO, *, name: str = ""
 ) -> Reading:
-    """Read a survey. Raises nothing but OSError, and touches no database.
+    """Read a survey. Raises nothing but OSError, and uses no database.
 
-    `name` is the survey's where the file's settings have no form_id: the
-    file's own name, as a rule.
+    `name` is the survey's if the file's settings have no form_id: the file's
+    own name, as a rule.
     """
-    content = _content(file)
+    # One byte over the limit is enough for the reader to refuse it.
+    if isinstance(file, bytes):
+        content = file
+    elif isinstance(file, str | PathLike):
+        with Path(file).open("rb") as opened:
+            content = opened.read(SURVEY.file + 1)
+    else:
+        content = file.read(SURVEY.file + 1)
     findings = Findings()
     draft = None
     try:
-        draft = _read(read_workbook(content, findings), name, findings)
+        draft = read_draft(read_workbook(content, findings), name, findings)
     except FileRefused as refusal:
         findings.refuse("", None, "", str(refusal))
     problems = in_reading_order(findings.problems)
@@ -69,25 +75,15 @@ def read_xlsform(
     return Reading(None if problems else draft, problems, warnings, content)
 
 
-def _content(file: str | PathLike[str] | bytes | BinaryIO) -> bytes:
-    # One byte over the limit is enough for the reader to refuse it.
-    if isinstance(file, bytes):
-        return file
-    if isinstance(file, str | PathLike):
-        with Path(file).open("rb") as opened:
-            return opened.read(SURVEY.file + 1)
-    return file.read(SURVEY.file + 1)
-
-
-def _read(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draft:
+def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draft:
     if "survey" not in sheets:
         raise FileRefused("There is no sheet named survey.")
     columns = {
         title: read_columns(sheets.get(title, SurveySheet(title)), findings)
         for title in ("survey", "choices", "settings")
     }
-    _require_columns(sheets, columns, findings)
-    languages = _languages(sheets, columns, findings)
+    require_columns(sheets, columns, findings)
+    languages = list_languages(sheets, columns, findings)
     rows = {
         title: read_rows(sheets[title], columns[title], languages[0])
         if title in sheets
@@ -95,30 +91,38 @@ def _read(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draf
         for title in columns
     }
     for title in ("survey", "choices"):
-        _complete_texts(rows[title], languages, findings)
+        complete_texts(rows[title], languages, findings)
     codes = [language.code for language in languages]
     option_sets = OptionSets(read_choices(rows["choices"], findings), codes)
     outline = Outline(option_sets, findings)
     outline.read(rows["survey"])
-    settings = _settings(rows["settings"], name, findings)
+    settings = read_settings(rows["settings"], name, findings)
+    texts = settings.text("title") or {codes[0]: settings.get("name")}
+    texts.setdefault(codes[0], next(iter(texts.values())))
     draft = Draft(
         name=settings.get("name"),
         version=settings.get("version"),
-        title=_title(settings, codes[0]),
+        title=texts,
         languages=[language.as_json() for language in languages],
         option_sets={},
         pages=paginate(outline.root, findings),
     )
-    draft.option_sets = _used_sets(draft, option_sets, columns["choices"], findings)
-    check_whole(draft, outline, findings)
+    draft.option_sets = used_sets(draft, option_sets, columns["choices"], findings)
+    check_survey(draft, outline, findings)
     if not findings.problems:
-        cells = _settings_for_pyxform(settings, languages[0])
-        ask_pyxform(rows["survey"], rows["choices"], cells, languages, findings)
+        cells = {
+            "form_id": draft.name,
+            "version": draft.version,
+            "default_language": f"{languages[0].name} ({languages[0].code})",
+        }
+        check_with_pyxform(rows["survey"], rows["choices"], cells, languages, findings)
     return draft
 
 
-def _require_columns(
-    sheets: dict[str, SurveySheet], columns: dict[str, Columns], findings: Findings
+def require_columns(
+    sheets: dict[str, SurveySheet],
+    columns: dict[str, SheetColumns],
+    findings: Findings,
 ) -> None:
     for title, needed in (
         ("survey", ("type", "name")),
@@ -134,15 +138,47 @@ def _require_columns(
                 findings.refuse(title, 1, header, reason)
 
 
-def _languages(
-    sheets: dict[str, SurveySheet], columns: dict[str, Columns], findings: Findings
+def list_languages(
+    sheets: dict[str, SurveySheet],
+    columns: dict[str, SheetColumns],
+    findings: Findings,
 ) -> list[Language]:
-    """The default language first, then as the columns come."""
+    """List the default language first, the others in the order of the columns."""
     found: dict[str, Language] = {}
     for title in ("survey", "choices", "settings"):
         for language in columns[title].languages():
             found.setdefault(language.code, language)
-    default = _default_language(sheets, columns, found, findings)
+    setting = ""
+    for number, column in columns["settings"].known.items():
+        if column.key == "default_language" and (rows := sheets["settings"].rows):
+            setting = rows[min(rows)].get(number, "")
+            break
+    header = columns["settings"].header("default_language")
+    is_unnamed = any(
+        column.key in TRANSLATED - {"media", "title"} and column.language is None
+        for title in ("survey", "choices")
+        for column in columns[title].known.values()
+    )
+    # Most files name one language in some columns and mean it in all.
+    default = ENGLISH
+    if found and (not is_unnamed or len(found) == 1):
+        default = next(iter(found.values()))
+    chosen = language_of(setting) if setting else None
+    if chosen and (is_unnamed or chosen.code in found):
+        default = chosen
+    elif chosen:
+        reason = "no column is in this language"
+        findings.refuse("settings", 2, header, reason, setting)
+    elif is_unnamed:
+        problem = "the language is unknown" if setting else "not given"
+        reason = (
+            f"{problem}: columns that name no language are taken as"
+            f" {default.name} ({default.code})"
+        )
+        findings.warn("settings", 2 if setting else None, header, reason, setting)
+    elif setting:
+        reason = f"the language is unknown: {default.name} ({default.code}) is used"
+        findings.warn("settings", 2, header, reason, setting)
     languages = {default.code: found.get(default.code, default), **found}
     if len(languages) > MAX_LANGUAGES:
         reason = f"more than {MAX_LANGUAGES} languages"
@@ -150,59 +186,13 @@ def _languages(
     return list(languages.values())
 
 
-def _default_language(
-    sheets: dict[str, SurveySheet],
-    columns: dict[str, Columns],
-    found: dict[str, Language],
-    findings: Findings,
-) -> Language:
-    asked = _raw_setting(sheets, columns, "default_language")
-    unnamed = any(
-        column.key in TRANSLATED - {"media", "title"} and column.language is None
-        for title in ("survey", "choices")
-        for column in columns[title].known.values()
-    )
-    if asked:
-        language = language_of(asked)
-        if language and (unnamed or language.code in found):
-            return language
-        reason = (
-            "no column is in this language"
-            if language
-            else "no such language is known: write its code in parentheses"
-        )
-        header = columns["settings"].header("default_language")
-        findings.refuse("settings", 2, header, reason, asked)
-    # Most files name one language in some columns and mean it in all.
-    default = ENGLISH
-    if found and (not unnamed or len(found) == 1):
-        default = next(iter(found.values()))
-    if unnamed and not asked:
-        findings.warn(
-            "settings",
-            None,
-            "default_language",
-            "not given: columns that name no language are taken as"
-            f" {default.name} ({default.code})",
-        )
-    return default
-
-
-def _raw_setting(
-    sheets: dict[str, SurveySheet], columns: dict[str, Columns], key: str
-) -> str:
-    for number, column in columns["settings"].known.items():
-        if column.key == key:
-            rows = sheets["settings"].rows
-            return rows[min(rows)].get(number, "") if rows else ""
-    return ""
-
-
-def _complete_texts(
-    rows: list[Row], languages: list[Language], findings: Findings
+def complete_texts(
+    rows: list[SurveyRow], languages: list[Language], findings: Findings
 ) -> None:
-    """Every text gets the default language; what else is missing is told, once
-    for each column and language."""
+    """Give every text the default language, and report missing translations.
+
+    One warning for each column and language.
+    """
     missing: dict[tuple[str, str], list[int]] = {}
     columns = {}
     default = languages[0].code
@@ -215,16 +205,17 @@ def _complete_texts(
             columns[key] = row.columns.header(key)
     for (key, code), numbers in missing.items():
         shown = ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "")
-        findings.warn(
-            rows[0].sheet,
-            numbers[0],
-            columns[key],
-            f"{len(numbers)} without a translation into {code}: rows {shown}",
-        )
+        language_name = english_name(code)
+        if len(numbers) == 1:
+            reason = f"row {shown} has no {language_name} translation"
+        else:
+            count = len(numbers)
+            reason = f"{count} rows have no {language_name} translation: {shown}"
+        findings.warn(rows[0].sheet, numbers[0], columns[key], reason)
 
 
-def _settings(rows: list[Row], name: str, findings: Findings) -> Row:
-    row = rows[0] if rows else Row("settings", 2, Columns())
+def read_settings(rows: list[SurveyRow], name: str, findings: Findings) -> SurveyRow:
+    row = rows[0] if rows else SurveyRow("settings", 2, SheetColumns())
     for extra in rows[1:]:
         findings.warn("settings", extra.number, "", "only the first row is read")
     if not row.get("name"):
@@ -248,53 +239,42 @@ def _settings(rows: list[Row], name: str, findings: Findings) -> Row:
     return row
 
 
-def _title(settings: Row, default: str) -> Texts:
-    title = settings.text("title") or {default: settings.get("name")}
-    title.setdefault(default, next(iter(title.values())))
-    return title
-
-
-def _settings_for_pyxform(settings: Row, default: Language) -> dict[str, str]:
-    return {
-        "form_id": settings.get("name"),
-        "version": settings.get("version"),
-        "default_language": f"{default.name} ({default.code})",
-    }
-
-
-def _used_sets(
-    draft: Draft, option_sets: OptionSets, columns: Columns, findings: Findings
+def used_sets(
+    draft: Draft, option_sets: OptionSets, columns: SheetColumns, findings: Findings
 ) -> dict[str, list[OptionDraft]]:
-    """The sets that items use, with the columns that a choice filter reads.
+    """Return the sets that items use, with the columns that a choice filter reads.
 
     The other columns are the author's own notes: they would be sent to every
     browser.
     """
-    read = {
-        name
-        for item in draft.items()
-        for name in _columns_read(item.rules.get("choice_filter"))
-    }
+    filters = [item.rules.get("choice_filter") for item in draft.items()]
+    read = {name for expression in filters for name in columns_read(expression)}
     for header in columns.free.values():
         if header not in read:
             reason = "no choice_filter reads this column: ignored"
             findings.warn("choices", 1, header, reason)
     used = {item.option_set for item in draft.items() if item.option_set}
-    return {
-        name: [_with_columns(option, read) for option in options]
-        for name, options in option_sets.sets.items()
-        if name in used
-    }
+    sets: dict[str, list[OptionDraft]] = {}
+    for name, options in option_sets.sets.items():
+        if name in used:
+            sets[name] = [
+                OptionDraft(
+                    option.value,
+                    option.label,
+                    {
+                        key: text
+                        for key, text in option.attributes.items()
+                        if key in read
+                    },
+                )
+                for option in options
+            ]
+    return sets
 
 
-def _with_columns(option: OptionDraft, read: Iterable[str]) -> OptionDraft:
-    kept = {key: text for key, text in option.attributes.items() if key in read}
-    return OptionDraft(option.value, option.label, kept)
-
-
-def _columns_read(expression: Expr | None) -> set[str]:
+def columns_read(expression: Expr | None) -> set[str]:
     if not isinstance(expression, list):
         return set()
     if expression[0] == "col":
         return {expression[1]}
-    return {name for part in expression[1:] for name in _columns_read(part)}
+    return {name for part in expression[1:] for name in columns_read(part)}

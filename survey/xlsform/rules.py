@@ -1,9 +1,9 @@
-"""Rules of a row: expressions, defaults, looks and parameters."""
+"""Read the rules of a row: expressions, defaults, appearance and parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ from pyxform.parsing.parameters import parse as parse_parameters
 
 from survey.definitions.expressions import ExpressionError, compile_expression
 from survey.definitions.schema import Expr, RangeScale
-from survey.xlsform.columns import Row
+from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, OptionDraft
 from survey.xlsform.problems import Findings
 
@@ -27,11 +27,16 @@ DECIMAL = re.compile(r"-?\d{1,15}(\.\d{1,10})?", re.ASCII)
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 DATETIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", re.ASCII)
+MOMENTS: dict[str, tuple[re.Pattern[str], Callable[[str], object]]] = {
+    "date": (DATE, date.fromisoformat),
+    "time": (TIME, time.fromisoformat),
+    "datetime": (DATETIME, datetime.fromisoformat),
+}
 FUNCTION_CALL = re.compile(r"[A-Za-z][\w:-]*\(")
 MAX_STEPS = 10_000
 
 SELECTS = ("select_one", "select_multiple")
-# The looks that a page knows; others are told and left out.
+# The appearances that a page knows; others are ignored with a warning.
 LOOKS = {
     "minimal": ("minimal", SELECTS),
     "autocomplete": ("minimal", SELECTS),
@@ -45,19 +50,19 @@ LOOKS = {
     "likert": ("likert", ("select_one",)),
     "multiline": ("multiline", ("text",)),
 }
-# These say where a row stands, and are read with the pages.
+# These place a row in a page or grid, and are read with the pages.
 PLACES = frozenset(("label", "list-nolabel", "field-list", "table-list"))
 
 
 def compiled(
-    row: Row,
+    row: SurveyRow,
     key: str,
     findings: Findings,
     *,
     self_name: str | None = None,
     columns: Collection[str] = (),
 ) -> Expr | None:
-    """The expression in a column, compiled; None where it is blank or wrong."""
+    """Compile the expression in a column; None if it is blank or wrong."""
     text = row.get(key).translate(STRAIGHT_QUOTES).strip()
     if not text:
         return None
@@ -81,9 +86,9 @@ def both(first: Expr | None, second: Expr | None) -> Expr | None:
 
 
 def yes_or_no(text: str) -> bool | None:
-    """None where it says neither."""
-    said = text.strip().lower()
-    return True if said in YES else False if said in NO else None
+    """Read a yes or no; None if it is neither."""
+    word = text.strip().lower()
+    return True if word in YES else False if word in NO else None
 
 
 def read_required(item: ItemDraft, findings: Findings) -> None:
@@ -100,7 +105,7 @@ def read_required(item: ItemDraft, findings: Findings) -> None:
 def read_default(
     item: ItemDraft, options: list[OptionDraft], findings: Findings
 ) -> None:
-    """A text, or an expression where it reads answers or calls a function."""
+    """Read a text, or an expression if it reads answers or calls a function."""
     text = item.row.get("default")
     if not text:
         return
@@ -109,15 +114,16 @@ def read_default(
         if expression is not None:
             item.rules["default_expression"] = expression
         return
-    value = _as_answer(item, text, [option.value for option in options])
+    value = as_answer(item, text, [option.value for option in options])
     if value is None:
-        item.row.refuse(findings, "default", f"is no answer to a {item.kind} item")
+        reason = f"is not an answer to an item of type {item.kind}"
+        item.row.refuse(findings, "default", reason)
     else:
         item.rules["default"] = value
 
 
-def _as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
-    """The text as it would be stored, or None if it could not be answered."""
+def as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
+    """Return the text as it would be stored, or None if it is not an answer."""
     kind = item.kind
     if kind == "select_one":
         return text if text in values else None
@@ -132,36 +138,24 @@ def _as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
     if kind == "decimal":
         return text if DECIMAL.fullmatch(text) else None
     if kind == "range":
-        return text if _is_on_scale(text, item.rules.get("range")) else None
-    if kind in ("date", "time", "datetime"):
-        return _as_moment(kind, text)
+        scale = item.rules.get("range")
+        if not DECIMAL.fullmatch(text) or scale is None:
+            return text if DECIMAL.fullmatch(text) else None
+        number, start = Decimal(text), Decimal(scale["start"])
+        is_inside = start <= number <= Decimal(scale["end"])
+        is_step = not (number - start) % Decimal(scale["step"])
+        return text if is_inside and is_step else None
+    if kind in MOMENTS:
+        pattern, parse = MOMENTS[kind]
+        # A spreadsheet writes midnight as a mere date.
+        if kind == "datetime" and DATE.fullmatch(text):
+            text += "T00:00"
+        try:
+            parse(text)
+        except ValueError:
+            return None
+        return text if pattern.fullmatch(text) else None
     return text if len(text) <= LONGEST_DEFAULT else None
-
-
-def _is_on_scale(text: str, scale: RangeScale | None) -> bool:
-    if not DECIMAL.fullmatch(text):
-        return False
-    if scale is None:
-        return True
-    number, start = Decimal(text), Decimal(scale["start"])
-    inside = start <= number <= Decimal(scale["end"])
-    return inside and not (number - start) % Decimal(scale["step"])
-
-
-def _as_moment(kind: str, text: str) -> str | None:
-    pattern, parse = {
-        "date": (DATE, date.fromisoformat),
-        "time": (TIME, time.fromisoformat),
-        "datetime": (DATETIME, datetime.fromisoformat),
-    }[kind]
-    # A spreadsheet writes midnight as a mere date.
-    if kind == "datetime" and DATE.fullmatch(text):
-        text += "T00:00"
-    try:
-        parse(text)
-    except ValueError:
-        return None
-    return text if pattern.fullmatch(text) else None
 
 
 def read_looks(item: ItemDraft, findings: Findings) -> None:
@@ -172,17 +166,14 @@ def read_looks(item: ItemDraft, findings: Findings) -> None:
         if word.lower().startswith(("search(", "image-map")):
             item.row.refuse(findings, "appearance", "needs another file", word)
             continue
-        look, kinds = LOOKS.get(_without_number(word.lower()), ("", ()))
+        bare = re.sub(r"-\d+$", "", word.lower())
+        look, kinds = LOOKS.get(bare, ("", ()))
         if item.kind in kinds:
             looks.append(look)
         else:
             item.row.warn(findings, "appearance", "ignored", word)
     if looks:
         item.rules["appearance"] = list(dict.fromkeys(looks))
-
-
-def _without_number(word: str) -> str:
-    return re.sub(r"-\d+$", "", word)
 
 
 def read_parameters(item: ItemDraft, findings: Findings) -> None:
@@ -194,9 +185,9 @@ def read_parameters(item: ItemDraft, findings: Findings) -> None:
         row.refuse(findings, "parameters", reason)
         return
     if item.kind in SELECTS:
-        _read_order(item, given, findings)
+        read_order(item, given, findings)
     elif item.kind == "range":
-        _read_range(item, given, findings)
+        read_range(item, given, findings)
     elif item.kind == "text" and given.pop("rows", ""):
         looks = item.rules.setdefault("appearance", [])
         looks += ["multiline"] * ("multiline" not in looks)
@@ -204,7 +195,7 @@ def read_parameters(item: ItemDraft, findings: Findings) -> None:
         row.warn(findings, "parameters", "unknown parameter: ignored", name)
 
 
-def _read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
+def read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
     randomize, seed = given.pop("randomize", "false"), given.pop("seed", "")
     if randomize not in ("true", "false"):
         item.row.refuse(findings, "parameters", "randomize is true or false", randomize)
@@ -221,7 +212,7 @@ def _read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> N
         item.row.refuse(findings, "parameters", "a seed is a whole number", seed)
 
 
-def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
+def read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
     scale: RangeScale = {
         "start": given.pop("start", "1"),
         "end": given.pop("end", "10"),
@@ -234,9 +225,9 @@ def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> N
         reason = "start must be less than end"
     elif Decimal(scale["step"]) <= 0:
         reason = "step must be more than zero"
-    elif _steps(scale) < 1:
+    elif (steps := count_steps(scale)) < 1:
         reason = "step is wider than the range"
-    elif _steps(scale) > MAX_STEPS:
+    elif steps > MAX_STEPS:
         reason = f"more than {MAX_STEPS:,} steps"
     else:
         item.rules["range"] = scale
@@ -244,6 +235,6 @@ def _read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> N
     item.row.refuse(findings, "parameters", reason)
 
 
-def _steps(scale: RangeScale) -> Decimal:
+def count_steps(scale: RangeScale) -> Decimal:
     width = Decimal(scale["end"]) - Decimal(scale["start"])
     return width / Decimal(scale["step"])

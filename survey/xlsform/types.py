@@ -1,8 +1,9 @@
-"""The `type` column: what a row is, in any of the spellings pyxform knows."""
+"""Read the `type` column, in all spellings that pyxform knows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyxform import aliases
@@ -22,23 +23,21 @@ KINDS = {
     "hidden": "hidden",
     "acknowledge": "acknowledge trigger",
 }
-# Older forms say `q string` or `add string prompt`.
-KIND_OF = {
-    spelling.format(word.replace("_", " ")): kind
-    for kind, words in KINDS.items()
-    for word in words.split()
-    for spelling in ("{}", "q {}", "add {} prompt")
+# Other names of pyxform's types (`phone number`, `percentage`) are read by the
+# data that they collect.
+KIND_OF_DATA = {
+    "string": "text",
+    "int": "integer",
+    "decimal": "decimal",
+    "date": "date",
+    "time": "time",
+    "datetime": "datetime",
 }
-METADATA = frozenset(
-    name.lower()
-    for name, entry in QUESTION_TYPE_DICT.items()
-    if "jr:preload" in entry.get("bind", {})
-) | {"audit"}
-
 NO_FILES = "respondents cannot send files or pictures"
 NO_PLACES = "a survey on the web does not ask where people are"
 NO_CODES = "a browser does not scan codes"
 NO_LISTS = "options come from the choices sheet, not from another file"
+NO_CASCADES = "write a select_one for each level, with a choice_filter"
 REFUSED = {
     word: reason
     for reason, words in (
@@ -48,15 +47,15 @@ REFUSED = {
         (NO_PLACES, "start-geopoint background-geopoint"),
         (NO_CODES, "barcode"),
         (NO_LISTS, "csv-external xml-external"),
+        (NO_CASCADES, "cascading cascading_select"),
     )
     for word in words.split()
 }
-NOT_YET = "cannot be imported yet"
 
 
 @dataclass(frozen=True)
-class Type:
-    """What a row is. `kind` is an item's, `begin`, `end`, `metadata` or `refused`."""
+class RowType:
+    """`kind` is an item's, or `begin`, `end`, `metadata` or `refused`."""
 
     kind: str
     option_set: str = ""
@@ -66,38 +65,40 @@ class Type:
     reason: str = ""
     # As pyxform's reference spells it.
     canonical: str = ""
+    # What the type itself asks of an answer, such as 0 to 100 for percentage.
+    constraint: str = ""
 
 
-def parse_type(text: str) -> Type:
-    words = " ".join(text.split())
-    # Lists' names keep their case; the words before them do not matter.
-    lower = words.lower()
-    if lower in METADATA:
-        return Type("metadata", canonical=lower)
-    if kind := KIND_OF.get(lower):
-        return Type(kind, canonical="dateTime" if kind == "datetime" else kind)
-    if control := _control(lower):
-        return control
-    if match := RE_SELECT.fullmatch(_with_command_lowered(words)):
-        return _select(**match.groupdict())
-    bare = lower.removeprefix("q ").removeprefix("add ").removesuffix(" prompt")
-    if reason := REFUSED.get(bare.split()[0] if bare else ""):
-        return Type("refused", reason=reason)
-    if lower in aliases.select or lower in ("select_one", "select_multiple"):
-        return Type("refused", reason="names no list of options")
-    return Type("refused", reason="unknown type")
+def known_types() -> Iterator[tuple[str, RowType]]:
+    """List every type that names neither options nor a group, in lower case."""
+    for name, entry in QUESTION_TYPE_DICT.items():
+        bind = entry.get("bind", {})
+        data = bind.get("type", "").lower()
+        if "jr:preload" in bind or name == "audit":
+            yield name.lower(), RowType("metadata", canonical=name.lower())
+        elif entry.get("control", {}).get("tag") == "input" and data in KIND_OF_DATA:
+            kind = "note" if "readonly" in bind else KIND_OF_DATA[data]
+            canonical = "dateTime" if kind == "datetime" else kind
+            constraint = bind.get("constraint", "")
+            yield (
+                name.lower(),
+                RowType(kind, canonical=canonical, constraint=constraint),
+            )
+    for kind, words in KINDS.items():
+        for word in words.split():
+            # Older forms say `q string` or `add string prompt`.
+            for spelling in ("{}", "q {}", "add {} prompt"):
+                canonical = "dateTime" if kind == "datetime" else kind
+                name = spelling.format(word.replace("_", " "))
+                yield name, RowType(kind, canonical=canonical)
 
 
-def _control(lower: str) -> Type | None:
-    if match := RE_BEGIN_CONTROL.fullmatch(lower):
-        control = aliases.control[match["type"]]
-        return Type("begin", control=control, canonical=f"begin {control}")
-    if match := RE_END_CONTROL.fullmatch(lower):
-        control = aliases.control[match["type"]]
-        return Type("end", control=control, canonical=f"end {control}")
-    return None
-
-
+KNOWN_TYPES = {
+    # The name of a select is followed by the name of its list.
+    name: type_
+    for name, type_ in known_types()
+    if "select" not in name
+}
 COMMAND = re.compile(
     "|".join(sorted(map(re.escape, aliases.select), key=len, reverse=True)),
     re.IGNORECASE,
@@ -105,24 +106,40 @@ COMMAND = re.compile(
 OTHER = re.compile(r" or[ _](specify[ _])?other$", re.IGNORECASE)
 
 
-def _with_command_lowered(words: str) -> str:
-    words = COMMAND.sub(lambda command: command[0].lower(), words, count=1)
-    return OTHER.sub(" or_other", words)
+def parse_type(text: str) -> RowType:
+    words = " ".join(text.split())
+    # Lists' names keep their case; the words before them do not matter.
+    lower = words.lower()
+    if lower in KNOWN_TYPES:
+        return KNOWN_TYPES[lower]
+    for kind, pattern in (("begin", RE_BEGIN_CONTROL), ("end", RE_END_CONTROL)):
+        if match := pattern.fullmatch(lower):
+            control = aliases.control[match["type"]]
+            return RowType(kind, control=control, canonical=f"{kind} {control}")
+    command = COMMAND.sub(lambda found: found[0].lower(), words, count=1)
+    if match := RE_SELECT.fullmatch(OTHER.sub(" or_other", command)):
+        return select_type(**match.groupdict())
+    bare = lower.removeprefix("q ").removeprefix("add ").removesuffix(" prompt")
+    if reason := REFUSED.get(bare.split()[0] if bare else ""):
+        return RowType("refused", reason=reason)
+    if lower in aliases.select or lower in ("select_one", "select_multiple"):
+        return RowType("refused", reason="names no list of options")
+    return RowType("refused", reason="unknown type")
 
 
-def _select(
+def select_type(
     *, select_command: str, list_name: str, specify_other: str | None, **rest: object
-) -> Type:
+) -> RowType:
     meaning = aliases.select[select_command]
     if meaning == "rank":
-        return Type("refused", reason=f"ranking {NOT_YET}")
+        return RowType("refused", reason="ranking cannot be imported yet")
     if "file" in select_command or meaning == "select one external":
-        return Type("refused", reason=NO_LISTS)
+        return RowType("refused", reason=NO_LISTS)
     if "${" in list_name:
-        return Type("refused", reason="options cannot come from other answers")
+        return RowType("refused", reason="options cannot come from other answers")
     kind = "select_one" if meaning == "select one" else "select_multiple"
     suffix = " or_other" if specify_other else ""
-    return Type(
+    return RowType(
         kind,
         option_set=list_name,
         or_other=bool(specify_other),

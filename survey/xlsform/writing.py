@@ -1,4 +1,4 @@
-"""Compiled rules as an author writes them, for people to read."""
+"""Write compiled rules as their authors do, for people to read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from survey.definitions.schema import Expr
 UNARY = 7
 
 
-def as_text(expr: Expr) -> str:
-    """`${age} >= 4 and ${age} <= 19`. Compiling it gives the same again."""
-    return _written(expr, 0)
+def as_text(expr: Expr, weakest: int = 0) -> str:
+    """Write an expression, such as `${age} >= 4 and ${age} <= 19`.
 
-
-def _written(expr: Expr, weakest: int) -> str:
+    Compiling the text gives the same expression again. Operators that bind
+    less than `weakest` get parentheses.
+    """
     if isinstance(expr, bool):
         return "true()" if expr else "false()"
     if isinstance(expr, str):
@@ -27,19 +27,15 @@ def _written(expr: Expr, weakest: int) -> str:
     if operation == "col":
         return str(arguments[0])
     if operation == "neg":
-        return f"-{_written(arguments[0], UNARY)}"
+        return f"-{as_text(arguments[0], UNARY)}"
     if operation == "jr:choice-name":
-        return f"jr:choice-name({_written(arguments[0], 0)}, '${{{arguments[1]}}}')"
-    if operation in PRECEDENCE:
-        return _joined(operation, arguments, weakest)
-    return f"{operation}({', '.join(_written(one, 0) for one in arguments)})"
-
-
-def _joined(operator: str, arguments: list[Expr], weakest: int) -> str:
-    strength = PRECEDENCE[operator]
+        return f"jr:choice-name({as_text(arguments[0])}, '${{{arguments[1]}}}')"
+    if operation not in PRECEDENCE:
+        return f"{operation}({', '.join(map(as_text, arguments))})"
+    strength = PRECEDENCE[operation]
     first, *rest = arguments
-    parts = [_written(first, strength)]
+    parts = [as_text(first, strength)]
     # The right side of an operator binds tighter, as the parser reads it.
-    parts += [_written(one, strength + 1) for one in rest]
-    joined = f" {operator} ".join(parts)
+    parts += [as_text(argument, strength + 1) for argument in rest]
+    joined = f" {operation} ".join(parts)
     return f"({joined})" if strength < weakest else joined

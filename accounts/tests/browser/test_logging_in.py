@@ -11,11 +11,11 @@ from playwright.sync_api import Page, expect
 from accounts import audit, invitations, passwords
 from accounts.models import Invitation, Membership, User
 from accounts.tests.logging_in import PASSWORD, code_of, give_app
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 
 # What a page looks like does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SMALL = {"width": 390, "height": 800}
 

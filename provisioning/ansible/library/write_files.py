@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Folders and files of one role, in one call; says which files changed.
+"""Write folders and files of one role in one call; return the changed files.
 
 The template module costs half a second for each file, and there are forty.
 """
@@ -35,7 +35,7 @@ def main() -> None:
         for path in [*folders, *(path.parent for path in files)]:
             make_folder(path, ids)
         for path in folders:
-            # Somebody else may have made it first.
+            # Another host may have made it first.
             os.chown(path, *ids)
         for path in changed:
             write(path, files[path], ids)
@@ -53,7 +53,7 @@ def content_of(path: Path) -> str | None:
 
 
 def make_folder(path: Path, ids: tuple[int, int]) -> None:
-    """Closed to everybody but its owner: sockets, data and secrets are in there."""
+    """Make a folder that only its owner may enter: it holds sockets and secrets."""
     if not path.is_dir():
         make_folder(path.parent, ids)
         path.mkdir(mode=0o700)

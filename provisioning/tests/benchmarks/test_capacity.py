@@ -1,4 +1,4 @@
-"""The capacity sheet, by examples that were worked out by hand."""
+"""Compare the capacity sheet with examples worked out by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from provisioning.benchmarks import capacity_model
+from provisioning.benchmarks.capacity import inventory_lines, with_digits
 from provisioning.benchmarks.capacity_model import (
     Machines,
     RequestCost,
@@ -19,8 +20,6 @@ from provisioning.benchmarks.capacity_model import (
 )
 from provisioning.commands import ROOT
 from provisioning.tests.conftest import run
-
-pytestmark = pytest.mark.once
 
 ILLINOIS = SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20)
 # Round numbers, in µs.
@@ -68,12 +67,12 @@ def test_short_surveys_read_no_content():
     assert capacity_model.requests_of_a_person(3)["survey_content"] == 0
 
 
-def test_people_at_once():
+def test_people_at_once_follow_littles_law():
     # 13.9 a second, each there for 45 * 20 = 900 s.
     assert capacity_model.people_at_once(ILLINOIS) == pytest.approx(12_500)
 
 
-def test_processors():
+def test_half_of_the_processors_stay_free():
     # 1250 requests of 500 µs each: 0.625 s in each second.
     assert capacity_model.cores_used(1250, 500) == pytest.approx(0.625)
     # Half of eight cores stay free: 4 are to be had of each server.
@@ -82,7 +81,7 @@ def test_processors():
     assert capacity_model.servers_for(4.1, 8) == 2
 
 
-def test_workers_and_pools():
+def test_workers_and_pools_follow_service_times():
     # 400 + 20 + 200 + 20 µs, and 1 ms for the flush.
     assert capacity_model.service_seconds(COST) == pytest.approx(0.00164)
     assert capacity_model.statement_seconds(COST) == pytest.approx(0.0012)
@@ -94,7 +93,7 @@ def test_workers_and_pools():
     assert capacity_model.pool_for(10_000, COST, 8, 8) == 8
 
 
-def test_memory_and_disk():
+def test_memory_and_disk_follow_the_number_of_people():
     # 50,000 an hour for four hours, 1,100 bytes each.
     assert capacity_model.sessions_mb(ILLINOIS) == pytest.approx(220)
     # 46 documents of 8 KiB, nine times.
@@ -106,31 +105,31 @@ def test_memory_and_disk():
     assert capacity_model.wal_gb_per_day(ILLINOIS, COST) == pytest.approx(15.75)
 
 
-def test_load_servers():
+def test_load_servers_are_rounded_up():
     assert capacity_model.load_servers_for(1250, 2) == 2
     assert capacity_model.load_servers_for(1200, 2) == 1
 
 
-def test_what_runs_out_first():
-    found = capacity_sheet(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
+def test_the_scarcest_resource_runs_out_first():
+    sheet = capacity_sheet(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
     # 0.625 cores of the web, and a server of two gives one.
-    assert found.value("web servers") == 1
-    assert found.multiples["web processors"] == pytest.approx(2 / 0.625)
+    assert sheet.value("web servers") == 1
+    assert sheet.multiples["web processors"] == pytest.approx(2 / 0.625)
     # 1250 * 200 µs = 0.25 of two cores.
-    assert found.multiples["primary processors"] == pytest.approx(8)
+    assert sheet.multiples["primary processors"] == pytest.approx(8)
     # 1250 * 20 µs = 0.025 of its one thread.
-    assert found.multiples["Redis (one thread)"] == pytest.approx(40)
-    name, multiple = found.first_to_run_out
-    assert multiple == min(found.multiples.values()) == found.multiples[name]
+    assert sheet.multiples["Redis (one thread)"] == pytest.approx(40)
+    name, multiple = sheet.first_to_run_out
+    assert multiple == min(sheet.multiples.values()) == sheet.multiples[name]
 
 
-def test_the_load_may_be_anything():
+def test_any_load_gives_a_sheet():
     for takers in (1, 10_000_000):
-        found = capacity_sheet(SurveyDay(takers, 1, 0.5), Machines(), COST)
-        assert all(multiple > 1 for multiple in found.multiples.values()) or takers > 1
+        sheet = capacity_sheet(SurveyDay(takers, 1, 0.5), Machines(), COST)
+        assert all(multiple > 1 for multiple in sheet.multiples.values()) or takers > 1
 
 
-def test_the_inventory_names_variables_that_there_are():
+def test_the_inventory_uses_known_variables():
     known = "".join(
         path.read_text()
         for path in (ROOT / "provisioning" / "ansible").rglob("defaults/main.yml")
@@ -142,7 +141,7 @@ def test_the_inventory_names_variables_that_there_are():
         assert re.search(rf"^  {name}:", known, re.MULTILINE), name
 
 
-def test_examples_are_worked_out(bench):
+def test_without_a_target_examples_are_printed(bench):
     done = run(ROOT, "capacity", f"--bench={bench}")
     assert done.returncode == 0, done.stderr
     assert "Chicago: 8,000 takers an hour" in done.stdout
@@ -150,13 +149,13 @@ def test_examples_are_worked_out(bench):
     assert done.stdout.splitlines()[-1].strip().startswith("Runs out first: ")
 
 
-def test_the_kept_measurement_is_enough():
+def test_the_kept_benchmark_is_complete():
     kept = ROOT / "provisioning" / "measured" / "bench.json"
     done = run(ROOT, "capacity", f"--bench={kept}")
     assert done.returncode == 0, done.stderr
 
 
-def test_a_target_as_csv(bench, tmp_path):
+def test_a_sheet_is_written_as_csv(bench, tmp_path):
     table = tmp_path / "sheet.csv"
     target = ["--takers-per-hour=20,000", "--pages=30", "--think=12"]
     done = run(ROOT, "capacity", f"--bench={bench}", *target, f"--csv={table}")
@@ -169,7 +168,7 @@ def test_a_target_as_csv(bench, tmp_path):
     assert float(rows["survey_change_page requests"]) == pytest.approx(166.667)
 
 
-def test_variables_for_an_inventory(bench):
+def test_variables_are_printed_for_an_inventory(bench):
     done = run(
         ROOT, "capacity", f"--bench={bench}", "--takers-per-hour=50000", "--inventory"
     )
@@ -179,7 +178,7 @@ def test_variables_for_an_inventory(bench):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu_us_per_request": {}}'])
-def test_what_is_no_benchmark_is_refused(tmp_path, content):
+def test_an_incomplete_benchmark_is_refused(tmp_path, content):
     path = tmp_path / "bench.json"
     path.write_text(content)
     done = run(ROOT, "capacity", f"--bench={path}")
@@ -188,12 +187,46 @@ def test_what_is_no_benchmark_is_refused(tmp_path, content):
     assert "no complete result" in done.stderr
 
 
-def test_without_a_benchmark(tmp_path):
+def test_without_a_benchmark_the_command_to_make_one_is_named(tmp_path):
     done = run(ROOT, "capacity", f"--bench={tmp_path / 'none'}")
     assert (done.returncode, done.stdout) == (1, "")
     assert "provisioning/bench" in done.stderr
 
 
 @pytest.mark.parametrize("wrong", ["--takers-per-hour=0", "--pages=x", "--inventory"])
-def test_a_target_is_a_number(wrong):
+def test_targets_are_numbers(wrong):
     assert run(ROOT, "capacity", wrong).returncode == 2
+
+
+def test_content_costs_only_nginx():
+    cost = COST.of_python_request(0.5)
+    assert (cost.gunicorn, cost.postgresql, cost.nginx) == (800, 400, 80)
+    assert cost.wal_bytes_per_save == COST.wal_bytes_per_save
+
+
+def test_rounding_up_ignores_rounding_errors():
+    assert capacity_model.round_up(2.0000001) == 2
+    assert capacity_model.round_up(2.001) == 3
+
+
+def test_a_missing_server_costs_nothing():
+    cost = RequestCost.of({"cpu_us_per_request": {"nginx": 8.0}, "saves": {}})
+    assert (cost.nginx, cost.redis, cost.wal_bytes_per_save) == (8.0, 0.0, 0.0)
+    sheet = capacity_sheet(ILLINOIS, Machines(), cost)
+    assert sheet.multiples["Redis (one thread)"] == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1250, "1,250"), (1250.7, "1,251"), (13.88, "13.9"), (0.62, "0.62"), (4.0, "4")],
+)
+def test_figures_have_three_digits(value, text):
+    assert with_digits(value) == text
+
+
+def test_pools_are_listed_below_their_variable():
+    lines = inventory_lines("Illinois", capacity_sheet(ILLINOIS, Machines(), COST))
+    assert lines[0] == "# Illinois: 1 web servers"
+    pools = lines.index("pool_sizes:")
+    assert lines[pools + 1].startswith("  taking: ")
+    assert any(line.startswith("redis_maxmemory: ") for line in lines)

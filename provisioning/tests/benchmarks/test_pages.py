@@ -1,4 +1,4 @@
-"""`provisioning/pages`: what it finds; how long that takes is for the command."""
+"""Test which pages `provisioning/pages` finds; the command itself times them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ urlpatterns = [
 ]
 
 
-def test_the_rooms_of_the_console_are_found(staff):  # noqa: F811
+def test_the_walk_finds_the_consoles_pages(staff):  # noqa: F811
     found = list(page_walk.followed(log_in(Client(), staff.state)))
 
     routes = {route for route, *_ in found}
@@ -49,14 +49,14 @@ def test_the_rooms_of_the_console_are_found(staff):  # noqa: F811
     assert {status for _, _, status, _ in found} <= {200, 302}
 
 
-def test_no_route_is_asked_more_than_three_times(staff):  # noqa: F811
+def test_the_walk_visits_a_route_three_times_at_most(staff):  # noqa: F811
     routes = [route for route, *_ in page_walk.followed(log_in(Client(), staff.state))]
 
     assert max(map(routes.count, routes)) == 3
 
 
 @pytest.mark.urls("provisioning.tests.benchmarks.test_pages")
-def test_a_page_that_is_broken_is_bad_however_quick(capsys):
+def test_a_page_with_an_error_is_bad_at_any_speed(capsys):
     client = Client(raise_request_exception=False)
     found = list(page_walk.timed_pages(client, "nobody", 1))
 
@@ -70,7 +70,7 @@ def test_a_page_that_is_broken_is_bad_however_quick(capsys):
     assert "500 at /console/broken/" in capsys.readouterr().out
 
 
-def test_what_is_slower_than_the_bound_is_bad(capsys):
+def test_a_page_slower_than_the_bound_is_bad(capsys):
     page = {"route": "slow", "role": "analyst", "path": "/", "status": 200}
     page |= {"median": 100.1, "statements": 4, "bytes": 9000}
 

@@ -1,4 +1,4 @@
-"""`provisioning/queries`: the parts that need no whole stack."""
+"""Test the parts of `provisioning/queries` that need no stack."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Rank     Times executed     Total duration     Min/Max/Avg duration (s)     Quer
 """
 
 
-def test_the_essentials_of_a_report_are_a_few_lines():
+def test_a_report_is_reduced_to_its_essentials():
     assert essentials_of(REPORT).splitlines() == [
         "  Number of unique normalized queries: 5",
         "  Number of queries: 80",
@@ -66,16 +66,16 @@ def test_the_essentials_of_a_report_are_a_few_lines():
     ]
 
 
-def test_a_report_on_an_empty_log_is_no_problem():
+def test_a_report_may_be_empty():
     assert "Most frequent queries" in essentials_of("")
 
 
-def test_a_statement_is_shown_on_one_line():
+def test_a_statement_is_shortened_to_one_line():
     assert shortened(" SELECT 1\n\tFROM  survey\n") == "SELECT 1 FROM survey"
     assert len(shortened("x" * 1000)) == queries.WIDTH
 
 
-def test_without_a_primary_the_way_to_one_is_named(tmp_path):
+def test_without_a_primary_the_command_to_start_it_is_named(tmp_path):
     with pytest.raises(Refusal, match="provisioning/stack up"):
         running_servers(tmp_path)
 
@@ -95,7 +95,7 @@ def shown(server: Server) -> str:
 @needs_postgresql
 @pytest.mark.parametrize("by_hand", [None, "750"])
 @pytest.mark.parametrize("ending", [None, Stopped(2), Refusal("no more room")])
-def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
+def test_logging_settings_are_restored_after_any_end(primary, by_hand, ending):
     untouched = shown(primary)
     primary.set(by_hand)
     before = shown(primary)
@@ -114,7 +114,7 @@ def test_the_servers_log_as_before_however_it_ends(primary, by_hand, ending):
 
 @needs_postgresql
 @pytest.mark.django_db(transaction=True)
-def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
+def test_statements_of_real_people_are_not_logged(primary, monkeypatch):
     monkeypatch.setattr(queries, "DATABASE", connection.settings_dict["NAME"])
     administration = load_survey.open_rehearsal(
         name="spring", respondents=1, pages=1, items=1
@@ -125,6 +125,6 @@ def test_while_real_people_may_answer_nothing_is_logged(primary, monkeypatch):
         refuse_real_respondents(primary.ask, consequence="no")
 
 
-def test_a_server_that_is_away_is_a_refusal(tmp_path):
+def test_an_unreachable_server_is_a_refusal(tmp_path):
     with pytest.raises(Refusal, match="The primary refuses"):
         Server("primary", tmp_path, 5432).ask("SELECT 1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from provisioning.fault_injection.answers import (
     Item,
     answers_for,
@@ -11,8 +9,6 @@ from provisioning.fault_injection.answers import (
     fingerprint,
     pages_of,
 )
-
-pytestmark = pytest.mark.once
 
 ITEMS = [
     Item(1, "choice", "select_one", ("a", "b", "c")),

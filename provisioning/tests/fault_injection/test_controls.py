@@ -7,9 +7,8 @@ import pytest
 from provisioning.fault_injection.controls import CONTROLS, GUARD, run_controls, twin_of
 from survey.taking.storage import ON_CONFLICT, POSTGRESQL
 
-pytestmark = pytest.mark.once
 
-
+@pytest.mark.slow
 def test_every_control_objects_and_every_twin_is_clean():
     found = list(run_controls(20261121, CONTROLS))
     assert [result.name for result in found] == [control.name for control in CONTROLS]

@@ -29,8 +29,6 @@ from provisioning.installation.servers import private_servers
 from provisioning.installation.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
-pytestmark = pytest.mark.once
-
 # Which faults are drawn
 
 
@@ -129,6 +127,7 @@ def ask(folder, port, question):
         connection.close()
 
 
+@pytest.mark.slow
 def test_the_replica_replaces_a_lost_primary():
     with private_servers() as folder:
         ask(folder, 5432, "CREATE TABLE kept AS SELECT 42 AS answer")

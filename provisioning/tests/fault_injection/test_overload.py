@@ -28,8 +28,6 @@ from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import Server, receipt
 from provisioning.tests.load.helpers import reply as reply_bytes
 
-pytestmark = pytest.mark.once
-
 SURVEY = RehearsalSurvey(
     "d" * 64, "r1", "en", pages=((("q1", ("1", "2")),), (("q2", ("1", "2")),))
 )
@@ -294,6 +292,7 @@ def survey_server() -> Server:
     return server
 
 
+@pytest.mark.slow
 def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, capsys):
     for name, value in {
         "TIMES": (1, 4),
@@ -324,7 +323,7 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
         each.partition(b"\r\n\r\n")[2].partition(b"csrf")[0] for each in logins
     }
     assert [step.name for step in result.steps] == ["1x", "4x"]
-    assert result.steps[1].people > 2 * result.steps[0].people > 0
+    assert result.steps[1].people > 2 * result.steps[0].people
     assert result.steps[1].refused["saves"] > 0
     assert result.peak > 0
     finished = [each for each in server.requests if b"POST /take/complete/" in each]

@@ -11,8 +11,6 @@ import pytest
 
 from provisioning.fault_injection.proxy import Fault, proxied
 
-pytestmark = pytest.mark.once
-
 
 class Echo:
     """A server that sends back what it receives, and records it."""

@@ -8,8 +8,6 @@ from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
 
-pytestmark = pytest.mark.once
-
 BASELINE = Baseline(per_second=100, p95=0.010, median=0.005)
 WINDOW = 2.0
 

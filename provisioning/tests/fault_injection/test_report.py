@@ -20,8 +20,6 @@ from provisioning.fault_injection.run import (
 )
 from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
 
-pytestmark = pytest.mark.once
-
 OPTIONS = RunOptions(
     seed=1,
     faults=[],

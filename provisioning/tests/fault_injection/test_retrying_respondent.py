@@ -18,8 +18,6 @@ from provisioning.load.replies import Reply
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, RehearsalSurvey
 from provisioning.load.target import target_of
 
-pytestmark = pytest.mark.once
-
 DESCRIBED = {
     "digest": "d" * 64,
     "renderer": "r1",

@@ -18,8 +18,6 @@ from provisioning.fault_injection.run import FaultRun, InjectedFault, TooSlow
 from provisioning.tests.fault_injection.test_recovery import attempt, load
 from provisioning.tests.fault_injection.test_report import OPTIONS
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def run(tmp_path):

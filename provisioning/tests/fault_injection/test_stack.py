@@ -8,8 +8,6 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.fault_injection.stack import RunningStack
 
-pytestmark = pytest.mark.once
-
 
 class FakeSupervisor:
     """Two gunicorns in a group, Redis that runs, and a primary that gave up."""

@@ -26,8 +26,6 @@ from provisioning.fault_injection.verdict import (
 )
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
 
-pytestmark = pytest.mark.once
-
 SEED = 20261121
 OPTIONS = ("1", "2", "3", "4", "5")
 CHOICES = {

@@ -1,4 +1,4 @@
-"""The fleet's inventory fills in the same templates."""
+"""Render the templates with the inventory of a fleet."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from provisioning.installation.playbook import (
     playbook_command,
 )
 
-pytestmark = pytest.mark.once
-
 INVENTORY = f"--inventory={ANSIBLE / 'inventories' / 'fleet.example'}"
 
 
@@ -43,7 +41,7 @@ def played(folder: Path, *options: str, **variables: Any) -> str:
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Path]:
-    """Every host's files, in a folder by its name."""
+    """Write each host's files into a folder with its name."""
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
     played(
         folder,
@@ -62,11 +60,11 @@ def fleet() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_the_playbook_is_understood(tmp_path):
+def test_the_playbooks_syntax_is_correct(tmp_path):
     played(tmp_path, "--syntax-check")
 
 
-def test_every_host_has_its_programs_and_nobody_elses(fleet):
+def test_each_host_has_its_own_programs_only(fleet):
     programs = {
         host.name: {ini.parent.name for ini in host.glob("etc/*/supervisor.ini")}
         for host in fleet.iterdir()
@@ -87,7 +85,7 @@ def test_every_host_has_its_programs_and_nobody_elses(fleet):
     }
 
 
-def test_no_template_is_left_half_filled(fleet):
+def test_templates_are_completely_rendered(fleet):
     written = [path for path in fleet.glob("*/etc/**/*") if path.is_file()]
     assert len(written) > 100
     for path in written:
@@ -99,7 +97,7 @@ def test_no_template_is_left_half_filled(fleet):
         configparser.RawConfigParser().read(path)
 
 
-def test_hosts_find_one_another_by_address_and_password(fleet):
+def test_hosts_have_addresses_and_passwords_of_others(fleet):
     def etc(path: str) -> str:
         host, _, name = path.partition("/")
         return (fleet / host / "etc" / name).read_text()
@@ -117,7 +115,7 @@ def test_hosts_find_one_another_by_address_and_password(fleet):
     queue = (fleet / "secrets" / "queue_password").read_text().strip()
     assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
     assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")
-    # Nobody is trusted by address, nor is the whole world listened to.
+    # No address is trusted, and no server listens everywhere.
     assert "trust" not in etc("db1/primary/pg_hba.conf").replace(
         "local all all trust", ""
     ).replace("local replication all trust", "")
@@ -138,14 +136,14 @@ WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
         ("queue1", "25672", {"10.0.0.31"}),
     ],
 )
-def test_a_server_is_reached_by_its_callers_and_nobody_else(fleet, host, port, callers):
+def test_firewalls_admit_only_known_callers(fleet, host, port, callers):
     accepted, dropped = rules_of(fleet, host, port)
     assert set(accepted) == callers
     assert dropped
 
 
 def rules_of(fleet: Path, host: str, port: str) -> tuple[list[str], bool]:
-    """Who is let in at a port, before everybody else is not."""
+    """Return the addresses admitted to a port, and whether all others are dropped."""
     accepted: list[str] = []
     for line in (fleet / host / "etc/firewall/rules.nft").read_text().splitlines():
         rule = re.fullmatch(
@@ -159,14 +157,14 @@ def rules_of(fleet: Path, host: str, port: str) -> tuple[list[str], bool]:
     return accepted, False
 
 
-def test_web_hosts_are_open_to_everybody(fleet):
+def test_web_hosts_have_no_firewall_for_their_ports(fleet):
     assert "dport" not in (fleet / "web1/etc/firewall/rules.nft").read_text()
 
 
 @pytest.mark.skipif(not path_of_program("nft"), reason="nftables is not installed here")
-def test_the_rules_can_be_loaded(fleet):
+def test_firewall_rules_can_be_loaded(fleet):
     for rules in fleet.glob("*/etc/firewall/rules.nft"):
-        # In a network of its own: not this machine's.
+        # In a separate network, not this machine's.
         check = [
             "unshare",
             "--user",
@@ -180,7 +178,7 @@ def test_the_rules_can_be_loaded(fleet):
         assert done.returncode == 0, done.stderr
 
 
-def test_private_files_are_in_one_folder_that_all_of_them_share(fleet):
+def test_private_files_are_in_a_shared_folder(fleet):
     shared = str(fleet / "shared")
     for host in ("web1", "web2", "worker1"):
         for name in ("console", "worker"):
@@ -191,13 +189,13 @@ def test_private_files_are_in_one_folder_that_all_of_them_share(fleet):
     assert f"alias {shared}/;" in nginx
     for folder in (fleet / "shared", fleet / "shared/incoming"):
         assert folder.stat().st_mode & 0o777 == 0o700
-    # On a real one it is mounted, and its files are one user's everywhere.
+    # A real fleet mounts it, with the same owner on all hosts.
     inventory = (ANSIBLE / "inventories/fleet.example/group_vars/fleet.yml").read_text()
     assert "files_shared: true" in inventory
     assert re.search("^server_uid: [0-9]+$", inventory, re.MULTILINE)
 
 
-def test_where_nginx_is_another_user_the_application_sends_its_files_itself(tmp_path):
+def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):
     home = tmp_path / "home"
     user = pwd.getpwuid(os.geteuid()).pw_name
     done = subprocess.run(
@@ -221,20 +219,20 @@ def test_where_nginx_is_another_user_the_application_sends_its_files_itself(tmp_
     assert "/private-files/" not in (home / "etc/nginx/nginx.conf").read_text()
 
 
-def test_workers_read_reports_by_a_role_that_only_reads(fleet):
+def test_workers_read_reports_with_a_read_only_role(fleet):
     worker = (fleet / "worker1/etc/app/worker.env").read_text()
     password = (fleet / "secrets" / "postgresql_reports").read_text().strip()
     assert "GROUNDSWELL_REPORTS_NAME=reports_replica" in worker
     assert f"GROUNDSWELL_REPORTS_PASSWORD='{password}'" in worker
     assert "GROUNDSWELL_DATABASE_USER=worker" in worker
-    # Whoever waits for a page has no statements of minutes.
+    # Pages have no statements of minutes.
     assert "REPORTS" not in (fleet / "web1/etc/app/console.env").read_text()
     pools = (fleet / "worker1/etc/pgbouncer/pgbouncer.ini").read_text()
     assert "reports_replica = host=10.0.0.12" in pools
     assert "worker = host=10.0.0.11" in pools
 
 
-def test_each_queue_has_workers_of_its_own(fleet):
+def test_each_queue_has_its_own_workers(fleet):
     written = configparser.RawConfigParser()
     written.read(fleet / "worker1/etc/worker/supervisor.ini")
     for name, queue in (("worker", "quick"), ("long_worker", "long")):
@@ -242,7 +240,7 @@ def test_each_queue_has_workers_of_its_own(fleet):
         assert f"--queues {queue} --hostname {queue}@%%h" in command
 
 
-def test_a_message_is_taken_back_later_than_the_longest_job_ends(fleet):
+def test_messages_are_redelivered_only_after_the_longest_job(fleet):
     queue = (fleet / "queue1/etc/rabbitmq/rabbitmq.conf").read_text()
     [patience] = re.findall("^consumer_timeout = ([0-9]+)$", queue, re.MULTILINE)
     roles = (fleet / "db1/etc/primary/roles.sql").read_text()
@@ -256,7 +254,7 @@ def test_a_message_is_taken_back_later_than_the_longest_job_ends(fleet):
     assert int(patience) / 60_000 >= 2 * longest
 
 
-def test_the_page_for_too_large_a_file_names_the_bound(fleet):
+def test_the_page_for_too_large_a_file_names_the_limit(fleet):
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     [megabytes] = re.findall("client_max_body_size ([0-9]+)m;", nginx)
     page = (fleet / "web1/etc/nginx/errors/413.html").read_text()
@@ -264,7 +262,7 @@ def test_the_page_for_too_large_a_file_names_the_bound(fleet):
     assert f"hasta {megabytes} MB" in page
 
 
-def test_one_host_migrates_and_one_keeps_time(fleet):
+def test_one_host_migrates_and_one_runs_the_scheduler(fleet):
     def has(host: str, path: str, text: str) -> bool:
         return text in (fleet / host / "etc" / path).read_text()
 
@@ -273,7 +271,7 @@ def test_one_host_migrates_and_one_keeps_time(fleet):
     assert has("worker1", "worker/supervisor.ini", "[program:beat]")
 
 
-def test_sizes_come_from_the_machine(fleet):
+def test_sizes_depend_on_the_machines_memory(fleet):
     (line,) = [
         line
         for line in (fleet / "db1/etc/primary/server.conf").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The private servers come up as they should, and always go away."""
+"""Start private servers, and check that all of them end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 
 from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import environment
-
-pytestmark = pytest.mark.once
 
 
 def asked(folder: Path, port: int, question: str) -> str:
@@ -37,7 +35,7 @@ def at_work_in(folder: Path) -> list[str]:
     ]
 
 
-def test_a_commit_is_on_disk_and_timeouts_come_with_the_role():
+def test_commits_are_flushed_and_roles_have_timeouts():
     with private_servers() as folder:
         for setting, value in {
             "fsync": "on",

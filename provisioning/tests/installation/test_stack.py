@@ -42,11 +42,11 @@ from survey.taking.prepared_statements import prepared_text
 from survey.taking.storage import postgresql_insert
 from survey.tests.workbooks import form
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.alone
 
 
 class Stack:
-    """A running stack of its own, its ports and its people."""
+    """A running stack with ports and people of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.checkout = equipped(copied(folder / "checkout"))
@@ -71,14 +71,14 @@ class Stack:
 
     def pids(self) -> dict[str, int]:
         return {
-            f"{one['group']}:{one['name']}": one["pid"]
-            for one in self.supervisor.programs()
+            f"{each['group']}:{each['name']}": each["pid"]
+            for each in self.supervisor.programs()
         }
 
     def ask(
         self, method: str, path: str, body: str = "", *, port: int = 0, **headers: str
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """`headers` with underscores; a connection of its own."""
+        """Send a request on a new connection; write `headers` with underscores."""
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         connection = http.client.HTTPConnection(
             "127.0.0.1", port or self.port, timeout=30
@@ -94,7 +94,7 @@ class Stack:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many that follow one another."""
+    """Return the first of so many consecutive ports."""
     for first in range(20000 + os.getpid() % 5000, 32000, 7):
         try:
             for port in range(first, first + count):
@@ -107,7 +107,7 @@ def free_ports(count: int) -> int:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    # Short, and open to the user that the servers run as.
+    # A short path, which the servers' user may enter.
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
     folder.chmod(0o755)
     stack = Stack(folder)
@@ -128,8 +128,8 @@ def stack() -> Iterator[Stack]:
 STATEMENTS = {"p1_q1": "1", "p1_q2": "2"}
 
 
-class Person:
-    """A browser whose person typed a code."""
+class RespondentBrowser:
+    """A browser in which a code was entered."""
 
     def __init__(self, stack: Stack, code: str = "") -> None:
         self.stack = stack
@@ -177,14 +177,14 @@ class Person:
 
 @pytest.fixture
 def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
-    """Stops the pool of the respondents when called, and brings it back."""
+    """Stop the respondents' pool when called; start it again afterwards."""
     yield lambda: stack.supervisor.calls.stopProcessGroup("taking")
     stack.supervisor.calls.startProcessGroup("taking")
     until(lambda: stack.ask("GET", "/")[0] == 200)
 
 
-class Queue:
-    """A pool stands still, and whoever asks waits for it."""
+class SuspendedPool:
+    """A suspended pool, and connections that wait for it."""
 
     def __init__(self, stack: Stack, name: str) -> None:
         self.stack = stack
@@ -192,7 +192,7 @@ class Queue:
         pids = stack.pids().items()
         masters = [pid for program, pid in pids if program.startswith(f"{name}:")]
         self.pool = [psutil.Process(pid) for pid in masters]
-        self.pool += [one for master in self.pool for one in master.children()]
+        self.pool += [each for master in self.pool for each in master.children()]
         for process in self.pool:
             process.suspend()
 
@@ -203,20 +203,20 @@ class Queue:
     def join(
         self, count: int, method: str, path: str, accept: str = "text/html"
     ) -> list[bytes]:
-        """So many more ask; the replies of those who need not wait."""
+        """Send so many requests; return the replies that come at once."""
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
         asked = []
         for _ in range(count):
-            one = socket.create_connection(("127.0.0.1", self.stack.port))
-            one.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
-            asked.append(one)
+            each = socket.create_connection(("127.0.0.1", self.stack.port))
+            each.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
+            asked.append(each)
         self.waiting += asked
         return self.replies(asked, seconds=0.4)
 
     def replies(self, asked: list[socket.socket], seconds: float) -> list[bytes]:
         with selectors.DefaultSelector() as selector:
-            for one in asked:
-                selector.register(one, selectors.EVENT_READ)
+            for each in asked:
+                selector.register(each, selectors.EVENT_READ)
             found = []
             while selector.get_map() and (ready := selector.select(seconds)):
                 for key, _ in ready:
@@ -226,15 +226,15 @@ class Queue:
 
     def disperse(self) -> None:
         self.move()
-        for one in self.waiting:
-            one.close()
+        for each in self.waiting:
+            each.close()
 
 
 @pytest.fixture
-def queue(stack: Stack) -> Iterator[Queue]:
+def queue(stack: Stack) -> Iterator[SuspendedPool]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
-    queue = Queue(stack, "taking")
+    queue = SuspendedPool(stack, "taking")
     yield queue
     queue.disperse()
     until(lambda: stack.ask("GET", "/")[0] == 200)
@@ -242,16 +242,16 @@ def queue(stack: Stack) -> Iterator[Queue]:
 
 
 @pytest.fixture
-def boundless(stack: Stack) -> Iterator[None]:
-    """No class has a bound, only the queue."""
+def without_bounds(stack: Stack) -> Iterator[None]:
+    """Remove the bounds of the classes; only the queue has one."""
     path = stack.home / "etc" / "nginx" / "nginx.conf"
     bounded = path.read_text()
-    use(stack, re.sub("max_conns=[0-9]+", "max_conns=0", bounded))
+    use_nginx_configuration(stack, re.sub("max_conns=[0-9]+", "max_conns=0", bounded))
     yield
-    use(stack, bounded)
+    use_nginx_configuration(stack, bounded)
 
 
-def use(stack: Stack, configuration: str) -> None:
+def use_nginx_configuration(stack: Stack, configuration: str) -> None:
     (stack.home / "etc" / "nginx" / "nginx.conf").write_text(configuration)
     nginx = psutil.Process(stack.pids()["nginx:nginx"])
     before = set(nginx.children())
@@ -262,7 +262,7 @@ def use(stack: Stack, configuration: str) -> None:
 def until(happens: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while True:
-        # Nobody listens yet, or no more.
+        # The server may not listen yet, or no longer.
         with suppress(OSError, http.client.HTTPException):
             if happens():
                 return
@@ -271,7 +271,7 @@ def until(happens: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def test_a_page_is_saved_and_every_program_runs(stack):
-    maya = Person(stack)
+    maya = RespondentBrowser(stack)
     assert maya.save() == 200
     shown = stack.command("status")
     for program in (
@@ -287,8 +287,8 @@ def test_a_page_is_saved_and_every_program_runs(stack):
     assert "all running" in shown
 
 
-def test_content_comes_from_the_cache_for_everyone(stack, without_taking):
-    maya = Person(stack)
+def test_content_is_served_from_the_cache(stack, without_taking):
+    maya = RespondentBrowser(stack)
     page, other = (maya.content.replace("{n}", n) for n in "12")
     _, headers, first = stack.ask("GET", page)
     assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
@@ -304,20 +304,20 @@ def test_content_comes_from_the_cache_for_everyone(stack, without_taking):
     packed = stack.ask("GET", page, Accept_Encoding="gzip")
     assert packed[1]["Content-Encoding"] == "gzip"
     assert len(packed[2]) < len(first) / 2
-    # The twin: what nobody has asked for yet is not there.
+    # The twin: a page that was not requested before is not cached.
     assert stack.ask("GET", other)[0] == 503
 
 
-def test_a_persons_pages_are_never_cached(stack, without_taking):
-    maya = Person(stack)
+def test_pages_of_a_person_are_never_cached(stack, without_taking):
+    maya = RespondentBrowser(stack)
     before, after = maya.json("GET", "/take/"), maya.json("GET", "/take/")
     assert before["revision"] < after["revision"]
     without_taking()
     assert maya.ask("GET", "/take/")[0] == 503
 
 
-def test_whoever_cant_be_served_is_told_to_come_again(stack, without_taking):
-    maya = Person(stack)
+def test_an_unavailable_pool_asks_clients_to_retry(stack, without_taking):
+    maya = RespondentBrowser(stack)
     without_taking()
     status, headers, body = maya.ask("POST", "/take/pages/1/", "{}")
     assert (status, json.loads(body)) == (503, {"error": "overloaded"})
@@ -331,8 +331,8 @@ def test_whoever_cant_be_served_is_told_to_come_again(stack, without_taking):
     assert stack.ask("GET", "/healthz")[0] == 200
 
 
-def test_a_crowd_is_shed_from_the_door_inwards(stack, queue):
-    """Each class fills up to its bound; whoever finishes finds room at the end."""
+def test_starts_are_refused_first_and_finishes_last(stack, queue):
+    """Each class fills up to its bound; finishing has room to the end."""
     written = (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
     bounds = {
         name: int(bound)
@@ -350,7 +350,7 @@ def test_a_crowd_is_shed_from_the_door_inwards(stack, queue):
     assert b"Your code was not read yet" in with_a_code[0]
     assert b"\r\nRefresh:" not in with_a_code[0]
 
-    # A tab that is open asks for the code again: its person is inside.
+    # An open tab asks for the code again: it counts as a resumed survey.
     assert queue.join(1, "GET", "/", "application/json") == []
     inside = queue.join(bounds["resumes"] + 2, "GET", "/take/?language=es")
     assert len(inside) == 3
@@ -377,7 +377,7 @@ def test_a_crowd_is_shed_from_the_door_inwards(stack, queue):
     until(lambda: access.read_text().count('"full":"saves"') == 3)
 
 
-def test_without_bounds_a_finish_would_wait_behind_starts(stack, boundless, queue):
+def test_without_bounds_starts_would_block_a_finish(stack, without_bounds, queue):
     pool = (stack.home / "etc" / "taking" / "gunicorn.py").read_text()
     backlog = int(re.findall("^backlog = ([0-9]+)", pool, re.MULTILINE)[0])
     assert queue.join(backlog + 20, "GET", "/")
@@ -386,8 +386,8 @@ def test_without_bounds_a_finish_would_wait_behind_starts(stack, boundless, queu
     assert b"Your answers are safe" in reply
 
 
-def test_the_consoles_queue_is_bounded_too(stack):
-    queue = Queue(stack, "console")
+def test_the_consoles_queue_has_a_bound_too(stack):
+    queue = SuspendedPool(stack, "console")
     try:
         (refused,) = queue.join(65, "GET", "/engineers/")
     finally:
@@ -397,8 +397,8 @@ def test_the_consoles_queue_is_bounded_too(stack):
     assert b"in line" not in refused
 
 
-def test_one_session_is_held_back_and_nobody_else(stack):
-    maya, jamal = Person(stack), Person(stack)
+def test_the_rate_limit_counts_by_session(stack):
+    maya, jamal = RespondentBrowser(stack), RespondentBrowser(stack)
     replies = [maya.ask("GET", "/take/") for _ in range(130)]
     refused = [reply for reply in replies if reply[0] == 429]
     assert {reply[0] for reply in replies} == {200, 429}
@@ -406,16 +406,18 @@ def test_one_session_is_held_back_and_nobody_else(stack):
     assert json.loads(body) == {"error": "too_many"}
     assert 1 <= int(headers["Retry-After"]) <= 5
     assert jamal.save() == 200
-    # A whole school comes from one address, and has no session yet.
+    # A whole school has one address, and no session before its login.
     assert {stack.ask("GET", "/")[0] for _ in range(130)} == {200}
 
 
-def test_a_save_that_is_too_large_is_refused_in_json(stack):
-    status, _, body = Person(stack).ask("POST", "/take/pages/1/", "x" * 1_200_000)
+def test_too_large_a_save_is_refused_in_json(stack):
+    status, _, body = RespondentBrowser(stack).ask(
+        "POST", "/take/pages/1/", "x" * 1_200_000
+    )
     assert (status, json.loads(body)) == (413, {"error": "too_large"})
 
 
-def test_a_file_that_is_too_large_is_refused_in_words(stack):
+def test_too_large_a_file_is_refused_with_a_page(stack):
     def sent(megabytes: int, accept: str = "text/html") -> tuple[int, bytes]:
         status, _, body = stack.ask(
             "POST",
@@ -426,7 +428,7 @@ def test_a_file_that_is_too_large_is_refused_in_words(stack):
         )
         return status, body
 
-    # Two million people are 250 MB: they get as far as the application.
+    # Two million people are 250 MB, which the application has to receive.
     assert sent(250)[0] == 403
     status, body = sent(320)
     assert status == 413
@@ -436,8 +438,8 @@ def test_a_file_that_is_too_large_is_refused_in_words(stack):
 
 
 @pytest.fixture
-def telling(stack: Stack) -> Iterator[dict[str, str]]:
-    """An application behind nginx that answers with these headers."""
+def header_application(stack: Stack) -> Iterator[dict[str, str]]:
+    """Serve an application behind nginx that replies with these headers."""
     headers: dict[str, str] = {}
 
     class Teller(BaseHTTPRequestHandler):
@@ -457,14 +459,16 @@ def telling(stack: Stack) -> Iterator[dict[str, str]]:
     tell = f"proxy_pass http://127.0.0.1:{server.server_port};"
     place = "        location /console/ {"
     assert place in written
-    use(stack, written.replace(place, f"location = /tell/ {{ {tell} }}\n{place}"))
+    use_nginx_configuration(
+        stack, written.replace(place, f"location = /tell/ {{ {tell} }}\n{place}")
+    )
     yield headers
-    use(stack, written)
+    use_nginx_configuration(stack, written)
     server.shutdown()
     server.server_close()
 
 
-def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, telling):
+def test_nginx_sends_a_private_file_for_the_application(stack, header_application):
     files = stack.home / "files"
     owner = files.stat()
     assert owner.st_mode & 0o777 == 0o700
@@ -474,9 +478,9 @@ def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, te
     path.write_text("student,answer\n1,3\n")
     # As the workers write it.
     path.chmod(0o600)
-    for one in (folder, path):
-        os.chown(one, owner.st_uid, owner.st_gid)
-    telling |= {
+    for each in (folder, path):
+        os.chown(each, owner.st_uid, owner.st_gid)
+    header_application |= {
         "X-Accel-Redirect": "/private-files/exports/unguessable.csv",
         "Content-Type": "text/csv; charset=utf-8",
         "Content-Disposition": 'attachment; filename="answers.csv"',
@@ -486,25 +490,25 @@ def test_a_private_file_is_sent_by_nginx_where_the_application_says_so(stack, te
     status, headers, body = stack.ask("GET", "/tell/")
     assert (status, body) == (200, path.read_bytes())
     for name in ("Content-Type", "Content-Disposition", "Cache-Control"):
-        assert headers[name] == telling[name]
+        assert headers[name] == header_application[name]
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in headers["Content-Security-Policy"]
     part = stack.ask("GET", "/tell/", Range="bytes=0-6")
     assert (part[0], part[2]) == (206, b"student")
 
-    # By its own address it is not there, whoever asks.
+    # Its own address is not served to any client.
     for address in ("exports/unguessable.csv", "", "../secrets/secret_key"):
         assert stack.ask("GET", f"/private-files/{address}")[0] == 404
-    telling["X-Accel-Redirect"] = "/private-files/../secrets/secret_key"
+    header_application["X-Accel-Redirect"] = "/private-files/../secrets/secret_key"
     assert stack.ask("GET", "/tell/")[0] in (404, 500, 503)
-    # Deleted, it is gone at once.
-    telling["X-Accel-Redirect"] = "/private-files/exports/unguessable.csv"
+    # A deleted file is gone at once.
+    header_application["X-Accel-Redirect"] = "/private-files/exports/unguessable.csv"
     path.unlink()
     assert stack.ask("GET", "/tell/")[0] == 404
 
 
-def test_a_long_job_keeps_no_quick_one_waiting(stack):
-    """The time table, which is quick, goes on while the long worker stands still."""
+def test_quick_jobs_run_while_the_long_worker_is_busy(stack):
+    """The scheduler's quick jobs run while the long worker is suspended."""
     home = RunningStack(stack.home)
     old = "INSERT INTO survey_job (kind, state, done, message, created_at, attempts)"
     long_worker = psutil.Process(stack.pids()["long_worker:long_worker"])
@@ -531,7 +535,7 @@ def test_a_long_job_keeps_no_quick_one_waiting(stack):
         )
 
 
-def test_metrics_are_for_the_inside(stack):
+def test_metrics_are_served_on_the_monitoring_port_only(stack):
     assert b"groundswell_request_seconds" in stack.watch("/metrics")[1]
     assert stack.watch("/readyz")[0] == 200
     assert stack.watch("/")[0] == 404
@@ -541,7 +545,7 @@ def test_metrics_are_for_the_inside(stack):
         assert status == 404, path
 
 
-def test_what_a_client_claims_to_be_is_not_believed(stack):
+def test_forwarded_headers_of_clients_are_ignored(stack):
     status, headers, _ = stack.ask(
         "GET", "/", X_Request_ID="mine", X_Forwarded_Proto="https"
     )
@@ -555,7 +559,7 @@ def test_what_a_client_claims_to_be_is_not_believed(stack):
     assert "SECRET" not in log.read_text()
 
 
-def test_static_files_are_compressed_beforehand_and_kept(stack):
+def test_static_files_are_compressed_and_cached(stack):
     _, _, page = stack.ask("GET", "/")
     (sheet,) = set(re.findall(rb'href="(/static/CACHE/css/[^"]+)"', page)) or {b""}
     path = sheet.decode()
@@ -567,7 +571,7 @@ def test_static_files_are_compressed_beforehand_and_kept(stack):
     assert headers["Cache-Control"] == "public, max-age=300"
 
 
-def test_the_crowds_pool_can_neither_delete_nor_read_names(stack):
+def test_the_taking_role_can_neither_delete_nor_read_names(stack):
     def tried(role: str, statement: str) -> str:
         place = {"host": str(stack.home / "run"), "port": 6432}
         with closing(psycopg2.connect(dbname=role, user=role, **place)) as connection:
@@ -624,7 +628,7 @@ def plan_of_a_save(stack, *settings: str) -> str:
         return plan
 
 
-def test_a_plan_made_while_tables_are_small_reads_no_table_whole(stack):
+def test_a_plan_for_small_tables_never_scans_a_table(stack):
     place = {"host": str(stack.home / "run"), "port": 5432}
     with closing(
         psycopg2.connect(dbname="groundswell", user="postgres", **place)
@@ -650,8 +654,8 @@ WAITING = """SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
 
 
 @pytest.fixture(scope="module")
-def writer(stack: Stack) -> Person:
-    """Somebody who was asked for words, not for numbers."""
+def writer(stack: Stack) -> RespondentBrowser:
+    """A person whose survey has text items."""
     folder = stack.home.parent
     book, roster, codes = folder / "words.xlsx", folder / "pupil.csv", folder / "codes"
     questions = [["text", name, name] for name in WORDS]
@@ -674,21 +678,21 @@ def writer(stack: Stack) -> Person:
     ):
         stack.command("manage", *words)
     [card] = csv.DictReader(codes.read_text().splitlines())
-    writer = Person(stack, card["code"])
+    writer = RespondentBrowser(stack, card["code"])
     assert writer.save(WORDS) == 200
     return writer
 
 
-class Words:
-    """The writer's rows in the database, and what waits for them."""
+class WriterRows:
+    """The writer's rows in the database, and locks on them."""
 
-    def __init__(self, stack: Stack, writer: Person) -> None:
+    def __init__(self, stack: Stack, writer: RespondentBrowser) -> None:
         self.home = RunningStack(stack.home)
         self.writer = writer
 
     @contextmanager
     def locked(self, *statements: str) -> Iterator[list[Any]]:
-        """A connection for each, so that they can let go one by one."""
+        """Lock rows, with a connection for each statement."""
         with ExitStack() as opened:
             connections = [
                 opened.enter_context(closing(self.home.connect())) for _ in statements
@@ -702,7 +706,7 @@ class Words:
 
     @contextmanager
     def waiting(self, marker: str) -> Iterator[int]:
-        """The process of PostgreSQL that saves the marker, and can't."""
+        """Yield the PostgreSQL process whose save of the marker waits for a lock."""
         with self.locked(RESPONDENT):
             saving = threading.Thread(target=self.save, args=[marker])
             saving.start()
@@ -716,17 +720,17 @@ class Words:
         return self.writer.save({name: f"{marker} {name}" for name in WORDS})
 
 
-def wait_for_a_lock(words: Words, marker: str) -> None:
+def wait_for_a_lock(words: WriterRows, marker: str) -> None:
     with words.locked(RESPONDENT):
         assert words.save(marker) == 503
 
 
-def wait_for_many_locks(words: Words, marker: str) -> None:
-    """Never long for one of them, and so until the statement has to end."""
+def wait_for_many_locks(words: WriterRows, marker: str) -> None:
+    """Wait for one short lock after another, until the statement times out."""
     answers = [ANSWER % n for n in range(len(WORDS))]
     with words.locked(RESPONDENT, *answers) as locks:
         timers = [
-            threading.Timer(0.7 * n, one.rollback) for n, one in enumerate(locks, 1)
+            threading.Timer(0.7 * n, each.rollback) for n, each in enumerate(locks, 1)
         ]
         for timer in timers:
             timer.start()
@@ -735,28 +739,28 @@ def wait_for_many_locks(words: Words, marker: str) -> None:
             timer.join()
 
 
-def be_terminated(words: Words, marker: str) -> None:
+def terminate_backend(words: WriterRows, marker: str) -> None:
     with words.waiting(marker) as pid:
         words.home.query(f"SELECT pg_terminate_backend({pid})")
 
 
-def be_killed(words: Words, marker: str) -> None:
-    """PostgreSQL ends every other one too, and says what this one was at."""
+def kill_backend(words: WriterRows, marker: str) -> None:
+    """Kill the process; PostgreSQL ends all others too, and logs its statement."""
     with words.waiting(marker) as pid:
         words.home.signal([pid], signal.SIGKILL)
 
 
-# What goes wrong while a page is saved -> what PostgreSQL says of it.
-MISHAPS: dict[Callable[[Words, str], None], bytes] = {
+# Ways in which a save fails, and PostgreSQL's log line of each.
+FAILURES: dict[Callable[[WriterRows, str], None], bytes] = {
     wait_for_a_lock: b"canceling statement due to lock timeout",
     wait_for_many_locks: b"canceling statement due to statement timeout",
-    be_terminated: b"terminating connection due to administrator command",
-    be_killed: b"was terminated by signal 9",
+    terminate_backend: b"terminating connection due to administrator command",
+    kill_backend: b"was terminated by signal 9",
 }
 
 
 def logged(stack: Stack) -> bytes:
-    """Every server's, the application's, and all of PostgreSQL's."""
+    """Return all logs: of the servers, the application and PostgreSQL."""
     files = [path for path in (stack.home / "log").rglob("*") if path.is_file()]
     assert {"nginx-access.log", "taking_0.log", "primary.log"} <= {
         path.name for path in files
@@ -764,11 +768,11 @@ def logged(stack: Stack) -> bytes:
     return b"\n".join(path.read_bytes() for path in files)
 
 
-def marker_of(stack: Stack, words: Words, mishap: Callable, said: bytes) -> str:
-    """In the writer's answers, and in the save that the mishap befell."""
+def marker_of(stack: Stack, words: WriterRows, failure: Callable, said: bytes) -> str:
+    """Let a save fail, then succeed; return the marker in its answers."""
     before = logged(stack).count(said)
     marker = f"marker-{secrets.token_hex(8)}"
-    mishap(words, marker)
+    failure(words, marker)
     until(lambda: words.save(marker) == 200)
     # There was something to leak, and it happened.
     until(lambda: logged(stack).count(said) > before)
@@ -777,12 +781,12 @@ def marker_of(stack: Stack, words: Words, mishap: Callable, said: bytes) -> str:
     return marker
 
 
-def leaking_mishaps(stack: Stack, writer: Person) -> set[str]:
-    """Which of them brought an answer into a log."""
-    words = Words(stack, writer)
+def leaking_failures(stack: Stack, writer: RespondentBrowser) -> set[str]:
+    """Return the names of failures that wrote an answer into a log."""
+    words = WriterRows(stack, writer)
     markers = {
-        mishap.__name__: marker_of(stack, words, mishap, said)
-        for mishap, said in MISHAPS.items()
+        failure.__name__: marker_of(stack, words, failure, said)
+        for failure, said in FAILURES.items()
     }
     words.home.close()
     # nginx writes every second.
@@ -792,8 +796,8 @@ def leaking_mishaps(stack: Stack, writer: Person) -> set[str]:
 
 
 @pytest.fixture
-def talkative(stack: Stack) -> Iterator[None]:
-    """The role's sessions without what keeps answers out of PostgreSQL's logs."""
+def revealing_role(stack: Stack) -> Iterator[None]:
+    """Remove the role's settings that keep answers out of PostgreSQL's logs."""
     home = RunningStack(stack.home)
     anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
     for setting in ("log_min_error_statement", "track_activities"):
@@ -807,18 +811,17 @@ def talkative(stack: Stack) -> Iterator[None]:
     home.close()
 
 
-def test_answers_reach_no_log_whatever_happens_to_a_save(stack, writer):
-    assert leaking_mishaps(stack, writer) == set()
+def test_failed_saves_leave_no_answers_in_logs(stack, writer):
+    assert leaking_failures(stack, writer) == set()
 
 
-def test_answers_would_reach_a_log_without_the_roles_settings(stack, writer, talkative):
-    """The twin."""
-    assert leaking_mishaps(stack, writer) == {mishap.__name__ for mishap in MISHAPS}
+def test_without_the_roles_settings_logs_would_contain_answers(
+    stack, writer, revealing_role
+):
+    assert leaking_failures(stack, writer) == {failure.__name__ for failure in FAILURES}
 
 
-def test_timeouts_are_nested(stack):
-    """Whoever waits, waits longer than whoever he waits for."""
-
+def test_each_timeout_is_longer_than_the_one_inside(stack):
     def written(path: str, pattern: str) -> float:
         text = (stack.home / "etc" / path).read_text()
         return float(re.findall(pattern, text, re.MULTILINE)[0])
@@ -841,7 +844,7 @@ def test_timeouts_are_nested(stack):
 
     assert are_nested(timeouts), timeouts
     assert not are_nested({**timeouts, "nginx": timeouts["gunicorn"]})
-    # What a worker is allowed to finish, nobody cuts off when it has to go.
+    # A worker that has to stop may finish its requests.
     graceful = written("taking/gunicorn.py", "^graceful_timeout = (.+)")
     stops = written("taking/supervisor.ini", "^stopwaitsecs = (.+)")
     assert timeouts["statement"] + timeouts["pgbouncer"] < graceful < stops
@@ -850,7 +853,7 @@ def test_timeouts_are_nested(stack):
 # What is measured ---------------------------------------------------------
 
 
-def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
+def test_a_quick_benchmark_has_no_failures(stack):
     done = run(stack.checkout, "bench", "--quick", f"--home={stack.home}")
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
@@ -872,7 +875,7 @@ def test_the_bench_finds_the_promises_kept_that_are_no_timings(stack):
     assert result["views"][SAVE]["count"] > 0
 
 
-def test_a_worker_is_small_and_starts_at_once(stack):
+def test_a_worker_is_small_and_starts_fast(stack):
     assert re.search("taking: 8 workers of ", stack.command("status"))
     measured = running_stack(folder=stack.home)
     before = workers_of(stack.supervisor.programs(), "taking")
@@ -882,7 +885,7 @@ def test_a_worker_is_small_and_starts_at_once(stack):
     assert len(set(before) - set(after)) == len(set(after) - set(before)) == 1
 
 
-def test_up_again_changes_nothing(stack):
+def test_a_second_up_changes_nothing(stack):
     before = stack.pids()
     stack.up()
     assert stack.pids() == before
@@ -890,7 +893,7 @@ def test_up_again_changes_nothing(stack):
     assert "changed=0" in recap
 
 
-def test_up_restarts_what_changed_and_nothing_else(stack):
+def test_up_restarts_only_changed_programs(stack):
     before = stack.pids()
     stack.up("--set=memcached_megabytes=65", "--set=session_rate=11r/s")
     after = stack.pids()
@@ -900,17 +903,17 @@ def test_up_restarts_what_changed_and_nothing_else(stack):
     assert "rate=11r/s" in (stack.home / "etc" / "nginx" / "nginx.conf").read_text()
 
 
-def test_a_rolling_restart_fails_no_save(stack):
+def test_no_save_fails_during_a_rolling_restart(stack):
     before = stack.pids()
-    people = [Person(stack) for _ in range(4)]
+    people = [RespondentBrowser(stack) for _ in range(4)]
     outcomes: Counter[int] = Counter()
     over = threading.Event()
 
-    def go_on(person: Person) -> None:
+    def go_on(person: RespondentBrowser) -> None:
         while not over.wait(0.12):
             outcomes[person.save()] += 1
 
-    threads = [threading.Thread(target=go_on, args=(one,)) for one in people]
+    threads = [threading.Thread(target=go_on, args=(each,)) for each in people]
     for thread in threads:
         thread.start()
     stack.command("reload")
@@ -925,7 +928,7 @@ def test_a_rolling_restart_fails_no_save(stack):
     assert set(outcomes) == {200}
 
 
-def test_every_program_comes_back_after_being_killed(stack):
+def test_killed_programs_are_restarted(stack):
     before = stack.pids()
     for pid in before.values():
         os.kill(pid, signal.SIGKILL)
@@ -933,16 +936,16 @@ def test_every_program_comes_back_after_being_killed(stack):
     def all_back() -> bool:
         programs = stack.supervisor.programs()
         return (
-            all(one["statename"] == "RUNNING" for one in programs)
+            all(each["statename"] == "RUNNING" for each in programs)
             and not set(before.values()) & set(stack.pids().values())
             and b'"degraded": []' in stack.watch("/readyz")[1]
         )
 
     until(all_back, seconds=40)
-    assert Person(stack).save() == 200
+    assert RespondentBrowser(stack).save() == 200
 
 
-def test_down_leaves_no_process_and_keeps_the_data(stack):
+def test_down_ends_all_processes_and_keeps_the_data(stack):
     stack.command("down")
 
     def at_work() -> list[str]:

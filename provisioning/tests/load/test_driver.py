@@ -8,12 +8,10 @@ from provisioning.commands import Refusal
 from provisioning.load.driver import Driver, Drivers, Fetcher
 from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
-from provisioning.load.respondent import SAVE, RehearsalSurvey
+from provisioning.load.respondent import RehearsalSurvey
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import DESCRIBED, Server, receipt, reply
-
-pytestmark = pytest.mark.once
 
 PAGES = len(DESCRIBED["pages"])
 
@@ -98,7 +96,7 @@ def test_saves_that_remain_are_used_by_the_next_measurement(survey_server):
     driver = driver_of(survey_server, codes=400)
     driver.enter(400 * PAGES)
     first = driver.save(present=4, together=2, warm=0.0, seconds=0.05)
-    assert first.answered(SAVE) > 0
+    assert first.failed() == 0
     left = driver.saves_left
     assert 0 < left < 400 * PAGES
     driver.save(present=4, together=2, warm=0.0, seconds=0.05)
@@ -120,8 +118,8 @@ def test_a_mix_keeps_the_room_full(survey_server, rate):
     driver = driver_of(survey_server, codes=4_000)
     driver.enter_room(4)
     tally = driver.mix(together=2, warm=0.0, seconds=0.2, rate=rate)
-    assert tally.answered() > 0
     assert tally.failed() == 0
+    assert count(survey_server, b"POST / ") >= 4
     assert len({turn.client for turn in driver.room}) == 4
 
 
@@ -134,9 +132,8 @@ def test_one_address_can_be_fetched_again_and_again(server):
         together=2,
         seconds=0.1,
     )
-    assert tally.answered("/ping/") > 0
     assert tally.failed() == 0
-    assert count(server, b"GET /ping/ HTTP/1.1\r\n") == len(server.requests)
+    assert count(server, b"GET /ping/ HTTP/1.1\r\n") == len(server.requests) > 0
 
 
 def test_a_fetched_reply_has_to_have_an_accepted_status():

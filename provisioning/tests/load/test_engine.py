@@ -25,7 +25,7 @@ from provisioning.tests.load.helpers import (
     save_pages,
 )
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.alone
 
 
 def test_saves_are_counted_when_their_receipts_arrive(server):

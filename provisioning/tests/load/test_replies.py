@@ -6,8 +6,6 @@ import pytest
 
 from provisioning.load.replies import InvalidReply, ReplyReader
 
-pytestmark = pytest.mark.once
-
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-A: 1\r\nx-a: 2\r\n\r\nbody"
 
 

@@ -22,8 +22,6 @@ from provisioning.load.respondent import (
 from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import DESCRIBED
 
-pytestmark = pytest.mark.once
-
 REVISION = 1763705000000007
 SAVED = {"saved": 5, "revision": REVISION, "at": "2026-11-21T12:00:00+00:00"}
 

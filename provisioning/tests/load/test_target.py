@@ -9,8 +9,6 @@ import pytest
 from provisioning.commands import Refusal
 from provisioning.load.target import refuse_real_respondents, target_of
 
-pytestmark = pytest.mark.once
-
 
 def test_the_host_of_a_url_is_sent_to_the_server():
     target = target_of("http://127.0.0.1:8080")

@@ -19,17 +19,17 @@ from reports.models import Export
 from reports.tests.exports.conftest import (  # noqa: F401
     SKIP,
     answer,
+    empty_caches,
     enrol,
     fall,
-    nothing_remembered,
     requested,
     spring,
 )
 from survey.models import Job, Response
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 PHONE = {"width": 390, "height": 844}
 

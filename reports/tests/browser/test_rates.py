@@ -13,9 +13,9 @@ from reports.models import RollUp
 from reports.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.models import Respondent, Role, Wave
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = 60_500
 
 

@@ -25,8 +25,8 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.tests.conftest import nothing_remembered  # noqa: F401
-from survey.tests.flushing import flush_thaws  # noqa: F401
+from survey.tests.conftest import empty_caches  # noqa: F401
+from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 

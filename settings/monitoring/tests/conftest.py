@@ -5,9 +5,9 @@ import pytest
 from survey.tests.conftest import (  # noqa: F401
     Browser,
     administration,
+    empty_caches,
     lincoln,
     maya,
-    nothing_remembered,
     publish,
 )
 

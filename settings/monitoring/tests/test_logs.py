@@ -74,8 +74,8 @@ def code(maya):
 @pytest.fixture
 def inside(browser, maya):
     browser.log_in(maya)
-    browser.base = browser.shell()["revision"]
-    browser.content = browser.shell()["urls"]["content"].replace("{language}", "en")
+    browser.base = browser.bootstrap()["revision"]
+    browser.content = browser.bootstrap()["urls"]["content"].replace("{language}", "en")
     browser.tag = browser.session["taking"]["tag"]
     return browser
 

@@ -43,7 +43,7 @@ def test_a_person_is_counted_from_login_to_save(browser, maya):
     before = state()
     browser.post("/", {"code": "ABCD-EFGH-JKLM"})
     browser.post("/", {"code": code_of(maya)})
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base + 1).status_code == 200
     assert browser.save(1, FIRST_PAGE, base).status_code == 409
     assert browser.save(1, {**FIRST_PAGE, "safe": "9"}, base + 2).status_code == 422

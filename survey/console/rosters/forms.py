@@ -41,12 +41,12 @@ COMPLETE_FOR_LABELS = {
     CompleteFor.STATE: "Everyone in the state",
     CompleteFor.CHANGES: "Nobody: the file only adds and changes people",
 }
-Place = tuple[District | None, School | None]
+UploadPlace = tuple[District | None, School | None]
 
 
-def upload_places(permissions: Permissions) -> dict[str, Place]:
+def upload_places(permissions: Permissions) -> dict[str, UploadPlace]:
     """Return where a user manages rosters: the state, or districts and schools."""
-    places: dict[str, Place] = {}
+    places: dict[str, UploadPlace] = {}
     managed = permissions.places(Capability.MANAGE_ROSTERS)
     if managed.state:
         return {"state": (None, None)}
@@ -59,14 +59,14 @@ def upload_places(permissions: Permissions) -> dict[str, Place]:
     return dict(sorted(places.items()))
 
 
-def place_name(place: Place) -> str:
+def place_name(place: UploadPlace) -> str:
     district, school = place
     if school:
         return f"{school}, {school.district}"
     return str(district) if district else "The whole state"
 
 
-def complete_for_choices(places: Iterable[Place]) -> list[CompleteFor]:
+def complete_for_choices(places: Iterable[UploadPlace]) -> list[CompleteFor]:
     """Return what a file for any of these places can be complete for."""
     choices = [CompleteFor.SCHOOLS]
     for district, school in places:

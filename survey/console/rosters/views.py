@@ -87,7 +87,12 @@ def roster_list(request: StaffRequest) -> HttpResponse:
     listing = Listing(
         request,
         visible,
-        search=("name", "administration__name", "by__email"),
+        search=(
+            "name",
+            "administration__name",
+            "administration__published__survey__title",
+            "by__email",
+        ),
         sorts={
             "uploaded": ("-uploaded_at",),
             "name": ("name",),
@@ -131,7 +136,10 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "form": form,
-            "place": ", ".join(map(place_name, form.places.values())),
+            # The whole state, without district and school, is no limit.
+            "place": ", ".join(
+                place_name(place) for place in form.places.values() if any(place)
+            ),
         },
     )
 
@@ -182,7 +190,7 @@ def _render_detail(
         {
             "upload": upload,
             "job": job,
-            # The worker died, or the job was cancelled before it started.
+            # The job failed, its worker died, or it was cancelled before it started.
             "has_stopped": upload.state in ("checking", "applying", "failed")
             and (job is None or job.is_over),
             "mapping": [
@@ -206,12 +214,15 @@ def _no_withdrawal_reason(upload: RosterUpload) -> str:
     """Explain why nobody is withdrawn although the uploader asked for it."""
     if upload.complete_for == CompleteFor.CHANGES:
         return ""
+    state = RosterUpload.State
+    tenses = {state.APPLIED: "was", state.CANCELLED: "would have been"}
+    tense = tenses.get(state(upload.state), "will be")
     if upload.report.get("is_correction"):
-        return "This file has corrected rows only, so nobody will be withdrawn."
+        return f"This file has corrected rows only, so nobody {tense} withdrawn."
     if rows := upload.report.get("nameless"):
         lack = "1 row lacks" if rows == 1 else f"{rows:,} rows lack"
         return (
-            f"{lack} an ID, so nobody will be withdrawn. To withdraw people who have"
+            f"{lack} an ID, so nobody {tense} withdrawn. To withdraw people who have"
             " left, correct the IDs and upload the whole file again."
         )
     return ""
@@ -253,10 +264,8 @@ def roster_rejected_file(request: StaffRequest, pk: int) -> HttpResponseBase:
 @needs(MANAGE)
 @require_POST
 def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
-    upload, typed = (
-        get_object_or_404(_uploads(request), pk=pk),
-        request.POST.get("typed", ""),
-    )
+    upload = get_object_or_404(_uploads(request), pk=pk)
+    typed = request.POST.get("typed", "")
     try:
         uploads.confirm(
             upload,
@@ -305,6 +314,7 @@ def _administrations(request: StaffRequest) -> QuerySet[Administration]:
 
 
 def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
+    """Return the uploads that the user may see, with their administrations' titles."""
     visible = RosterUpload.objects.visible_to(request.permissions)
     return visible.select_related(
         "administration__published__survey", "by", "confirmed_by", "district", "school"

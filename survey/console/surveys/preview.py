@@ -148,17 +148,17 @@ def survey_preview_complete(
             "pages": _number(request.GET["pages"]),
         }
     data = {**shell_data(request, preview), "answers": {}}
-    context = {**frame, "take": data, "addresses": addresses(preview)}
+    context = {**frame, "take": data, "addresses": review_links(preview)}
     return _framed(request, preview, render(request, template, context))
 
 
 def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
     """Return the data of the respondent's page, for a made-up respondent."""
     published, now = preview.published, timezone.now()
-    taking = RespondentSession(
+    session = RespondentSession(
         0, 0, 0, published.digest, preview.language, tag="preview"
     )
-    taken = SavedAnswers(
+    saved = SavedAnswers(
         answers={},
         revision=now_in_microseconds(),
         seen=[0] * len(published.answerable),
@@ -169,7 +169,9 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
     # Drafts of a page are stored encrypted in the browser here as well.
     secret = f"{request.user.pk}:{preview.survey.pk}:{preview.seed}"
     digest = salted_hmac("survey.console.preview", secret, algorithm="sha256")
-    data = bootstrap.bootstrap_data(request, taking, published, taken, preview.language)
+    data = bootstrap.bootstrap_data(
+        request, session, published, saved, preview.language
+    )
     return {
         **data,
         "seed": preview.seed,
@@ -179,14 +181,14 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
     }
 
 
-def addresses(preview: Preview) -> dict[str, str]:
+def review_links(preview: Preview) -> dict[str, str]:
     """Return the targets of the links in the review."""
     urls = _urls(preview)
-    asked = f"?language={preview.language}"
+    query = f"?language={preview.language}"
     return {
-        "take": urls["renew"] + asked,
+        "take": urls["renew"] + query,
         "complete": urls["complete"],
-        "login": urls["login"] + asked,
+        "login": urls["login"] + query,
     }
 
 

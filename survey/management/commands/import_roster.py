@@ -35,10 +35,10 @@ class Options(TypedDict):
 
 
 class Command(BaseCommand):
-    help = "Import a roster (CSV or XLSX) into an administration."
+    help = "Import a roster (CSV or Excel) into an administration."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="a CSV or XLSX file")
+        parser.add_argument("file", type=Path, help="a CSV, .xlsx or .xls file")
         parser.add_argument("--administration", required=True, help="its short name")
         parser.add_argument(
             "--partial",

@@ -24,7 +24,7 @@ class Command(BaseCommand):
     help = "Read a survey from an XLSForm workbook and store it as a draft."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="an .xlsx file")
+        parser.add_argument("file", type=Path, help="an .xlsx or .xls file")
         parser.add_argument(
             "--json", action="store_true", help="print the result as JSON"
         )

@@ -5,7 +5,7 @@ from json import dumps
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from survey.simulation.demo.load import Demo, load_demo
+from survey.simulation.demo.load import load_demo
 
 
 class Command(BaseCommand):
@@ -18,19 +18,13 @@ class Command(BaseCommand):
         demo = load_demo()
         if json:
             self.stdout.write(dumps(asdict(demo), ensure_ascii=False))
-        else:
-            self.stdout.write("\n".join(_lines(demo)))
-
-
-def _lines(demo: Demo) -> list[str]:
-    first = "already there" if demo.already_there else "loaded"
-    password = demo.staff_password or "(its password was shown when it was made)"
-    return [
-        f"The demo is {first}.",
-        *(
-            f"{card.role:<8} {card.code}  {card.name}, {card.school} ({card.language})"
-            for card in demo.cards
-        ),
-        f"{'staff':<8} {demo.staff_email}  {password}",
-        *(f"{'staff':<8} {one.email}  {password}  {one.role}" for one in demo.staff),
-    ]
+            return
+        first = "already there" if demo.already_there else "loaded"
+        self.stdout.write(f"The demo is {first}.")
+        for card in demo.cards:
+            person = f"{card.name}, {card.school} ({card.language})"
+            self.stdout.write(f"{card.role:<8} {card.code}  {person}")
+        password = demo.staff_password or "(its password was shown when it was made)"
+        self.stdout.write(f"{'staff':<8} {demo.staff_email}  {password}")
+        for login in demo.staff:
+            self.stdout.write(f"{'staff':<8} {login.email}  {password}  {login.role}")

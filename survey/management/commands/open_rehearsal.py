@@ -7,23 +7,22 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from survey.access_codes import CodeKeyMissing
+from survey.models import Administration
 from survey.simulation.load_survey import (
     MOST_ITEMS,
     MOST_PAGES,
     NotARehearsal,
-    Rehearsal,
     open_rehearsal,
     write_codes,
 )
 from survey.taking import rendering
-from survey.taking.published import Published, build_published
+from survey.taking.published import build_published
 
 
 class Command(BaseCommand):
     help = (
-        "Make a survey of made-up statements and made-up people who may take it now,"
-        " to measure with. The same name again adds the people that are missing; a"
-        " real administration is never touched."
+        "Create a survey and people for load tests. The same name again adds missing"
+        " people; a real administration is never changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,15 +31,17 @@ class Command(BaseCommand):
         parser.add_argument("--pages", type=int, default=10)
         parser.add_argument("--items", type=int, default=5, help="on each page")
         parser.add_argument(
-            "--codes", type=Path, help="write the access codes there, one a line"
+            "--codes",
+            type=Path,
+            help="write the access codes to this file, one per line",
         )
         parser.add_argument(
             "--unstarted",
             action="store_true",
-            help="so many people who never started; only their codes are written",
+            help="count only people who have not started, and write only their codes",
         )
         parser.add_argument(
-            "--empty", action="store_true", help="take every answer back first"
+            "--empty", action="store_true", help="delete every answer first"
         )
         parser.add_argument("--json", action="store_true", help="for programs")
 
@@ -80,14 +81,14 @@ class Command(BaseCommand):
                     most=respondents,
                     unstarted=unstarted,
                 )
-        except OSError as error:
-            raise CommandError(f"{codes}: {error.strerror}.") from error
         except (NotARehearsal, CodeKeyMissing) as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError("\n".join(error.messages)) from error
+        except OSError as error:
+            raise CommandError(f"{codes}: {error.strerror}.") from error
         if json:
-            described = describe_rehearsal(rehearsal)
+            described = describe(rehearsal.administration)
             described["respondents"] = respondents
             described["codes"] = str(codes) if codes else None
             self.stdout.write(dumps(described))
@@ -97,30 +98,30 @@ class Command(BaseCommand):
             )
 
 
-def describe_rehearsal(rehearsal: Rehearsal) -> dict[str, object]:
-    row = rehearsal.administration.published
+def describe(administration: Administration) -> dict[str, object]:
+    """Describe the pages and items as programs that send answers need them."""
+    row = administration.published
     published = build_published(row.digest, loads(row.definition))
+    option_sets = published.definition["option_sets"]
+    pages = []
+    for n, items in enumerate(published.answerable, start=1):
+        described = [
+            {
+                "name": name,
+                "id": item["id"],
+                "kind": item["kind"],
+                "values": [
+                    option["value"] for option in option_sets[item["option_set"]]
+                ],
+            }
+            for name, item in items.items()
+        ]
+        pages.append({"n": n, "items": described})
     return {
-        "administration": rehearsal.administration.name,
-        "administration_id": rehearsal.administration.pk,
+        "administration": administration.name,
+        "administration_id": administration.pk,
         "digest": row.digest,
         "renderer": rendering.RENDERER,
         "language": published.languages[0],
-        "pages": [
-            {"n": n, "items": _items(published, n)}
-            for n in range(1, len(published.answerable) + 1)
-        ],
+        "pages": pages,
     }
-
-
-def _items(published: Published, n: int) -> list[dict[str, object]]:
-    offered = published.definition["option_sets"]
-    return [
-        {
-            "name": name,
-            "id": item["id"],
-            "kind": item["kind"],
-            "values": [option["value"] for option in offered[item["option_set"]]],
-        }
-        for name, item in published.answerable[n - 1].items()
-    ]

@@ -1,8 +1,7 @@
-"""Made-up people take a survey, by the same functions as real ones."""
+"""Answer a survey for made-up people, by the functions that views call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -10,7 +9,7 @@ from django.utils import timezone
 from survey.access_codes import code_of
 from survey.definitions.rules import state_of
 from survey.models import Respondent, Response
-from survey.simulation.demo.answers import Person, Wire, answers_of, dice
+from survey.simulation.demo.answers import DemoPerson, Wire, answer_item, seeded_random
 from survey.taking.completion import finish, review
 from survey.taking.login import log_in_respondent
 from survey.taking.published import Published, published_survey
@@ -24,58 +23,83 @@ class AnswerRefused(Exception):
     """A survey of the demo and its made-up answers no longer fit together."""
 
 
-def take(
-    *, respondent: Respondent, person: Person, started_at: datetime, finishing: bool
+def answer_survey(
+    *, respondent: Respondent, person: DemoPerson, started_at: datetime, finishing: bool
 ) -> None:
     """Log in, save page after page, and finish or stop halfway.
 
-    2 statements a page and 5 more. The clock of every row is then put back,
-    as though it had all begun at `started_at`.
+    2 statements a page and 5 more. The times of all rows are then set back, as
+    though the person had begun at `started_at`.
     """
-    taking = _log_in(respondent)
-    published = published_survey(taking.digest)
-    pages = pages_of(person, published)
-    draw = dice("pace", person.key)
+    login = log_in_respondent(code_of(respondent))
+    session = RespondentSession(
+        administration_id=login.administration_id,
+        respondent_id=login.respondent_id,
+        issue=login.issue,
+        digest=login.digest,
+        language=login.language,
+        tag=tag_for(login.respondent_id),
+    )
+    published = published_survey(session.digest)
+    pages = answered_pages(person, published)
+    draw = seeded_random("pace", person.key)
     if not finishing:
         pages = pages[: draw.randint(2, len(pages) // 2)]
     moment = started_at
     base = int(started_at.timestamp() * 1_000_000)
     for n, answers in pages:
         moment += timedelta(seconds=draw.uniform(25, 110))
-        _save(taking, published, n, answers, revision=base + n, saved_at=moment)
+        save_answers(session, published, n, answers, revision=base + n)
+        Response.objects.filter(
+            administration_id=session.administration_id,
+            respondent_id=session.respondent_id,
+            revision=base + n,
+        ).update(saved_at=moment)
     dates = {"started_at": started_at}
     if finishing:
-        _finish(taking, published)
+        saved = read_saved_answers(session, published)
+        reviewed = review(session, published, saved, **rule_inputs(session.language))
+        if not finish(session, reviewed.reviewed):
+            raise AnswerRefused(f"Not finished: {reviewed.gaps}")
         dates["completed_at"] = moment + timedelta(seconds=draw.uniform(5, 40))
     Respondent.objects.filter(pk=respondent.pk).update(**dates)
 
 
-def pages_of(person: Person, published: Published) -> list[tuple[int, dict[str, Wire]]]:
-    """What a browser would send: the visible pages, irrelevant items blank."""
+def answered_pages(
+    person: DemoPerson, published: Published
+) -> list[tuple[int, dict[str, Wire]]]:
+    """Return the visible pages as a browser sends them, irrelevant items blank."""
     given: dict[str, str] = {}
     pages = []
     for n, expected in enumerate(published.answerable, start=1):
-        drawn = answers_of(person, list(expected), published.definition)
+        drawn = {
+            name: answer_item(person, name, published.definition) for name in expected
+        }
         state = state_of(
             published.definition,
-            given | {name: _text(wire) for name, wire in drawn.items() if wire},
-            **_circumstances(person.language),
+            given | stored_texts(drawn),
+            **rule_inputs(person.language),
         )
         if n not in state.visible_pages():
             continue
         answers = {
             name: wire if state.relevant[name] else None for name, wire in drawn.items()
         }
-        given |= {name: _text(wire) for name, wire in answers.items() if wire}
+        given |= stored_texts(answers)
         pages.append((n, answers))
     return pages
 
 
-def _text(wire: Wire) -> str:
-    return " ".join(wire) if isinstance(wire, list) else wire or ""
+def stored_texts(answers: dict[str, Wire]) -> dict[str, str]:
+    return {
+        name: " ".join(wire) if isinstance(wire, list) else wire
+        for name, wire in answers.items()
+        if wire
+    }
 
 
-def _circumstances(language: str) -> dict[str, str]:
+def rule_inputs(language: str) -> dict[str, str]:
+    """Return what rules read besides answers: the time and the language."""
     now = timezone.localtime()
     return {
         "today": now.date().isoformat(),
@@ -84,54 +108,23 @@ def _circumstances(language: str) -> dict[str, str]:
     }
 
 
-def _log_in(respondent: Respondent) -> RespondentSession:
-    login = log_in_respondent(code_of(respondent))
-    return RespondentSession(
-        administration_id=login.administration_id,
-        respondent_id=login.respondent_id,
-        issue=login.issue,
-        digest=login.digest,
-        language=login.language,
-        tag=tag_for(login.respondent_id),
-    )
-
-
-def _save(
-    taking: RespondentSession,
+def save_answers(
+    session: RespondentSession,
     published: Published,
     n: int,
-    answers: Mapping[str, Wire],
+    answers: dict[str, Wire],
     *,
     revision: int,
-    saved_at: datetime,
 ) -> None:
-    rows, problems = check_page(
-        published, n, answers, **_circumstances(taking.language)
-    )
+    rows, problems = check_page(published, n, answers, **rule_inputs(session.language))
     if problems:
         raise AnswerRefused(f"Page {n}: {problems}")
     receipt = save_page(
-        administration_id=taking.administration_id,
-        respondent_id=taking.respondent_id,
-        issue=taking.issue,
+        administration_id=session.administration_id,
+        respondent_id=session.respondent_id,
+        issue=session.issue,
         revision=revision,
         rows=rows,
     )
     if receipt.outcome is not Outcome.SAVED:
         raise AnswerRefused(f"Page {n}: {receipt.outcome}")
-    Response.objects.filter(
-        administration_id=taking.administration_id,
-        respondent_id=taking.respondent_id,
-        revision=revision,
-    ).update(saved_at=saved_at)
-
-
-def _finish(taking: RespondentSession, published: Published) -> None:
-    seen = review(
-        taking,
-        published,
-        read_saved_answers(taking, published),
-        **_circumstances(taking.language),
-    )
-    if not finish(taking, seen.reviewed):
-        raise AnswerRefused(f"Not finished: {seen.gaps}")

@@ -1,4 +1,4 @@
-"""The demonstration's staff: an engineer, and one of each role."""
+"""Create the staff of the demo: an engineer, and one person for each role."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class StaffLogin:
     email: str
     # In words, with the place: "district administrator, Riverside".
     role: str
 
 
-def staff_logins() -> tuple[list[Login], str | None]:
-    """All of them, made where they are missing, and the password they share.
+def staff_logins() -> tuple[list[StaffLogin], str | None]:
+    """Create missing logins; return all, and the password that they share.
 
-    The embedded installation keeps it beside its database, readable by its
-    owner only. Elsewhere it is known once, from the run that made it: None.
+    The embedded installation keeps the password next to its database, readable
+    by its owner only. Elsewhere only the run that created it returns it.
     """
     data = getattr(settings, "DATA_DIR", None)
     kept = Path(data) / "staff.txt" if data else None
@@ -44,51 +44,40 @@ def staff_logins() -> tuple[list[Login], str | None]:
     if password is None and (kept or not User.objects.filter(email=ENGINEER).exists()):
         password = secrets.token_urlsafe(12)
         if kept:
-            _write_privately(kept, password)
+            kept.unlink(missing_ok=True)
+            descriptor = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{password}\n")
         for user in User.objects.filter(email__in=[ENGINEER, *ROLES]):
             user.set_password(password)
             user.save(update_fields=["password"])
     if password:
-        _make_missing(password)
-    return _known(), password
+        create_missing_staff(password)
+    rank = list(ROLES)
+    current = Membership.objects.current().filter(user__email__in=ROLES)
+    logins = [
+        StaffLogin(membership.user.email, str(membership))
+        for membership in current.select_related("user", "district", "school")
+    ]
+    return sorted(logins, key=lambda login: rank.index(login.email)), password
 
 
 @transaction.atomic
-def _make_missing(password: str) -> None:
+def create_missing_staff(password: str) -> None:
     if not User.objects.filter(email=ENGINEER).exists():
         User.objects.create_superuser(ENGINEER, password)
     for email, role in ROLES.items():
-        district, school = _place_of(role)
-        # Before the rosters are there, nobody works in a place.
+        district: District | None = None
+        school: School | None = None
+        if role == Role.COORDINATOR:
+            schools = School.objects.filter(district__name=DISTRICT)
+            school = schools.filter(name=SCHOOL).first()
+        elif role != Role.STATE:
+            district = District.objects.filter(name=DISTRICT).first()
+        # Districts and schools come with the rosters.
         is_there = role == Role.STATE or district or school
         if is_there and not User.objects.filter(email=email).exists():
             user = User.objects.create_user(email, password)
             appoint(
                 user=user, role=role, district=district, school=school, by="load_demo"
             )
-
-
-def _place_of(role: str) -> tuple[District | None, School | None]:
-    if role == Role.COORDINATOR:
-        schools = School.objects.filter(district__name=DISTRICT)
-        return None, schools.filter(name=SCHOOL).first()
-    if role == Role.STATE:
-        return None, None
-    return District.objects.filter(name=DISTRICT).first(), None
-
-
-def _known() -> list[Login]:
-    current = Membership.objects.current().filter(user__email__in=ROLES)
-    rank = list(ROLES)
-    logins = [
-        Login(one.user.email, str(one))
-        for one in current.select_related("user", "district", "school")
-    ]
-    return sorted(logins, key=lambda login: rank.index(login.email))
-
-
-def _write_privately(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{text}\n")

@@ -79,7 +79,7 @@ def outcome(reply: Any) -> tuple[int, str]:
 def test_closing_stops_logins_at_once_and_saves_after_ten_minutes(browser, maya, noor):
     administration = maya.administration
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
     close(administration)
 
@@ -108,7 +108,7 @@ def test_closing_stops_logins_at_once_and_saves_after_ten_minutes(browser, maya,
 def test_extending_lets_started_respondents_continue(browser, maya):
     administration = maya.administration
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     # The tab was loaded before the change.
     administration = change(
         administration, closes_at=timezone.now() + 1 * MINUTE, confirmed="students-2027"
@@ -126,7 +126,7 @@ def test_extending_lets_started_respondents_continue(browser, maya):
 def test_the_window_is_never_cached(browser, maya, administration, monkeypatch):
     """The resume cookie caches the survey's digest for 30 s, and never the window."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.cookies.pop("sessionid")
     tag = browser.get("/take/", headers={"Accept": "application/json"}).json()["tag"]
     assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200

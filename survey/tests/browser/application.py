@@ -1,8 +1,8 @@
-"""The project as it is served, and one address more, for tests that share it.
+"""The project's WSGI application, with an address that resets it between tests.
 
-A server needs seconds to start. One that goes on from test to test must let
-go of the one before: nothing of it may still be running when the database is
-emptied, nor may the process remember what was in there.
+Starting a server takes seconds, so tests share one. When the database is
+emptied after a test, none of its requests may still be running, and the
+process must not have cached any of its rows.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from django.core.signals import request_finished, request_started
 
 from settings.wsgi import application as project
 
-BEGIN_ANEW = "/begin-anew/"
-# A test that ended has nothing that could take longer.
-PATIENCE = 10
-# What arrived together with the question has begun by then.
-MOMENT = 0.03
+RESET = "/reset/"
+# Seconds. No request of a test takes longer.
+LONGEST_WAIT = 10
+# Seconds. Requests that arrived at the same time have started by then.
+SETTLING_TIME = 0.03
 
 _changed = threading.Condition()
 _running = 0
 
 
-def begun(**_: object) -> None:
+def count_started(**_: object) -> None:
     global _running
     with _changed:
         _running += 1
 
 
-def ended(**_: object) -> None:
+def count_finished(**_: object) -> None:
     global _running
     with _changed:
         _running -= 1
         _changed.notify_all()
 
 
-request_started.connect(begun)
-request_finished.connect(ended)
+request_started.connect(count_started)
+request_finished.connect(count_finished)
 
 
-def is_still() -> bool:
-    """Waits until no request runs, and none has begun a moment later."""
+def wait_until_idle() -> bool:
+    """Wait until no request runs, and none starts a moment later."""
     with _changed:
-        while _changed.wait_for(lambda: _running == 0, PATIENCE):
-            if not _changed.wait_for(lambda: _running, MOMENT):
+        while _changed.wait_for(lambda: _running == 0, LONGEST_WAIT):
+            if not _changed.wait_for(lambda: _running, SETTLING_TIME):
                 return True
     return False
 
 
-def forget() -> None:
-    # Not before the project was set up.
+def clear_caches() -> None:
+    # Importable only after django.setup().
     from django.contrib.contenttypes.models import ContentType
     from django.core.cache import cache
 
@@ -68,10 +68,10 @@ def forget() -> None:
 def application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    if environ["PATH_INFO"] != BEGIN_ANEW:
+    if environ["PATH_INFO"] != RESET:
         return project(environ, start_response)
-    if is_still():
-        forget()
+    if wait_until_idle():
+        clear_caches()
         status = "204 No Content"
     else:
         status = "503 Service Unavailable"

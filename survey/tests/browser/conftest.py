@@ -1,4 +1,4 @@
-"""Chromium and a real server, for journeys as a respondent makes them."""
+"""Chromium and a real server, for whole journeys of respondents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext
 
-from survey.tests.browser.serving import ROOT, Server
+from survey.tests.browser.live_server import ROOT, Server
 
 PHONE = {"width": 360, "height": 740}
 TABLET = {"width": 768, "height": 1024}
@@ -37,9 +37,9 @@ _collected: list[Path] = []
 
 @pytest.fixture(scope="session")
 def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What production serves: collected, joined and precompressed.
+    """Collect, join and precompress static files as for production.
 
-    Once for a whole run, though each app's fixture is one of its own.
+    Once for a whole run, although each app has its own fixture.
     """
     if _collected:
         return _collected[0]
@@ -73,20 +73,20 @@ def shared_server(
 
 @pytest.fixture
 def server(transactional_db: None, shared_server: Server) -> Iterator[Server]:
-    """One that knows nothing of an earlier test, and is left as still.
+    """Return the shared server, reset before and after the test.
 
-    Browsers are closed before, the database is emptied after it.
+    Browsers are closed before, and the database is emptied after the reset.
     """
-    shared_server.begin_anew()
+    shared_server.reset()
     yield shared_server
-    shared_server.begin_anew()
+    shared_server.reset()
 
 
 @pytest.fixture
 def device(
     chromium: Browser, server: Server
 ) -> Iterator[Callable[..., BrowserContext]]:
-    """Opens a browser of its own, with its own cookies and storage."""
+    """Return a function that opens a browser with its own cookies and storage."""
     opened: list[BrowserContext] = []
 
     def open_device(**options: object) -> BrowserContext:

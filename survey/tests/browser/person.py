@@ -1,4 +1,4 @@
-"""A person at the screen: answers what is visible, and remembers it."""
+"""A simulated respondent who answers the visible items and remembers the answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from survey.taking.published import build_published
 from survey.tests.conftest import code_of
 
 Answers = dict[str, str | None]
-# A page's number, and for how many milliseconds this person has seen it.
+# A page's number, and for how many milliseconds it has been visible.
 SEEN = """(section) => {
   section.seen ??= performance.now();
   return [section.dataset.page, performance.now() - section.seen];
@@ -23,8 +23,8 @@ class Person:
     """Clicks and types in one tab.
 
     `answers` maps each item that was on a page to the text that the database
-    should hold, or None where it was left blank. `known` are answers for
-    items whose rules refuse arbitrary ones.
+    should have, None if it was left blank. `known` has answers for items whose
+    rules refuse arbitrary ones.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Person:
         return int(self.page.locator("#page section.page").evaluate(SEEN)[0])
 
     def answer_page(self) -> int:
-        """Answer everything that shows, and what appears because of it."""
+        """Answer all visible items, including those that appear meanwhile."""
         done: set[str] = set()
         self.number()
         while True:
@@ -71,7 +71,7 @@ class Person:
             return
         optional = item.locator(".required-mark").count() == 0
         if name not in self.known and optional and self.random.random() < self.skips:
-            # What an earlier visit chose stays as it is.
+            # An answer of an earlier visit stays as it is.
             self.answers.setdefault(name, None)
             return
         answer = {
@@ -98,7 +98,7 @@ class Person:
         return value
 
     def tick(self, item: Locator, name: str) -> str:
-        """Any of the options, in a random order; stored in the survey's."""
+        """Tick one or two options in random order."""
         options = item.locator(".option:visible").all()
         for option in self.random.sample(options, self.random.randint(1, 2)):
             if not option.locator("input").is_checked():
@@ -139,17 +139,18 @@ class Person:
         return value
 
     def next(self) -> None:
-        """Go on, and wait until the next page or the review is there."""
+        """Click Next, and wait for the next page or the review."""
         before = self.number()
         self.turn()
-        self.page.wait_for_function(
-            "before => { const here = document.querySelector('#page section.page');"
-            " return !here || here.dataset.page !== String(before); }",
-            arg=before,
-        )
+        self.waits_until_left(before)
+
+    def waits_until_left(self, number: int) -> None:
+        # Not wait_for_function(), which the page's policy forbids to poll.
+        shown = self.page.locator(f"#page section.page[data-page='{number}']")
+        expect(shown).to_have_count(0, timeout=15_000)
 
     def turn(self) -> None:
-        # Nobody reads a page faster; the second half of a double click does.
+        # An earlier click would count as the second click of a double click.
         _, passed = self.page.locator("#page section.page").evaluate(SEEN)
         if passed < 600:
             self.page.wait_for_timeout(600 - passed)
@@ -179,7 +180,7 @@ class Person:
 
 
 def stored(respondent: Respondent, published: PublishedSurvey) -> Answers:
-    """Every row of the respondent, by item name; several options sorted."""
+    """Return the respondent's stored answers by item name; options sorted."""
     import json
 
     names = build_published("", json.loads(published.definition)).names

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol, open_now
@@ -18,7 +18,7 @@ from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 
 # The look of a page does not depend on the database.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 # type, name, English, Arabic, hint, appearance, required, constraint, parameters
 SURVEY = [

@@ -16,13 +16,13 @@ from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Administration, Respondent, Response, Wave
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.live_server import Server
 from survey.tests.browser.person import Person
-from survey.tests.browser.serving import Server
 from survey.tests.conftest import code_of, enrol
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 SMALL = {"width": 390, "height": 844}
 
 

@@ -17,12 +17,12 @@ from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.models import Respondent
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 

@@ -17,14 +17,14 @@ from accounts.tests.logging_in import log_in
 from survey.definitions.corrections import publish_correction, use_correction
 from survey.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
-from survey.tests.browser.barriers import violations
+from survey.tests.browser.accessibility import violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.conftest import code_of, enrol
 from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
 from survey.tests.definitions.test_corrections import CORRECTED_ROWS
 from survey.tests.workbooks import form
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 NARROW = {"width": 390, "height": 844}
 LABELS = ["label::English (en)", "label::Español (es)"]
 HEAD = ["type", "name", *LABELS, "required", "relevant", "parameters"]

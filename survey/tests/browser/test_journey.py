@@ -41,6 +41,7 @@ def maya(published: PublishedSurvey, lincoln) -> Respondent:
     return enrol(open_now(published), lincoln, grade="07", language="en")
 
 
+@pytest.mark.sqlite
 def test_a_student_answers_the_whole_survey(device, server, maya, published):
     phone = device(locale="es-MX")
     person = Person(phone.new_page(), seed=7)
@@ -53,7 +54,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
         "aria-label", "Tu avance"
     )
 
-    # Two pages in peace.
+    # Two pages without any failure.
     for _ in range(2):
         person.answer_page()
         person.next()
@@ -73,22 +74,22 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     assert len(stored(maya, published)) > before
     assert stored(maya, published) == person.answers
 
-    # A reload comes back to the same place.
+    # A reload shows the same page.
     person.page.reload()
     person.page.wait_for_selector("#page section.page")
     assert person.number() == at
 
     # Back, another answer, and forward again.
     person.page.click("#back")
-    person.page.wait_for_function(
-        f"document.querySelector('#page section.page').dataset.page < {at}"
-    )
+    person.waits_until_left(at)
+    person.page.wait_for_selector("#page section.page")
+    assert person.number() < at
     person.skips = 0
     person.answer_page()
     person.next()
     person.sees("saved")
 
-    # The server dies while it saves, and comes back.
+    # The server is killed during a save, and started again.
     person.skips = 0.1
     person.answer_page()
     with held_respondent(maya):
@@ -100,7 +101,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
     person.sees("saved")
     assert stored(maya, published) == person.answers
 
-    # On in a second browser, where everything is already there.
+    # A second browser shows all saved answers.
     phone.close()
     laptop = device(viewport=LAPTOP)
     second = Person(laptop.new_page(), seed=8)
@@ -118,7 +119,7 @@ def test_a_student_answers_the_whole_survey(device, server, maya, published):
 
 
 def pages_of(person: Person) -> int:
-    """Of the demo's pages, those that this person was shown."""
+    """Return the numbers of the demo's pages that this person was shown."""
     return len(person.pages)
 
 
@@ -137,7 +138,9 @@ class held_respondent:
         self.atomic.__exit__(*error)
 
 
-def test_a_lost_reply_is_asked_for_again_and_changes_nothing(device, maya, published):
+def test_a_page_whose_reply_was_lost_is_sent_again_and_saved_once(
+    device, maya, published
+):
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
     seen: list[str] = []
@@ -176,7 +179,7 @@ def test_a_lost_reply_is_asked_for_again_and_changes_nothing(device, maya, publi
         {"status": 302, "headers": {"Location": "/"}, "body": ""},
     ],
 )
-def test_a_strangers_reply_is_not_saved(device, maya, published, reply):
+def test_a_foreign_reply_does_not_count_as_saved(device, maya, published, reply):
     """A captive portal says 200 to everything."""
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
@@ -190,9 +193,7 @@ def test_a_strangers_reply_is_not_saved(device, maya, published, reply):
     assert stored(maya, published) == person.answers
 
 
-def test_a_closed_tab_loses_nothing_once_the_page_loads_again(
-    device, server, maya, published
-):
+def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, published):
     """The kept page goes out when its owner comes back, and then is wiped."""
     context = device()
     person = Person(context.new_page(), seed=5)
@@ -221,7 +222,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def kept(page) -> list[dict]:
-    """What this browser holds in IndexedDB, values as text."""
+    """Return the contents of this browser's IndexedDB, with values as text."""
     return page.evaluate(
         """async () => {
             const done = (request) => new Promise((resolve, reject) => {
@@ -249,7 +250,7 @@ def kept(page) -> list[dict]:
     )
 
 
-def test_the_next_child_at_the_same_computer_sees_nothing(
+def test_the_next_child_at_the_same_computer_sees_no_answers(
     device, server, maya, published
 ):
     """Not by storage, history, the back button or the page cache."""
@@ -290,23 +291,23 @@ def test_the_next_child_at_the_same_computer_sees_nothing(
     )
     context.unroute("**/take/pages/**")
 
-    # Nor is Maya's waiting page ever sent as Noor's.
+    # Maya's waiting page is never saved for Noor.
     other.page.goto("/take/")
     other.page.wait_for_selector("#page section.page")
     other.page.wait_for_timeout(1500)
     assert not Response.objects.filter(respondent_id=noor.pk).exists()
 
-    # Maya comes back to the same computer: nothing was lost.
+    # Maya logs in at the same computer again: nothing was lost.
     person.log_in(maya)
     assert person.number() == 3
     eventually(lambda: stored(maya, published) == person.answers)
     eventually(lambda: kept(person.page) == [])
 
 
-def test_an_open_tab_never_sends_one_childs_page_as_anothers(
+def test_an_open_tab_never_saves_a_page_for_another_child(
     device, server, maya, published
 ):
-    """Maya's tab stays open; Noor logs in beside it, in the same browser."""
+    """Noor logs in while Maya's tab is open in the same browser."""
     noor = enrol(maya.administration, maya.school, language="en")
     context = device()
     first = Person(context.new_page(), seed=5)
@@ -321,9 +322,7 @@ def test_an_open_tab_never_sends_one_childs_page_as_anothers(
     assert not Response.objects.exists()
 
 
-def test_a_session_that_ends_is_renewed_without_losing_the_page(
-    device, maya, published
-):
+def test_a_login_after_the_session_ended_loses_no_page(device, maya, published):
     context = device()
     person = Person(context.new_page(), seed=5)
     person.log_in(maya)
@@ -341,7 +340,7 @@ def test_a_session_that_ends_is_renewed_without_losing_the_page(
     assert stored(maya, published) == person.answers
 
 
-def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, published):
+def test_of_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, published):
     context = device()
     old = Person(context.new_page(), seed=5)
     old.log_in(maya)
@@ -364,9 +363,7 @@ def test_two_tabs_the_newer_wins_and_the_older_may_continue(device, maya, publis
     assert stored(maya, published) == old.answers
 
 
-def test_a_tab_that_was_left_open_does_not_undo_what_the_phone_saved(
-    device, maya, published
-):
+def test_an_old_open_tab_does_not_undo_the_phones_answers(device, maya, published):
     """It shows the page as it was, and goes past it in a hurry."""
     phone = Person(device().new_page(), seed=5)
     phone.log_in(maya)
@@ -387,7 +384,7 @@ def test_a_tab_that_was_left_open_does_not_undo_what_the_phone_saved(
     assert stored(maya, published) == phone.answers
 
 
-def test_a_required_answer_blocks_next_and_is_pointed_at(device, maya, published):
+def test_a_missing_required_answer_blocks_next_and_is_focused(device, maya, published):
     person = Person(device().new_page())
     person.log_in(maya)
     required = person.page.locator("#page .item:visible:has(.required-mark)")

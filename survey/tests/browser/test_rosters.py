@@ -16,9 +16,9 @@ from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Respondent, RosterUpload
 from survey.rosters import uploads
-from survey.tests.browser.barriers import scrolls_sideways, violations
+from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
-from survey.tests.browser.serving import Server
+from survey.tests.browser.live_server import Server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

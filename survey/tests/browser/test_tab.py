@@ -1,4 +1,4 @@
-"""What happens to one tab: double clicks, dead browsers, refusals, history."""
+"""One tab: double clicks, crashes, refusals and the browser's history."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from survey.models import Respondent
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
 
-# What a tab does with a reply does not depend on the database; what the reply
-# is may, and the tests of saving hold both databases to one contract.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+# A tab's behaviour does not depend on the database. Replies might, but contract
+# tests of saving run on both databases.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SAVES = "**/take/pages/**"
 HIDE = """() => {
@@ -25,7 +25,7 @@ HIDE = """() => {
 }"""
 
 
-# Page events are never heard, as when a browser crashes or a battery is empty.
+# Page events are ignored, as when a browser crashes or a battery is empty.
 DEAF = """for (const name of ["pagehide", "visibilitychange"]) {
   addEventListener(name, (event) => event.stopImmediatePropagation(), true);
 }"""
@@ -67,7 +67,7 @@ def has_status(page: Page, state: str) -> None:
     expect(page.locator("#status")).to_have_attribute("data-state", state)
 
 
-def test_a_double_click_on_next_is_one_move(begin, maya):
+def test_a_double_click_on_next_turns_one_page(begin, maya):
     page = begin()
     choose(page, "safe", "3")
     page.dblclick("#next")
@@ -76,13 +76,13 @@ def test_a_double_click_on_next_is_one_move(begin, maya):
     is_on(page, 2)
     has_status(page, "saved")
     assert "last" not in answers_of(maya)
-    # A slower second click is meant for this page.
+    # A later second click is meant for this page.
     page.wait_for_timeout(400)
     page.click("#next")
     is_on(page, 3)
 
 
-# Made at once, as a quick finger does, and heard of when the page is there.
+# Made at once, like a quick double tap, and delivered after the page changed.
 ECHO = """async ([pointerType, detail, away]) => {
   const made = (detail, clientX) =>
     new PointerEvent("click", { bubbles: true, cancelable: true, pointerType, detail, clientX, clientY: 700 });
@@ -105,7 +105,7 @@ ECHO = """async ([pointerType, detail, away]) => {
         ("mouse", 1, 5, True),
     ],
 )
-def test_the_second_click_on_next_answers_nothing_on_the_page_after_it(
+def test_the_second_click_on_next_answers_no_item_of_the_new_page(
     begin, pointer, detail, away, answers
 ):
     page = begin()
@@ -113,7 +113,7 @@ def test_the_second_click_on_next_answers_nothing_on_the_page_after_it(
     assert page.evaluate(ECHO, [pointer, detail, away]) is answers
 
 
-def test_next_moves_focus_and_says_where_it_is(begin):
+def test_next_moves_the_focus_and_announces_the_page(begin):
     page = begin()
     choose(page, "safe", "3")
     page.click("#next")
@@ -124,7 +124,7 @@ def test_next_moves_focus_and_says_where_it_is(begin):
     assert page.title().startswith("Page 2")
 
 
-def test_a_page_is_sent_once_unless_it_changed(begin, maya):
+def test_an_unchanged_page_is_sent_once(begin, maya):
     page = begin()
     sent: list[str] = []
     page.on("request", lambda r: r.method == "POST" and sent.append(r.post_data))
@@ -137,12 +137,12 @@ def test_a_page_is_sent_once_unless_it_changed(begin, maya):
     page.wait_for_timeout(450)
     page.click("#next")
     is_on(page, 2)
-    # Page 2 was looked at and left by the way back: it is not answered.
+    # Page 2 was only looked at, so it is not saved.
     assert len(sent) == 1
     assert set(answers_of(maya)) == {"safe", "subjects", "age", "why_art", "comment"}
 
 
-def test_a_tab_that_is_closed_sends_what_was_answered(begin, maya):
+def test_a_tab_that_is_closed_sends_its_answers(begin, maya):
     page = begin()
     choose(page, "safe", "3")
     page.goto("about:blank")
@@ -150,7 +150,7 @@ def test_a_tab_that_is_closed_sends_what_was_answered(begin, maya):
     assert answers_of(maya)["safe"] == "3"
 
 
-def test_a_tab_in_the_background_sends_what_was_answered(begin, maya):
+def test_a_tab_in_the_background_sends_its_answers(begin, maya):
     page = begin()
     page.evaluate(HIDE)
     page.wait_for_timeout(300)
@@ -161,9 +161,7 @@ def test_a_tab_in_the_background_sends_what_was_answered(begin, maya):
     assert answers_of(maya)["safe"] == "3"
 
 
-def test_a_browser_that_dies_keeps_the_page_that_was_being_answered(
-    begin, device, maya
-):
+def test_a_browser_that_crashes_keeps_the_page_being_answered(begin, device, maya):
     context = device()
     context.add_init_script(DEAF)
     page = begin(context)
@@ -182,7 +180,7 @@ def test_a_browser_that_dies_keeps_the_page_that_was_being_answered(
     assert answers_of(maya)["comment"] == "half a sentence"
 
 
-def test_answers_the_server_refuses_bring_the_person_back(begin, maya):
+def test_answers_refused_by_the_server_show_their_page_again(begin, maya):
     page = begin()
 
     def refuse(route: Route) -> None:
@@ -198,7 +196,7 @@ def test_answers_the_server_refuses_bring_the_person_back(begin, maya):
     expect(error).to_have_text("Please type a whole number, like 7.")
     is_on(page, 1)
     has_status(page, "stopped")
-    # Unchanged, it is not sent again, and leads nowhere.
+    # Unchanged, it is not sent again, and Next stays on the page.
     page.wait_for_timeout(450)
     page.click("#next")
     is_on(page, 1)
@@ -234,7 +232,7 @@ def test_a_page_that_cannot_be_saved_shows_a_code_and_stays(begin, maya):
         ({"withdrawn_at": timezone.now()}, "taken off"),
     ],
 )
-def test_a_survey_that_ended_keeps_the_page_and_says_so(begin, maya, change, title):
+def test_a_survey_that_ended_keeps_the_page_and_shows_why(begin, maya, change, title):
     page = begin()
     Respondent.objects.filter(pk=maya.pk).update(**change)
     choose(page, "safe", "3")
@@ -249,7 +247,7 @@ def test_a_survey_that_ended_keeps_the_page_and_says_so(begin, maya, change, tit
     assert page.locator("#page section.page").get_attribute("data-page") == here
 
 
-def test_a_survey_that_closes_while_somebody_answers(begin, maya):
+def test_a_survey_that_closes_during_a_session(begin, maya):
     page = begin()
     past = timezone.now() - timedelta(hours=1)
     type(maya.administration).objects.filter(pk=maya.administration_id).update(
@@ -261,9 +259,9 @@ def test_a_survey_that_closes_while_somebody_answers(begin, maya):
     assert answers_of(maya) == {}
 
 
-def test_a_page_that_is_not_there_yet_opens_by_itself(begin):
+def test_a_page_that_loads_late_opens_by_itself(begin):
     context_page = begin()
-    # A browser of its own, in which only the first page came through.
+    # A new browser, which could load only the first page.
     page = context_page.context.browser.new_context(
         base_url=context_page.url.split("/take")[0]
     ).new_page()
@@ -279,7 +277,7 @@ def test_a_page_that_is_not_there_yet_opens_by_itself(begin):
     page.context.close()
 
 
-def test_what_a_captive_portal_shows_is_not_taken_for_a_page(begin):
+def test_the_reply_of_a_captive_portal_is_not_shown_as_a_page(begin):
     page = begin()
     portal = page.context.browser.new_context(base_url=page.url.split("/take")[0])
     portal.add_cookies(page.context.cookies())
@@ -305,11 +303,11 @@ def test_back_and_forward_turn_pages_and_keep_answers(begin, maya):
     is_on(page, 2)
     has_status(page, "saved")
     assert answers_of(maya)["safe"] == "1"
-    # Nothing in the history but the place and whose it is.
+    # The history has only the page and the tag.
     assert sorted(page.evaluate("Object.keys(history.state)")) == ["page", "tag"]
 
 
-def test_the_address_is_not_the_only_copy_of_the_place(begin):
+def test_the_current_page_does_not_depend_on_the_address(begin):
     page = begin()
     choose(page, "safe", "3")
     page.click("#next")
@@ -319,7 +317,7 @@ def test_the_address_is_not_the_only_copy_of_the_place(begin):
     is_on(page, 1)
 
 
-def test_another_childs_place_in_the_history_is_not_taken_over(begin):
+def test_another_childs_page_in_the_history_is_ignored(begin):
     page = begin()
     page.goto("about:blank")
     page.goto("/take/#page-3")
@@ -356,7 +354,7 @@ def test_the_review_waits_for_the_network_and_opens_by_itself(begin, maya):
     assert answers_of(maya)["last"] == "bye"
 
 
-def test_finishing_waits_for_what_another_tab_still_keeps(begin, maya):
+def test_finishing_waits_for_answers_of_another_tab(begin, maya):
     page = begin()
     for answer in (lambda: choose(page, "safe", "3"), lambda: None):
         answer()
@@ -373,8 +371,8 @@ def test_finishing_waits_for_what_another_tab_still_keeps(begin, maya):
     page.wait_for_url("**/take/complete/**")
     expect(page.locator("#waiting")).to_be_visible()
     expect(page.locator("#finish-button")).to_be_disabled()
-    # Its owner goes on there, which had not seen the page saved here; then this
-    # one may finish.
+    # The other tab, which has not shown the page saved here, continues; then
+    # this one may finish.
     other.unroute(SAVES)
     other.click("#back")
     has_status(other, "stopped")
@@ -399,7 +397,7 @@ def test_a_page_from_the_back_cache_is_not_shown(begin, maya):
     assert answers_of(maya)["safe"] == "3"
 
 
-def test_the_key_of_kept_answers_is_nowhere_in_the_document(begin):
+def test_the_key_of_stored_answers_is_not_in_the_document(begin):
     page = begin()
     reply = page.request.get("/take/", headers={"Accept": "application/json"}).json()
     assert len(reply["queueKey"]) == 43
@@ -410,7 +408,7 @@ def test_the_key_of_kept_answers_is_nowhere_in_the_document(begin):
     assert reply["queueKey"] not in shown
 
 
-def test_a_cards_link_fills_the_code_and_leaves_no_trace(device, maya):
+def test_a_cards_link_fills_in_the_code_and_is_removed_from_the_history(device, maya):
     page = device().new_page()
     page.goto(f"/#{code_of(maya).replace('-', '').lower()}")
     symbols = code_of(maya).replace("-", "")
@@ -420,7 +418,7 @@ def test_a_cards_link_fills_the_code_and_leaves_no_trace(device, maya):
     assert page.evaluate("history.length") <= 2
 
 
-def test_a_code_is_grouped_while_it_is_typed(device):
+def test_a_code_is_grouped_during_typing(device):
     page = device().new_page()
     page.goto("/")
     page.locator("#code").press_sequentially("abcd2345efgh")
@@ -428,13 +426,13 @@ def test_a_code_is_grouped_while_it_is_typed(device):
     for _ in range(4):
         page.keyboard.press("Backspace")
     expect(page.locator("#code")).to_have_value("ABCD-2345")
-    # Mending a symbol in the middle does not move the caret away.
+    # Correcting a symbol in the middle does not move the caret.
     page.evaluate("document.getElementById('code').setSelectionRange(2, 3)")
     page.keyboard.type("xy")
     assert page.evaluate("document.getElementById('code').selectionStart") == 4
 
 
-def test_shared_computers_are_cleaned_by_the_login_page(begin, device, maya):
+def test_the_login_page_deletes_old_answers(begin, device, maya):
     context = device()
     context.add_init_script(DEAF)
     page = begin(context)

@@ -14,14 +14,14 @@ from survey.tests.browser.test_tab import (
     is_on,
 )
 
-# As in test_tab; the journeys run on both databases.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+# Like test_tab: the journeys run on both databases.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TYPED = "By scooter and then the blue bus with my sister"
 
 
 def close(page: Page) -> BrowserContext:
-    """As a person does, with the browser still open; gives time to its last save."""
+    """Close the tab in an open browser, and wait for its last save."""
     context = page.context
     other = context.new_page()
     page.close(run_before_unload=True)
@@ -46,7 +46,7 @@ def type_comment(page: Page) -> None:
     page.locator("#comment-input").press_sequentially(TYPED, delay=40)
 
 
-def test_what_was_typed_last_survives_a_closed_tab(begin, maya):  # noqa: F811
+def test_the_last_typed_text_survives_a_closed_tab(begin, maya):  # noqa: F811
     page = begin()
     type_comment(page)
     context = close(page)
@@ -60,7 +60,7 @@ def test_what_was_typed_last_survives_a_closed_tab(begin, maya):  # noqa: F811
     assert (answers_of(maya)["comment"], answers_of(maya)["safe"]) == (TYPED, "2")
 
 
-def test_what_was_typed_last_survives_a_reload(begin, maya):  # noqa: F811
+def test_the_last_typed_text_survives_a_reload(begin, maya):  # noqa: F811
     page = begin()
     type_comment(page)
     page.reload()
@@ -74,7 +74,7 @@ def test_what_was_typed_last_survives_a_reload(begin, maya):  # noqa: F811
     assert answers_of(maya)["comment"] == TYPED
 
 
-def test_what_a_closed_tab_kept_does_not_undo_another_device(begin, maya):  # noqa: F811
+def test_answers_of_a_closed_tab_do_not_undo_another_device(begin, maya):  # noqa: F811
     page = begin()
     choose(page, "safe", "1")
     page.wait_for_timeout(900)
@@ -98,7 +98,7 @@ def test_what_a_closed_tab_kept_does_not_undo_another_device(begin, maya):  # no
     assert (found["safe"], found["subjects"]) == ("3", "art")
 
 
-def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, maya):  # noqa: F811
+def test_answers_of_a_closed_tab_go_to_a_tab_that_saved_the_page(begin, maya):  # noqa: F811
     first = begin()
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")
@@ -110,7 +110,7 @@ def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, ma
     second.wait_for_timeout(1300)
     second.goto("/take/#page-1/comment")
     second.wait_for_timeout(500)
-    # Only the first tab knows the age, and has not been able to save it.
+    # Only the first tab has the age, and could not save it yet.
     expect(second.locator("#age-input")).to_have_value("")
     second.fill("#comment-input", "from the second")
     second.wait_for_timeout(600)
@@ -126,7 +126,7 @@ def test_a_tab_that_dies_leaves_its_answers_to_one_that_saved_the_page(begin, ma
     assert (found["age"], found["comment"]) == ("12", "from the second")
 
 
-def test_a_draft_takes_up_what_a_dying_tab_answered_on_its_page(begin, maya):  # noqa: F811
+def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
     first = begin()
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")

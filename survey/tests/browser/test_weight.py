@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from survey.tests.browser.person import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 FIRST_PAGE = 100 * 1024
 
@@ -30,7 +30,7 @@ def first_visit(device, maya):
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
     page.goto("/")
     page.wait_for_load_state("networkidle")
-    # What the login page loaded, the survey's page has from the cache.
+    # The survey page takes the files of the login page from the cache.
     weights = transferred(page)
     Person(page).log_in(maya)
     page.wait_for_load_state("networkidle")
@@ -39,9 +39,11 @@ def first_visit(device, maya):
     return page, hosts, weights
 
 
-def test_the_first_page_is_light_and_talks_to_nobody_else(first_visit, server):
+def test_the_first_page_is_small_and_loads_nothing_from_other_hosts(
+    first_visit, server
+):
     _, hosts, weights = first_visit
-    # The login page and every prefetched page of the survey are in the sum.
+    # The sum includes the login page and all prefetched pages.
     print(weights)
     assert any("/static/CACHE/js/" in name for name in weights)
     assert any("/static/CACHE/css/" in name for name in weights if weights[name])
@@ -49,7 +51,7 @@ def test_the_first_page_is_light_and_talks_to_nobody_else(first_visit, server):
     assert hosts == {f"127.0.0.1:{server.port}"}
 
 
-def test_a_script_that_slips_into_the_page_does_not_run(first_visit):
+def test_an_injected_script_does_not_run(first_visit):
     page, *_ = first_visit
     page.evaluate(
         """() => {
@@ -64,7 +66,7 @@ def test_a_script_that_slips_into_the_page_does_not_run(first_visit):
     assert page.evaluate("window.slipped") is None
 
 
-def test_cookies_are_out_of_reach_of_scripts(first_visit):
+def test_scripts_cannot_read_cookies(first_visit):
     page, *_ = first_visit
     cookies = {cookie["name"]: cookie for cookie in page.context.cookies()}
     assert cookies["sessionid"]["httpOnly"]

@@ -73,7 +73,7 @@ def test_a_coordinator_finds_maya_and_issues_a_new_code(
 
 def test_a_new_code_ends_sessions_with_the_old_one(client, staff, administration, maya):
     child = Browser().log_in(maya)
-    base = child.shell()["revision"]
+    base = child.bootstrap()["revision"]
     assert child.save(1, FIRST_PAGE, base).status_code == 200
 
     log_in(client, staff.chen)

@@ -56,7 +56,7 @@ def test_preview_sends_the_same_data_as_the_respondents_page(staff, client, brow
     survey = draft_of()
     maya = enrol(offered(publish_survey(survey=survey)), staff.lincoln)
     theirs = browser.log_in(maya).get("/take/").content.decode()
-    shell = browser.shell()
+    shell = browser.bootstrap()
     log_in(client, staff.state)
     ours = client.get(take(survey.pk)).content.decode()
     data = client.get(take(survey.pk), headers={"Accept": "application/json"}).json()

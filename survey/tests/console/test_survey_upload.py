@@ -87,7 +87,10 @@ def test_warnings_are_listed_and_do_not_block_the_upload(staff, client):
     rows += [["integer", "q1", "How many?", None]]
     log_in(client, staff.dana)
     text = send(client, form(rows)).content.decode()
-    assert "warnings from the workbook" in text and "without a translation" in text
+    assert (
+        "warnings from the workbook" in text
+        and "row 2 has no Spanish translation" in text
+    )
     assert Survey.objects.count() == 1
 
 

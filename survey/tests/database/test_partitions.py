@@ -1,4 +1,4 @@
-"""Who may make the place for an administration's responses, and how it waits."""
+"""Which roles may create an administration's partition, and what waits for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
         connection.vendor != "postgresql", reason="SQLite has no partitions"
     ),
 ]
-# As the function did it before there was one.
+# The statement without the function.
 BY_HAND = """
 CREATE TABLE survey_response_{0} (LIKE survey_response INCLUDING ALL);
 ALTER TABLE survey_response ATTACH PARTITION survey_response_{0} FOR VALUES IN ({0});
@@ -42,7 +42,7 @@ RETURNING id
 
 @contextmanager
 def session(user: str) -> Iterator[Any]:
-    """A cursor of one of the stack's roles, in the tests' database."""
+    """Open a cursor as one of the stack's roles, in the test database."""
     place = {"host": settings.SERVERS, "port": 5432}
     name = str(connection.settings_dict["NAME"])
     with closing(psycopg2.connect(dbname=name, user=user, **place)) as own:
@@ -52,7 +52,7 @@ def session(user: str) -> Iterator[Any]:
 
 @pytest.fixture
 def granted(transactional_db: None) -> None:
-    """What the stack grants, by its own file."""
+    """Grant what the stack grants, from its own file."""
     grants = Path(settings.SERVERS) / "etc" / "primary" / "grants.sql"
     with session("groundswell") as owner:
         owner.execute(grants.read_text())
@@ -76,14 +76,14 @@ def refused(cursor: Any, statement: str, *values: object) -> str:
 ADD = "SELECT survey_add_partition(%s)"
 
 
-def test_the_consoles_role_opens_an_administration(publish, granted, maya):
+def test_the_console_role_can_open_an_administration(publish, granted, maya):
     before = partitions()
     with session("console") as console:
         console.execute(ROW, [publish(name="other").pk])
         (number,) = console.fetchone()
         console.execute(ADD, [number])
     assert partitions() - before == {f"survey_response_{number}"}
-    # As the owner would have made it: its key, its check, and no more.
+    # As the owner would create it: with its key and check only.
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT conname ~ 'pkey|a_value_exactly' FROM pg_constraint"
@@ -98,8 +98,8 @@ def test_the_consoles_role_opens_an_administration(publish, granted, maya):
         assert cursor.fetchone() == ("groundswell",)
 
 
-def test_without_the_function_the_consoles_role_is_refused(publish, granted):
-    """The twin: it may insert the row, and change no table."""
+def test_without_the_function_the_console_role_is_refused(publish, granted):
+    """The role may insert the row, and change no table."""
     with session("console") as console:
         console.execute(ROW, [publish().pk])
         (number,) = console.fetchone()
@@ -113,7 +113,9 @@ def test_without_the_function_the_consoles_role_is_refused(publish, granted):
 
 
 @pytest.mark.parametrize("role", ["taking", "reports"])
-def test_the_crowds_pool_and_the_reports_may_not_call_it(administration, granted, role):
+def test_the_respondents_and_the_reports_role_may_not_call_the_function(
+    administration, granted, role
+):
     with session(role) as cursor:
         assert refused(cursor, ADD, administration.pk) in (
             "InsufficientPrivilege",
@@ -122,21 +124,23 @@ def test_the_crowds_pool_and_the_reports_may_not_call_it(administration, granted
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**62, None])
-def test_what_is_no_administration_gets_no_partition(administration, granted, number):
+def test_an_unknown_administration_gets_no_partition(administration, granted, number):
     before = partitions()
     with session("console") as console:
         assert refused(console, ADD, number) == "ForeignKeyViolation"
     assert partitions() == before
 
 
-def test_there_is_exactly_one(administration, granted):
+def test_each_administration_has_exactly_one_partition(administration, granted):
     before = partitions()
     with session("console") as console:
         assert refused(console, ADD, administration.pk) == "DuplicateTable"
     assert partitions() == before
 
 
-def test_a_table_of_the_callers_own_stands_in_for_nothing(administration, granted):
+def test_a_temporary_table_of_the_caller_does_not_shadow_the_real_one(
+    administration, granted
+):
     before = partitions()
     with session("console") as console:
         console.execute("CREATE TEMP TABLE survey_administration (id bigint)")
@@ -169,8 +173,8 @@ def test_a_save_does_not_wait_for_an_opening(maya, administration):
         assert saved.result(timeout=1).outcome is Outcome.SAVED
 
 
-def test_a_partition_made_at_once_would_let_it_wait(maya, administration):
-    """The twin: CREATE … PARTITION OF, which the function avoids."""
+def test_creating_a_partition_directly_would_block_saves(maya, administration):
+    """The function avoids CREATE … PARTITION OF."""
     with ThreadPoolExecutor(1) as threads:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
@@ -192,7 +196,7 @@ def test_an_opening_does_not_wait_for_a_save(maya, administration):
         assert opened.result(timeout=1).name == "second"
 
 
-def test_an_opening_gives_up_with_words_and_leaves_nothing(administration):
+def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
     def try_it() -> tuple[float, str]:
         began = time.monotonic()
         with pytest.raises(DatabaseBusy) as busy:
@@ -202,10 +206,10 @@ def test_an_opening_gives_up_with_words_and_leaves_nothing(administration):
     before = partitions()
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         with connection.cursor() as cursor:
-            # What building an index holds.
+            # The lock that building an index holds.
             cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
         waited, said = threads.submit(elsewhere(try_it)).result(timeout=5)
     assert 0.9 < waited < 2
-    assert "try again in a minute" in said
+    assert "Try again in a minute" in said
     assert partitions() == before
     assert not Administration.objects.filter(name="second").exists()

@@ -1,4 +1,4 @@
-"""Who wrote reads the primary for some seconds; nobody else does."""
+"""A browser that wrote reads the primary for some seconds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from django.test import RequestFactory, override_settings
 from survey.database.pinning import COOKIE, SECONDS, PinningMiddleware
 from survey.database.replica import health
 from survey.models import Wave
-
-pytestmark = pytest.mark.once
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +68,7 @@ def test_reading_sets_no_cookie():
 
 
 @pytest.mark.parametrize("secure", [True, False])
-def test_no_script_and_no_other_site_gets_the_cookie(secure):
+def test_the_cookie_is_http_only_and_same_site(secure):
     with override_settings(SESSION_COOKIE_SECURE=secure):
         cookie = ask(writing).cookies[COOKIE]
     assert cookie["httponly"] is True
@@ -78,7 +76,7 @@ def test_no_script_and_no_other_site_gets_the_cookie(secure):
     assert bool(cookie["secure"]) is secure
 
 
-def test_a_request_that_failed_after_writing_pins_nobody_else():
+def test_a_request_that_failed_after_writing_does_not_pin_the_next():
     def failing(request):
         router.db_for_write(Wave)
         raise LookupError
@@ -89,12 +87,12 @@ def test_a_request_that_failed_after_writing_pins_nobody_else():
     assert health.fallback_timeout() is None
 
 
-def test_a_thread_that_wrote_outside_of_requests_serves_unpinned():
+def test_writes_outside_of_requests_do_not_pin_a_thread():
     router.db_for_write(Wave)
     assert ask(reading).content == b"replica"
 
 
-def test_asynchronous_requests_of_one_thread_keep_their_writes_apart():
+def test_async_requests_in_one_thread_do_not_share_their_pinning():
     wrote = asyncio.Event()
 
     async def write():
@@ -109,15 +107,15 @@ def test_asynchronous_requests_of_one_thread_keep_their_writes_apart():
     async def both():
         return await asyncio.gather(write(), read())
 
-    # In a thread: a browser that some other test has open runs a loop in this one.
+    # In a thread, because another test's browser runs an event loop in this one.
     with ThreadPoolExecutor() as thread:
         assert thread.submit(lambda: asyncio.run(both())).result() == [True, False]
 
 
-def test_with_the_librarys_own_locals_they_would_not(monkeypatch):
+def test_with_thread_locals_async_requests_would_share_it(monkeypatch):
     monkeypatch.setattr(state, "_locals", threading.local())
     with pytest.raises(AssertionError):
-        test_asynchronous_requests_of_one_thread_keep_their_writes_apart()
+        test_async_requests_in_one_thread_do_not_share_their_pinning()
 
 
 def test_a_worker_forgets_the_writes_of_its_last_task():

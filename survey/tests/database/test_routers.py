@@ -1,4 +1,4 @@
-"""Which database a model is read from; no server is asked here."""
+"""Which database the router chooses; no server is contacted."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ from survey.models import (
     Wave,
 )
 
-pytestmark = pytest.mark.once
-
 ROUTED = {
     "DATABASE_ROUTERS": ["survey.database.routers.ForcedReadRouter"],
     "MASTER_DATABASE": "default",
@@ -58,12 +56,12 @@ def replica(monkeypatch):
 
 
 @pytest.fixture
-def no_watching(monkeypatch):
-    """Nobody looks after a replica that does not exist."""
+def no_watching_thread(monkeypatch):
+    """Start no thread that would watch a replica that does not exist."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
 
 
-def test_a_view_reads_what_it_names_from_the_replica_and_the_rest_from_the_primary(
+def test_a_view_reads_named_models_from_the_replica_and_others_from_the_primary(
     replica,
 ):
     read = {}
@@ -85,7 +83,7 @@ def test_a_view_reads_what_it_names_from_the_replica_and_the_rest_from_the_prima
     assert router.db_for_read(PublishedSurvey) == "default"
 
 
-def test_views_inside_of_views_add_their_models(replica):
+def test_nested_views_add_their_models(replica):
     with forced_reads(Survey):
         with forced_reads(Page):
             assert router.db_for_read(Survey) == "replica"
@@ -93,7 +91,7 @@ def test_views_inside_of_views_add_their_models(replica):
         assert router.db_for_read(Page) == "default"
 
 
-def test_a_view_that_fails_leaves_nothing_behind(replica):
+def test_a_view_that_fails_resets_the_forced_models(replica):
     @uses_forced_read_router(Survey)
     def view():
         raise LookupError
@@ -115,7 +113,7 @@ def test_another_thread_is_not_forced(replica):
     assert seen == ["default"]
 
 
-def test_a_response_that_is_rendered_later_is_rendered_inside(replica):
+def test_a_template_response_is_rendered_inside_the_view(replica):
     class Where:
         def __str__(self) -> str:
             return router.db_for_read(Survey)
@@ -140,7 +138,7 @@ def test_a_forced_model_is_never_written(replica):
     assert router.db_for_write(Survey) == "default"
 
 
-def test_other_views_read_the_replica_unless_they_decide(replica):
+def test_other_views_read_the_replica_except_for_deciding_models(replica):
     with serving(pinned=False):
         for model in (Wave, Item, PublishedSurvey):
             assert router.db_for_read(model) == "replica"
@@ -153,13 +151,13 @@ def test_commands_and_tasks_read_the_primary(replica):
 
 
 @pytest.mark.django_db
-def test_what_is_read_in_a_transaction_is_read_where_it_writes(replica):
+def test_reads_in_a_transaction_go_to_the_primary(replica):
     with serving(pinned=False), transaction.atomic():
         assert router.db_for_read(Wave) == "default"
         assert connection.in_atomic_block
 
 
-def test_a_replica_that_is_down_is_left_alone(replica, no_watching):
+def test_a_replica_that_is_down_is_not_read(replica, no_watching_thread):
     with serving(pinned=False):
         health.mark_down()
         assert router.db_for_read(Wave) == "default"
@@ -169,8 +167,8 @@ def test_a_replica_that_is_down_is_left_alone(replica, no_watching):
         assert router.db_for_read(Wave) == "replica"
 
 
-def test_whoever_watches_survives_what_it_finds(replica, monkeypatch):
-    """It is the only one that would ask the replica again."""
+def test_the_watching_thread_survives_every_error(replica, monkeypatch):
+    """No other thread would check the replica again."""
     found = iter([RuntimeError("a defect"), OSError(), OperationalError(), None])
     seen = []
 
@@ -190,13 +188,12 @@ def test_whoever_watches_survives_what_it_finds(replica, monkeypatch):
     monkeypatch.setattr(health, "RETRY_INTERVAL", 0.01)
     health.watch_replica(up)
     assert up.is_set()
-    # Neither for ever, nor answered by the primary.
+    # The check times out, and the primary does not answer for it.
     assert seen == [(health.CHECK_TIMEOUT, None)] * 4
     assert health.reply_timeout() is None
 
 
-def test_without_that_an_error_would_end_its_thread(replica, monkeypatch):
-    """The twin."""
+def test_an_uncaught_error_would_end_the_watching_thread(replica, monkeypatch):
 
     def fail():
         raise RuntimeError("a defect")
@@ -211,7 +208,7 @@ def test_without_that_an_error_would_end_its_thread(replica, monkeypatch):
 
 
 class Lagging(FallbackCursor):
-    """A cursor whose server knows no such column, or has another complaint."""
+    """Return a cursor that fails with a missing column, or another error."""
 
     def __init__(self, code: str) -> None:
         self.cursor = Mock()
@@ -224,7 +221,7 @@ class Lagging(FallbackCursor):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("code", sorted(BEHIND))
-def test_the_primary_answers_for_one_that_lags_behind_a_migration(code):
+def test_the_primary_answers_for_a_replica_that_lags_behind_a_migration(code):
     lagging = Lagging(code)
     with health.fall_back_to_primary(1):
         lagging._execute("SELECT 7", None)
@@ -233,8 +230,8 @@ def test_the_primary_answers_for_one_that_lags_behind_a_migration(code):
 
 
 @pytest.mark.parametrize(("code", "seconds"), [("42601", 1), ("42703", None)])
-def test_a_wrong_statement_and_a_report_are_not_sent_again(code, seconds):
-    """The twin: the one is wrong everywhere, the other can wait."""
+def test_wrong_statements_and_reports_are_not_repeated_on_the_primary(code, seconds):
+    """The primary would fail too, and a report can be repeated later."""
     lagging = Lagging(code)
     waiting = health.fall_back_to_primary(seconds) if seconds else nullcontext()
     with waiting, pytest.raises(ProgrammingError):
@@ -242,13 +239,13 @@ def test_a_wrong_statement_and_a_report_are_not_sent_again(code, seconds):
     lagging.db.give_up.assert_not_called()
 
 
-def test_a_worker_that_is_forked_begins_with_a_replica(replica, no_watching):
+def test_a_forked_worker_starts_with_the_replica_up(replica, no_watching_thread):
     health.mark_down()
     health.reset_after_fork()
     assert health.is_up()
 
 
-def test_without_a_replica_everything_is_the_primarys():
+def test_without_a_replica_everything_is_read_from_the_primary():
     with override_settings(**ROUTED, DATABASE_POOL={"default": 1}):
         with forced_reads(Survey):
             assert router.db_for_read(Survey) == "default"
@@ -276,7 +273,7 @@ def test_rows_of_both_servers_may_be_related(replica):
     assert not router.allow_relation(survey, elsewhere)
 
 
-def test_the_stack_routes_to_a_replica_where_it_has_one():
+def test_the_stack_uses_a_replica_if_it_is_configured():
     pool = "[stack.DATABASE_POOL, stack.DATABASE_ROUTERS]"
     router = ["survey.database.routers.ForcedReadRouter"]
     assert value_of(pool) == [{"default": 1}, router]

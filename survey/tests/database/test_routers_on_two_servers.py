@@ -1,4 +1,4 @@
-"""Which statement runs on which server: healthy, lagging, gone, hung.
+"""Which server runs each statement: replica healthy, lagging, down or hung.
 
 Every process here is cold: neither its memory nor Memcached has the survey.
 """
@@ -23,13 +23,14 @@ from survey.taking.published import forget_published, published_survey
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.two_servers import (
     Replica,
-    Watched,
-    known_to_django,
-    routed,
+    StatementCounter,
+    replica_alias,
+    replica_routing,
     wait_until,
 )
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.skipif(not settings.SERVERS, reason="needs PostgreSQL's two servers"),
     pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
 ]
@@ -46,10 +47,10 @@ FINISH = Counter({"change survey_respondent": 1})
 NOTHING: Counter[str] = Counter()
 
 
-# Django wants to know a test's databases before the test begins.
+# Django needs a test's databases before the test starts.
 @pytest.fixture(scope="module", autouse=True)
 def known(django_db_setup) -> Iterator[None]:
-    with known_to_django():
+    with replica_alias():
         yield
 
 
@@ -58,21 +59,21 @@ def replica(known, transactional_db, monkeypatch) -> Iterator[Replica]:
     monkeypatch.setattr(health, "RETRY_INTERVAL", 0.1)
     replica = Replica()
     replica.catch_up()
-    with routed():
+    with replica_routing():
         yield replica
     replica.catch_up()
 
 
 @pytest.fixture
-def watched(replica) -> Watched:
-    return Watched()
+def watched(replica) -> StatementCounter:
+    return StatementCounter()
 
 
 def steps(browser: Browser, person: Respondent) -> Iterator[tuple[str, Callable]]:
-    """A whole survey, by the views that a browser asks."""
+    """Take a whole survey through the views."""
     yield "login", lambda: browser.log_in(person)
     shell: dict[str, Any] = {}
-    yield "display", lambda: shell.update(browser.shell())
+    yield "display", lambda: shell.update(browser.bootstrap())
     pages = iter(enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1))
 
     def save() -> None:
@@ -105,19 +106,21 @@ def cold() -> None:
     cache.clear()
 
 
-def take(browser: Browser, person: Respondent, watched: Watched) -> dict[str, Any]:
+def take(
+    browser: Browser, person: Respondent, watched: StatementCounter
+) -> dict[str, Any]:
     ran = {}
     for name, step in steps(browser, person):
         cold()
         ran[name] = watched.during(step)
-        # What the statements between the steps need.
+        # Connections for the statements between the steps.
         published_survey(person.administration.published_id)
     person.refresh_from_db()
     assert person.completed_at is not None
     return ran
 
 
-def test_a_healthy_replica_is_asked_for_the_survey_and_the_primary_decides(
+def test_the_survey_comes_from_a_healthy_replica_and_decisions_from_the_primary(
     browser, maya, replica, watched
 ):
     replica.catch_up()
@@ -132,7 +135,7 @@ def test_a_healthy_replica_is_asked_for_the_survey_and_the_primary_decides(
 def test_a_replica_that_lags_by_minutes_changes_nothing(
     browser, replica, watched, lincoln, request
 ):
-    """Nothing that this person needs has reached it, not even the survey."""
+    """The replica has none of this respondent's rows, not even the survey."""
     replica.stop_replaying()
     maya = request.getfixturevalue("maya")
     there = f"SELECT count(*) FROM survey_respondent WHERE id = {maya.pk}"
@@ -148,7 +151,7 @@ def test_a_replica_that_lags_by_minutes_changes_nothing(
     assert replica.ask(there, database=watched.database) == [(0,)]
 
 
-def test_its_misses_are_remembered_by_nobody(replica, watched, request):
+def test_misses_on_a_lagging_replica_are_not_cached(replica, watched, request):
     replica.stop_replaying()
     digest = request.getfixturevalue("publish")().digest
 
@@ -165,8 +168,10 @@ def test_its_misses_are_remembered_by_nobody(replica, watched, request):
     assert watched.during(ask) == {"primary": NOTHING, "replica": NOTHING}
 
 
-def test_a_decision_read_there_would_be_wrong(administration, lincoln, replica):
-    """Why the admission is read on the primary."""
+def test_a_decision_read_from_a_lagging_replica_would_be_wrong(
+    administration, lincoln, replica
+):
+    """This is why logins are read on the primary."""
     replica.stop_replaying()
     late = enrol(administration, lincoln, grade="08")
     with forced_reads(Respondent):
@@ -175,7 +180,7 @@ def test_a_decision_read_there_would_be_wrong(administration, lincoln, replica):
         assert Respondent.objects.filter(pk=late.pk).exists()
 
 
-def test_a_replica_that_is_gone_costs_nobody_anything(browser, maya, replica, watched):
+def test_a_replica_that_is_down_delays_no_request(browser, maya, replica, watched):
     connect(maya)
     replica.stop()
     try:
@@ -188,18 +193,18 @@ def test_a_replica_that_is_gone_costs_nobody_anything(browser, maya, replica, wa
 
     wait_until(health.is_up)
     replica.catch_up()
-    again = watched.during(lambda: ask_for(maya))
+    again = watched.during(lambda: request_survey(maya))
     assert again["replica"]["read survey_publishedsurvey"] == 1
     assert not again["primary"]["read survey_publishedsurvey"]
 
 
 def connect(person: Respondent) -> None:
-    """The process has a connection to the replica, as after its first page."""
-    ask_for(person)
+    """Connect to the replica, as a process does for its first page."""
+    request_survey(person)
     assert connections["replica"].connection is not None
 
 
-def ask_for(person: Respondent) -> None:
+def request_survey(person: Respondent) -> None:
     cold()
     with forced_reads(PublishedSurvey):
         published_survey(person.administration.published_id)
@@ -212,7 +217,7 @@ def seconds(act: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_replica_that_hangs_costs_a_process_a_second_once(
+def test_a_hung_replica_costs_a_process_one_second_once(
     browser, maya, replica, watched, connected
 ):
     replica.catch_up()
@@ -221,32 +226,32 @@ def test_a_replica_that_hangs_costs_a_process_a_second_once(
         connections["replica"].close()
     replica.hang()
     try:
-        assert 0.8 < seconds(lambda: ask_for(maya)) < 2.5
+        assert 0.8 < seconds(lambda: request_survey(maya)) < 2.5
         for _ in range(10):
-            assert seconds(lambda: ask_for(maya)) < 0.3
+            assert seconds(lambda: request_survey(maya)) < 0.3
         time.sleep(3 * health.RETRY_INTERVAL)
         assert not health.is_up()
         cold()
         assert seconds(lambda: browser.log_in(maya)) < 0.5
     finally:
-        replica.go_on()
+        replica.resume()
     wait_until(health.is_up)
-    again = watched.during(lambda: ask_for(maya))
+    again = watched.during(lambda: request_survey(maya))
     assert again["replica"]["read survey_publishedsurvey"] == 1
 
 
-def test_without_patience_a_hung_replica_is_waited_for(maya, replica):
-    """As a report does, which may take its time and has nobody waiting."""
+def test_without_a_fallback_a_hung_replica_blocks(maya, replica):
+    """A report has no fallback, because no request waits for it."""
     replica.catch_up()
     connect(maya)
     replica.hang()
-    threading.Timer(2, replica.go_on).start()
+    threading.Timer(2, replica.resume).start()
     assert seconds(lambda: PublishedSurvey.objects.using("replica").count()) > 1.5
     assert health.is_up()
 
 
-def test_a_report_fails_with_the_replica_it_named(maya, replica):
-    """The primary has people to serve: a report can be made later."""
+def test_a_report_fails_when_its_replica_fails(maya, replica):
+    """The primary serves respondents; a report can be made later."""
     replica.stop()
     try:
         with pytest.raises(OperationalError):

@@ -82,7 +82,7 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
         enrol(administration, school, language="en")
         for school in (staff.lincoln, staff.roosevelt)
     )
-    before = browser.log_in(maya).shell()
+    before = browser.log_in(maya).bootstrap()
     assert "Which pet?" in read_by(browser, before)
 
     correction = correction_of(published)
@@ -91,12 +91,12 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
     assert names_of(correction) == names_of(published)
 
     # In the middle of it: the old text, until the next login.
-    assert browser.shell()["digest"] == published.digest
+    assert browser.bootstrap()["digest"] == published.digest
     saved = browser.save(1, {"pet": "cat", "age": "3"}, before["revision"])
     assert saved.status_code == 200
 
     other = type(browser)()
-    after = other.log_in(noor).shell()
+    after = other.log_in(noor).bootstrap()
     assert after["digest"] == correction.digest
     assert "Which animal?" in read_by(other, after)
     assert "Which pet?" not in read_by(other, after)
@@ -109,7 +109,7 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
         (noor.pk, "pet"): "dog",
         (noor.pk, "age"): None,
     }
-    again = browser.log_in(maya).shell()
+    again = browser.log_in(maya).bootstrap()
     assert again["digest"] == correction.digest
     assert again["answers"] == {"pet": "cat", "age": "3"}
 
@@ -117,7 +117,7 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
 def test_resume_cookie_leads_to_the_corrected_text(staff, running, browser):
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
-    shell = browser.log_in(maya).shell()
+    shell = browser.log_in(maya).bootstrap()
     browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
     correction = correction_of(published)
     use_correction(administration=administration, published=correction, by=staff.state)
@@ -125,7 +125,7 @@ def test_resume_cookie_leads_to_the_corrected_text(staff, running, browser):
 
     tag = shell["tag"]
     del browser.cookies["sessionid"]
-    resumed = browser.shell()
+    resumed = browser.bootstrap()
     assert resumed["digest"] == correction.digest
     assert resumed["answers"] == {"pet": "cat", "age": "3"}
     saved = browser.save(1, {"pet": "dog", "age": None}, resumed["revision"], tag=tag)
@@ -143,22 +143,22 @@ def test_new_item_ids_would_orphan_the_answers(staff, running, browser):
     # The twin: the same workbook, published as a survey of its own.
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
-    shell = browser.log_in(maya).shell()
+    shell = browser.log_in(maya).bootstrap()
     browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
     other = publish_survey(survey=draft_of(rows=CORRECTED_ROWS, version="1.1"))
     Administration.objects.update(published=other)
     with pytest.raises(KeyError):
         rows_of(administration)
-    assert browser.log_in(maya).shell()["answers"] == {}
+    assert browser.log_in(maya).bootstrap()["answers"] == {}
 
 
 def test_answers_queued_in_a_browser_survive_a_correction(staff, running, browser):
     published, administration = running
     maya = enrol(administration, staff.lincoln, language="en")
-    before = browser.log_in(maya).shell()
+    before = browser.log_in(maya).bootstrap()
     correction = correction_of(published)
     use_correction(administration=administration, published=correction, by=staff.state)
-    after = browser.log_in(maya).shell()
+    after = browser.log_in(maya).bootstrap()
     # By these the browser finds what it kept.
     assert after["digest"] != before["digest"]
     assert after["answersOf"] == before["answersOf"] == published.digest

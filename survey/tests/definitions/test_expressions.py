@@ -29,8 +29,6 @@ from survey.definitions.expressions.evaluation import EAGER, OPERATIONS
 from survey.definitions.expressions.parser import ARGUMENTS, PRECEDENCE
 from survey.definitions.portable_regex import PatternError, matches, portable
 
-pytestmark = pytest.mark.once
-
 VECTORS = json.loads(
     Path(__file__).with_name("expression_vectors.json").read_text(encoding="utf-8")
 )

@@ -29,8 +29,6 @@ from survey.tests.definitions.test_expressions import (
     values_of,
 )
 
-pytestmark = pytest.mark.once
-
 EVALUATE = """async (batch) => {
   const { evaluate } = await import("/js/expressions.js");
   const choiceLabel = (name, value) => `[${name}=${value}]`;

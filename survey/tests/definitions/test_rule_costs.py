@@ -7,8 +7,6 @@ import pytest
 from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.tests.definitions.compiled import compiled_items
 
-pytestmark = pytest.mark.once
-
 
 def options(count):
     return [

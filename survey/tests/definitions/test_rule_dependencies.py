@@ -13,8 +13,6 @@ from survey.definitions.rule_dependencies import (
 )
 from survey.tests.definitions.compiled import compiled_items
 
-pytestmark = pytest.mark.once
-
 SAYS_YES = "jr:choice-name(${q1}, '${q1}') = 'Sí'"
 ASKED = {"kind": "select_one", "option_set": "yesno"}
 

@@ -18,8 +18,6 @@ from survey.tests.definitions.compiled import (
     expected,
 )
 
-pytestmark = pytest.mark.once
-
 
 def outcome(state, vector):
     """Return the parts of the state that the vector describes."""

@@ -10,8 +10,6 @@ import pytest
 from survey.definitions.expressions import compile_expression
 from survey.xlsform.writing import as_text
 
-pytestmark = pytest.mark.once
-
 VECTORS = json.loads(Path(__file__).with_name("expression_vectors.json").read_text())
 
 

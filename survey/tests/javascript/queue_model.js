@@ -1,5 +1,5 @@
-// A person, a network and a server that misbehave by chance, against the real
-// queue. Everything follows from the seed, the order of time included.
+// Simulates a person, a network and a server that misbehave at random, with the
+// real queue. The seed decides everything, including the order of events.
 
 import { Queue } from "/js/queue.js";
 import { classify } from "/js/send_save.js";
@@ -56,8 +56,8 @@ class FakeClock {
   }
 }
 
-// As the save's one statement does: a row is replaced by a higher revision,
-// and only by a tab that has seen it or wrote it.
+// Like the SQL statement of a save: a row is replaced only by a higher revision,
+// and only by a tab that has shown it or saved it.
 class Server {
   constructor() {
     this.rows = new Map();
@@ -125,7 +125,7 @@ export class Model {
     }
   }
 
-  // A page that is gone writes nothing more; nor does it hear or send.
+  // A closed page writes, sends and receives nothing more.
   store(life) {
     const living = (run) => async (...given) => life === this.lives && run(...given);
     return {
@@ -135,8 +135,8 @@ export class Model {
     };
   }
 
-  // A request that may be lost before or after the server, late, or answered
-  // by somebody else. What an earlier life sent still arrives.
+  // A request may be lost before or after the server, arrive late, or get a
+  // foreign reply. Requests of a closed tab still arrive.
   async send(save, life) {
     if (life !== this.lives) return new Promise(() => {});
     const outcome = await this.travel(save);
@@ -190,7 +190,7 @@ export class Model {
     return list[Math.floor(this.random() * list.length)];
   }
 
-  // *Saved* on the screen means that the server holds what was last answered.
+  // *Saved* on the screen means that the server has the last answers.
   check() {
     const shown = statusOf(this.queue, true);
     if (shown?.state !== "saved") return;
@@ -228,7 +228,7 @@ export class Model {
     for (let step = 0; step < STEPS; step += 1) {
       this.act();
       await this.clock.advance(this.clock.time + this.random() * 4000);
-      // Only this tab writes, so nobody can have been faster.
+      // Only this tab writes, so no other save can have been faster.
       if (this.queue.halted) this.violations.push(`halted: ${this.queue.halted.error}`);
       this.queue.halted = null;
     }
@@ -252,8 +252,8 @@ export async function runModel(seed, sabotage) {
   return new Model(seed, sabotage).run();
 }
 
-// For tests that say themselves what the network does: each send waits until
-// `answer` is called with an outcome.
+// For tests that control the network: each send waits until `settle` is called
+// with an outcome.
 export function scripted({ base = 100, seen = [9, 9, 9, 9], known = [], random = () => 0.5 } = {}) {
   const clock = new FakeClock();
   const kept = new Map();

@@ -1,4 +1,4 @@
-"""What the bundles rely on: see `settings/infrastructure/bundling.py`."""
+"""Check the habits that bundling needs (`settings/infrastructure/bundling.py`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from django.conf import settings
 
 from settings.infrastructure.bundling import EXPORT, IMPORT
-
-pytestmark = pytest.mark.once
 
 MODULES = sorted(Path(settings.BASE_DIR, "static", "js").glob("*.js"))
 # Entry -> the template that lists its modules.
@@ -41,7 +39,7 @@ def joined(entry: str) -> list[str]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_bundle_has_every_module_after_those_it_imports(entry):
+def test_each_module_of_a_bundle_follows_its_imports(entry):
     modules = joined(entry)
     assert modules[-1] == entry
     assert len(set(modules)) == len(modules)
@@ -50,14 +48,14 @@ def test_a_bundle_has_every_module_after_those_it_imports(entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_bundle_has_no_module_that_nobody_imports(entry):
+def test_each_module_of_a_bundle_is_imported(entry):
     modules = joined(entry)
     imported = {name for module in modules for name in imports_of(module)}
     assert set(modules) - imported == {entry}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_imports_and_exports_can_be_taken_away(path):
+def test_imports_and_exports_can_be_removed(path):
     rest = EXPORT.sub("", IMPORT.sub("", path.read_text("utf-8")))
     assert not re.search(r"^\s*(import|export)\b", rest, re.MULTILINE)
     assert "import(" not in rest
@@ -65,7 +63,7 @@ def test_imports_and_exports_can_be_taken_away(path):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_no_name_stands_twice_in_a_bundle(entry):
+def test_no_name_is_declared_twice_in_a_bundle(entry):
     names = Counter(
         name
         for path in MODULES

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.once
-
 SEEDS = range(1, 151)
 RUN_MODEL = """async ([seeds, sabotage]) => {
   const { runModel } = await import("/models/queue_model.js");
@@ -56,10 +54,10 @@ def run_model(page: Page, seeds: Any, sabotage: str = "") -> list[tuple[int, dic
     return page.evaluate(RUN_MODEL, [list(seeds), sabotage])
 
 
-def test_whatever_the_network_does_the_last_answers_arrive(page):
+def test_the_last_answers_arrive_on_any_network(page):
     results = run_model(page, SEEDS)
     assert {seed: r["violations"] for seed, r in results if r["violations"]} == {}
-    # The runs were as rough as they should be.
+    # The runs had as many failures as intended.
     totals = {
         name: sum(r["counts"][name] for _, r in results)
         for name in ("sent", "lost", "foreign", "reloads", "saved", "leaves")
@@ -72,17 +70,17 @@ def test_whatever_the_network_does_the_last_answers_arrive(page):
     [
         ("believes any 200", "false Saved"),
         ("forgets kept saves", "lost: page"),
-        # An older save that is still on its way then has the last word.
+        # An older save that arrives later would then win.
         ("trusts equal answers", "lost: page"),
     ],
 )
-def test_without_its_protections_the_model_finds_the_damage(page, sabotage, damage):
+def test_without_its_protections_the_model_finds_violations(page, sabotage, damage):
     results = run_model(page, range(1, 61), sabotage)
     found = [text for _, result in results for text in result["violations"]]
     assert any(text.startswith(damage) for text in found)
 
 
-def test_one_save_waits_per_page_and_one_is_in_flight(run):
+def test_each_page_has_one_waiting_save_and_one_save_is_in_flight(run):
     assert run("""
       const { queue, sent, settle, status } = scripted();
       queue.put(1, '{"a":"1"}');
@@ -111,7 +109,7 @@ def test_one_save_waits_per_page_and_one_is_in_flight(run):
     ]
 
 
-def test_a_retry_is_the_same_to_the_byte(run):
+def test_a_retry_sends_identical_bytes(run):
     assert run("""
       const { queue, clock, sent, settle } = scripted();
       queue.put(1, '{"a":"1"}');
@@ -122,7 +120,7 @@ def test_a_retry_is_the_same_to_the_byte(run):
     """) == [2, True]
 
 
-def test_a_reply_for_an_older_revision_saves_nothing_newer(run):
+def test_a_reply_for_an_older_revision_does_not_acknowledge_a_newer_save(run):
     """The tab was hidden: old and new answers of a page are on the wire."""
     assert run("""
       const { queue, sent, settle, status } = scripted();
@@ -139,7 +137,7 @@ def test_a_reply_for_an_older_revision_saves_nothing_newer(run):
     """) == [[100, 101], [1, "saving"], 0, "saved"]
 
 
-def test_an_overtaken_save_that_is_called_superseded_stops_nothing(run):
+def test_a_save_superseded_by_its_own_tab_does_not_stop_it(run):
     assert run("""
       const { queue, sent, settle } = scripted();
       queue.put(1, '{"a":"old"}');
@@ -152,7 +150,7 @@ def test_an_overtaken_save_that_is_called_superseded_stops_nothing(run):
     """) == [None, 0]
 
 
-def test_a_page_is_sent_again_only_when_it_changed(run):
+def test_a_page_is_sent_again_only_if_it_changed(run):
     assert run("""
       const { queue, sent, settle } = scripted({ known: [[1, '{"a":"1"}'], [2, '{}']] });
       queue.put(1, '{"a":"1"}');
@@ -188,7 +186,7 @@ def test_a_refused_page_waits_while_others_go_on(run):
 
 
 @pytest.mark.parametrize("error", ["person", "finished", "closed", "withdrawn"])
-def test_what_stops_a_tab_keeps_its_answers(run, error):
+def test_a_stopped_tab_keeps_its_answers(run, error):
     assert run(f"""
       const {{ queue, clock, sent, settle, kept }} = scripted();
       queue.put(1, '{{"a":"1"}}');
@@ -202,7 +200,7 @@ def test_what_stops_a_tab_keeps_its_answers(run, error):
     """) == [1, error, [1, 2], 2]
 
 
-def test_after_logging_in_again_everything_goes_out(run):
+def test_everything_is_sent_after_a_new_login(run):
     assert run("""
       const { queue, sent, settle, status } = scripted();
       queue.put(1, '{"a":"1"}');
@@ -224,7 +222,7 @@ def test_after_logging_in_again_everything_goes_out(run):
     ]
 
 
-def test_a_kept_save_goes_out_with_its_own_revision_first(run):
+def test_a_restored_save_is_sent_first_with_its_own_revision(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ base: 500, known: [[1, '{"a":"0"}']] });
       const save = { revision: 100, seen: 9, base: 100, content: '{"a":"1"}' };
@@ -243,7 +241,7 @@ def test_a_kept_save_goes_out_with_its_own_revision_first(run):
     ]
 
 
-def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
+def test_a_restored_save_that_the_server_already_has_is_sent_again(run):
     """An older save of the page may still be on its way to the server."""
     assert run("""
       const { queue, sent, settle, kept, status } = scripted({ known: [[1, '{"a":"1"}']] });
@@ -255,7 +253,7 @@ def test_a_kept_save_that_arrived_before_the_reload_is_asked_for_again(run):
     """) == [70, "saved", 0]
 
 
-def test_a_kept_save_that_another_device_answered_anew_asks_nobody(run):
+def test_a_restored_save_that_another_device_replaced_is_dropped(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({
         seen: [80], known: [[1, '{"a":"3","b":null}']],
@@ -267,7 +265,7 @@ def test_a_kept_save_that_another_device_answered_anew_asks_nobody(run):
     """) == [0, None, 0, 0]
 
 
-def test_a_kept_save_with_more_than_the_other_device_has_is_not_dropped(run):
+def test_a_restored_save_with_more_than_the_other_device_has_is_not_dropped(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({
         seen: [80], known: [[1, '{"a":"3","b":null}']],
@@ -280,7 +278,7 @@ def test_a_kept_save_with_more_than_the_other_device_has_is_not_dropped(run):
     """) == ["superseded", '{"a":"1","b":"2"}', 1]
 
 
-def test_a_kept_save_that_another_device_repeated_asks_nobody(run):
+def test_a_restored_save_that_another_device_repeated_is_dropped(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ known: [[1, '{"a":"1"}']] });
       const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1"}' };
@@ -291,7 +289,7 @@ def test_a_kept_save_that_another_device_repeated_asks_nobody(run):
     """) == [None, 0, 0]
 
 
-def test_continuing_here_keeps_what_was_changed_on_either_side(run):
+def test_continue_here_keeps_changes_of_both_sides(run):
     """Another device answered b; this one, at the same time, a."""
     assert run("""
       const { queue, sent, settle, status } = scripted({ known: [[1, '{"a":"0","b":"0"}']] });
@@ -307,7 +305,7 @@ def test_continuing_here_keeps_what_was_changed_on_either_side(run):
     ]
 
 
-def test_without_the_merge_the_other_devices_answer_would_go(run):
+def test_without_the_merge_the_other_devices_answer_would_be_lost(run):
     assert run("""
       const both = mergeAnswers('{"a":"0","b":"0"}', '{"a":"1","b":"0"}', '{"a":"0","b":"2"}');
       const blind = mergeAnswers(null, '{"a":"1","b":"0"}', '{"a":"0","b":"2"}');
@@ -315,7 +313,7 @@ def test_without_the_merge_the_other_devices_answer_would_go(run):
     """) == ['{"a":"1","b":"2"}', '{"a":"1","b":"0"}']
 
 
-def test_an_item_may_be_called_like_a_part_of_the_language(run):
+def test_an_item_may_be_named_like_a_javascript_property(run):
     assert (
         run("""
       const names = '{"constructor":"1","__proto__":"2"}';
@@ -325,7 +323,7 @@ def test_an_item_may_be_called_like_a_part_of_the_language(run):
     )
 
 
-def test_retries_spread_over_a_whole_minute_and_no_more(run):
+def test_retries_are_spread_over_at_most_a_minute(run):
     waits = run("""
       const draws = [0, 0.5, 0.999];
       return [1, 2, 5, 7, 12].map((attempt) => draws.map((draw) => fullJitter(attempt, () => draw)));
@@ -335,7 +333,7 @@ def test_retries_spread_over_a_whole_minute_and_no_more(run):
     assert waits[3] == waits[4] == [0, 30000, 59940]
 
 
-def test_retry_after_is_the_least_that_is_waited(run):
+def test_a_retry_waits_at_least_as_long_as_retry_after(run):
     assert run("""
       const { queue, clock, sent, settle } = scripted({ random: () => 0 });
       queue.put(1, '{"a":"1"}');
@@ -367,7 +365,7 @@ def test_the_network_coming_back_ends_a_long_wait(run):
     """) == [6, 7]
 
 
-def test_a_page_the_server_stumbles_over_does_not_hold_up_the_others(run):
+def test_a_page_that_makes_the_server_fail_does_not_hold_up_others(run):
     assert run("""
       const { queue, clock, sent, settle } = scripted();
       queue.put(1, '{"a":"1"}');
@@ -424,7 +422,7 @@ REPLIES = [
 
 
 @pytest.mark.parametrize(("status", "text", "kind"), REPLIES)
-def test_what_a_reply_means(page, status, text, kind):
+def test_replies_are_classified(page, status, text, kind):
     classified = page.evaluate(
         """async ([status, text]) => {
           const { classify } = await import("/js/send_save.js");
@@ -444,7 +442,7 @@ def test_what_a_reply_means(page, status, text, kind):
         ("99999999", None, 900_000),
         (None, None, None),
         ("soon", None, None),
-        # By the clock of this device, or by the server's own where it says it.
+        # Relative to the server's date if it sends one, else to the device's clock.
         ("Thu, 01 Jan 1970 00:01:30 GMT", None, 30_000),
         ("Thu, 01 Jan 1970 00:01:30 GMT", "Thu, 01 Jan 1970 00:01:20 GMT", 10_000),
         ("Thu, 01 Jan 1970 00:00:01 GMT", None, 0),
@@ -463,7 +461,7 @@ def test_retry_after_in_seconds_or_as_a_date(page, after, date, wait):
     )
 
 
-def test_continuing_here_fills_in_a_kept_save_without_undoing_newer_answers(run):
+def test_continue_here_merges_a_restored_save_without_undoing_newer_answers(run):
     """Another device changed a after this one; b it never touched."""
     assert (
         run("""

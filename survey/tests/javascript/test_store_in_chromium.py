@@ -1,4 +1,4 @@
-"""What unsaved answers leave on a shared computer, in the browser's storage."""
+"""Storage of unsaved answers on a shared computer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
-
-pytestmark = pytest.mark.once
 
 # Maya's key and another child's: 32 bytes in base64url, without padding.
 KEY = "A" * 43
@@ -55,7 +53,7 @@ def run(page: Page, body: str) -> object:
     return page.evaluate(f"async () => {{ {HELPERS} {body} }}")
 
 
-def leave_a_page(page: Page, tag: str = "maya", key: str = KEY, n: int = 3) -> None:
+def keep_a_page(page: Page, tag: str = "maya", key: str = KEY, n: int = 3) -> None:
     run(
         page,
         f"""
@@ -66,21 +64,21 @@ def leave_a_page(page: Page, tag: str = "maya", key: str = KEY, n: int = 3) -> N
     )
 
 
-def test_a_tab_that_died_hands_its_answers_to_the_next_one(device):
+def test_the_next_tab_takes_over_answers_of_a_closed_tab(device):
     first = tab(device)
-    leave_a_page(first)
+    keep_a_page(first)
     first.close()
     second = tab(device)
     found = run(second, f'return adopt(await open("maya", "{KEY}"));')
     assert [page for page, _ in found] == [3]
     assert found[0][1]["save"] == {"revision": 7, "content": f'{{"why":"{SECRET}"}}'}
-    # It is kept once, by the new tab.
+    # Only the new tab keeps it.
     assert run(second, "return (await rows()).length;") == 1
 
 
-def test_a_living_tab_keeps_its_answers_to_itself_until_it_dies(device):
+def test_answers_of_an_open_tab_are_taken_over_only_after_it_closes(device):
     first, second = tab(device), tab(device)
-    leave_a_page(first)
+    keep_a_page(first)
     early = run(
         second,
         f"""
@@ -96,7 +94,7 @@ def test_a_living_tab_keeps_its_answers_to_itself_until_it_dies(device):
 
 def test_nothing_on_the_device_can_be_read_without_the_key(device):
     page = tab(device)
-    leave_a_page(page)
+    keep_a_page(page)
     rows = page.evaluate(
         f"""async () => {{ {HELPERS}
           const bytes = (value) => new TextDecoder("latin1").decode(value);
@@ -112,9 +110,9 @@ def test_nothing_on_the_device_can_be_read_without_the_key(device):
     assert len(sealed) > len(SECRET)
 
 
-def test_another_childs_login_opens_none_of_it_and_leaves_it_there(device):
+def test_another_childs_login_cannot_read_the_answers_and_keeps_them(device):
     first = tab(device)
-    leave_a_page(first)
+    keep_a_page(first)
     first.close()
     second = tab(device)
     assert run(second, f'return adopt(await open("noor", "{OTHER_KEY}"));') == []
@@ -123,9 +121,9 @@ def test_another_childs_login_opens_none_of_it_and_leaves_it_there(device):
     assert len(run(third, f'return adopt(await open("maya", "{KEY}"));')) == 1
 
 
-def test_the_wrong_key_gives_nothing_even_under_the_right_name(device):
+def test_the_wrong_key_opens_nothing_with_the_right_tag(device):
     first = tab(device)
-    leave_a_page(first)
+    keep_a_page(first)
     first.close()
     assert run(tab(device), f'return adopt(await open("maya", "{OTHER_KEY}"));') == []
 
@@ -133,7 +131,7 @@ def test_the_wrong_key_gives_nothing_even_under_the_right_name(device):
 def test_records_cannot_be_exchanged_between_pages(device):
     """The ciphertext is bound to person, survey and page."""
     first = tab(device)
-    leave_a_page(first, n=3)
+    keep_a_page(first, n=3)
     run(
         first,
         """
@@ -154,10 +152,10 @@ def test_records_cannot_be_exchanged_between_pages(device):
 @pytest.mark.parametrize(
     ("hours", "left"), [(0, 1), (23.9, 1), (24.1, 0), (-23.9, 1), (-24.1, 0)]
 )
-def test_everybodys_answers_are_wiped_after_a_day(device, hours, left):
-    """Also where the device's clock was wrong and was mended."""
+def test_all_answers_are_deleted_after_a_day(device, hours, left):
+    """Also if the device's clock was wrong and was corrected."""
     first = tab(device)
-    leave_a_page(first)
+    keep_a_page(first)
     first.close()
     assert (
         run(
@@ -171,7 +169,7 @@ def test_everybodys_answers_are_wiped_after_a_day(device, hours, left):
     )
 
 
-def test_what_is_acknowledged_is_wiped_even_if_writing_was_slow(device):
+def test_saved_answers_are_deleted_even_if_writing_was_slow(device):
     page = tab(device)
     assert (
         run(
@@ -188,11 +186,11 @@ def test_what_is_acknowledged_is_wiped_even_if_writing_was_slow(device):
     )
 
 
-def test_pages_that_wait_are_counted_for_one_person(device):
+def test_waiting_pages_are_counted_per_respondent(device):
     page = tab(device)
-    leave_a_page(page, n=1)
-    leave_a_page(page, n=2)
-    leave_a_page(page, tag="maya2", key=OTHER_KEY)
+    keep_a_page(page, n=1)
+    keep_a_page(page, n=2)
+    keep_a_page(page, tag="maya2", key=OTHER_KEY)
     counts = run(
         page,
         """
@@ -212,9 +210,7 @@ def test_pages_that_wait_are_counted_for_one_person(device):
         "indexedDB.open = () => ({});",
     ],
 )
-def test_without_storage_answers_stay_in_memory_and_the_page_can_say_so(
-    device, missing
-):
+def test_without_storage_answers_stay_in_memory_and_the_tab_knows(device, missing):
     page = device.new_page()
     page.add_init_script(missing)
     page.goto("/")
@@ -233,14 +229,14 @@ def test_a_full_disk_is_noticed(device):
     assert run(
         page,
         f"""
-        let told = 0;
+        let calls = 0;
         const opened = await store.openStore({{
-          tag: "maya", key: "{KEY}", digest: "d1", changed: () => (told += 1),
+          tag: "maya", key: "{KEY}", digest: "d1", changed: () => (calls += 1),
         }});
         IDBObjectStore.prototype.put = () => {{
           throw new DOMException("", "QuotaExceededError");
         }};
         await opened.write(1, {{}});
-        return [opened.durable, told];
+        return [opened.durable, calls];
         """,
     ) == [False, 1]

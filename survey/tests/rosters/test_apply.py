@@ -21,7 +21,7 @@ from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
 from survey.rosters import apply, apply_job, uploads
 from survey.taking.storage import AnswerRow, Outcome, save_page
-from survey.tests.browser.serving import ROOT
+from survey.tests.browser.live_server import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 needs_postgresql = pytest.mark.skipif(

@@ -25,8 +25,6 @@ from survey.rosters.file_reader import (
     open_table,
 )
 
-pytestmark = pytest.mark.once
-
 HEADER = "district,school,student ID,given name"
 
 

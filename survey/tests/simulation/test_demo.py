@@ -1,4 +1,4 @@
-"""The demonstration: its two surveys, its people, and what they answered."""
+"""The demo: its two surveys, its people, and their answers."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from survey.simulation.demo.load import (
     FOLDER,
     RUNNING,
     STAFF_EMAIL,
-    TO_TRY,
+    UNUSED,
     load_demo,
     publish_workbook,
 )
 from survey.taking.published import published_survey
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def data(settings, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def nobody(monkeypatch):
-    """Leaves the surveys and people out, where only the staff login matters."""
-    monkeypatch.setattr("survey.simulation.demo.load._load", lambda now: None)
+    """Skip surveys and people in tests of the staff logins."""
+    monkeypatch.setattr("survey.simulation.demo.load.load_waves", lambda now: None)
 
 
 @pytest.fixture
 def surveys(db):
-    """The two surveys alone, without people."""
+    """Publish the two surveys, without people."""
     for name in FILES.values():
         publish_workbook(FOLDER / f"{name}.xlsx")
 
@@ -83,7 +83,7 @@ def answerable(definition: dict) -> list[str]:
 
 
 def responses(name: str) -> dict[int, dict[str, str | None]]:
-    """Respondent id -> item name -> value, for one administration."""
+    """Map respondent id to item name to value, for one administration."""
     administration = Administration.objects.get(name=name)
     names = published_survey(administration.published_id).names
     found: dict[int, dict[str, str | None]] = {}
@@ -93,7 +93,7 @@ def responses(name: str) -> dict[int, dict[str, str | None]]:
 
 
 def shares(prefix: str) -> tuple[int, int, int]:
-    """Of both administrations of a wave: people, who started, who finished."""
+    """Count people, started and finished, in both administrations of a wave."""
     names = [f"{prefix}{name}" for name in FILES.values()]
     people = Respondent.objects.filter(administration__name__in=names)
     return (
@@ -103,7 +103,7 @@ def shares(prefix: str) -> tuple[int, int, int]:
     )
 
 
-def test_the_demo_makes_a_place_where_three_people_can_begin(data):
+def test_three_people_can_start_the_loaded_demo(data):
     loaded = json.loads(run("--json"))
 
     assert not loaded["already_there"]
@@ -124,7 +124,7 @@ def test_the_demo_makes_a_place_where_three_people_can_begin(data):
         assert shell["language"] == card["language"]
 
 
-def test_a_second_run_adds_nothing_and_prints_the_same(data):
+def test_second_load_adds_nothing_and_prints_the_same(data):
     first = run()
     before = Respondent.objects.count(), Response.objects.count()
 
@@ -136,7 +136,7 @@ def test_a_second_run_adds_nothing_and_prints_the_same(data):
     assert User.objects.count() == 5
 
 
-def test_the_password_is_kept_for_the_owner_of_the_installation_only(nobody, data):
+def test_only_the_owner_can_read_the_password_file(nobody, data):
     demo = load_demo()
     kept = data / "staff.txt"
 
@@ -144,7 +144,7 @@ def test_the_password_is_kept_for_the_owner_of_the_installation_only(nobody, dat
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_a_lost_password_is_replaced_by_one_that_works(nobody, data):
+def test_missing_password_file_gives_all_staff_a_new_password(nobody, data):
     demo = load_demo()
     (data / "staff.txt").unlink()
 
@@ -154,7 +154,7 @@ def test_a_lost_password_is_replaced_by_one_that_works(nobody, data):
     assert Client().login(email=STAFF_EMAIL, password=again.staff_password)
 
 
-def test_one_of_each_role_has_a_login_in_its_place(data):
+def test_each_role_has_a_login_with_its_district_or_school(data):
     demo = load_demo()
 
     assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
@@ -170,7 +170,7 @@ def test_one_of_each_role_has_a_login_in_its_place(data):
     assert appointed.count() == 4
 
 
-def test_staff_of_an_older_demonstration_are_made_beside_its_engineer(data):
+def test_staff_missing_from_an_older_demo_are_added(data):
     old = load_demo()
     for one in old.staff:
         user = User.objects.get(email=one.email)
@@ -184,7 +184,7 @@ def test_staff_of_an_older_demonstration_are_made_beside_its_engineer(data):
     assert Client().login(email=old.staff[0].email, password=old.staff_password)
 
 
-def test_without_a_data_folder_the_password_is_told_once(nobody, settings):
+def test_without_a_data_folder_the_password_is_printed_once(nobody, settings):
     assert not hasattr(settings, "DATA_DIR")
 
     assert load_demo().staff_password
@@ -192,13 +192,13 @@ def test_without_a_data_folder_the_password_is_told_once(nobody, settings):
     assert "shown when it was made" in run()
 
 
-def test_an_interrupted_load_leaves_nothing_behind(data, monkeypatch):
+def test_interrupted_load_leaves_nothing_behind(data, monkeypatch):
     def fail(plan, opens_at, until):
         assert Respondent.objects.count() == 200, "nothing there to be left behind"
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("survey.simulation.demo.load._answer", fail)
+        patched.setattr("survey.simulation.demo.load.make_up_responses", fail)
         with pytest.raises(KeyboardInterrupt):
             load_demo()
 
@@ -210,7 +210,7 @@ def test_an_interrupted_load_leaves_nothing_behind(data, monkeypatch):
     ("name", "pages", "least", "most"),
     [("climate_students", 12, 57, 64), ("climate_teachers", 8, 37, 44)],
 )
-def test_a_survey_has_its_pages_and_items(surveys, name, pages, least, most):
+def test_survey_has_the_planned_pages_and_items(surveys, name, pages, least, most):
     definition = definition_of(name)
 
     assert len(definition["pages"]) == pages
@@ -219,7 +219,7 @@ def test_a_survey_has_its_pages_and_items(surveys, name, pages, least, most):
 
 
 @pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
-def test_every_text_is_there_in_english_and_in_spanish(surveys, name):
+def test_every_text_is_in_english_and_spanish(surveys, name):
     definition = definition_of(name)
     texts = [definition["title"]]
     for page in definition["pages"]:
@@ -248,7 +248,7 @@ def test_every_text_is_there_in_english_and_in_spanish(surveys, name):
 
 
 @pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
-def test_a_survey_shows_what_surveys_are_made_of(surveys, name):
+def test_surveys_contain_every_usual_element(surveys, name):
     definition = definition_of(name)
     items = definition["items"].values()
 
@@ -270,7 +270,7 @@ def test_a_survey_shows_what_surveys_are_made_of(surveys, name):
     assert any(item.get("constraint") for item in items)
 
 
-def test_scales_are_numbers_that_rise_and_are_never_turned_round(surveys):
+def test_values_of_scales_rise_and_are_never_reversed(surveys):
     for name in ("climate_students", "climate_teachers"):
         for scale in ("agree", "often", "rating"):
             options = definition_of(name)["option_sets"][scale]
@@ -280,7 +280,7 @@ def test_scales_are_numbers_that_rise_and_are_never_turned_round(surveys):
     assert agree[0]["label"]["en"] == "Strongly disagree"
 
 
-def test_two_rules_skip_an_item_and_a_page(surveys):
+def test_rules_skip_an_item_and_a_page(surveys):
     definition = definition_of("climate_students")
     page = next(
         n
@@ -303,7 +303,7 @@ def test_two_rules_skip_an_item_and_a_page(surveys):
     assert page in state(grade="8").visible_pages()
 
 
-def test_the_demo_answers_alike_on_every_machine(data):
+def test_made_up_answers_are_the_same_on_every_machine(data):
     def everything() -> list[tuple[str, str, str]]:
         with transaction.atomic():
             load_demo()
@@ -325,20 +325,20 @@ def test_the_demo_answers_alike_on_every_machine(data):
 
 
 class TestTheLoadedDemo(TestCase):
-    """Loaded once for all of these, which only look."""
+    """Tests that only read, and so share one loaded demo."""
 
     @classmethod
     def setUpTestData(cls) -> None:
         cls.demo = load_demo()
 
-    def test_the_staff_login_opens_the_engineers_pages(self):
+    def test_staff_login_opens_the_admin(self):
         browser = Client()
 
         assert browser.login(email=STAFF_EMAIL, password=self.demo.staff_password)
         log_in(browser, User.objects.get(email=STAFF_EMAIL))
         assert browser.get("/engineers/").status_code == 200
 
-    def test_the_made_up_answers_obey_the_rules(self):
+    def test_made_up_answers_follow_the_rules(self):
         taken = responses("demo-students")
         grades = dict(Respondent.objects.values_list("pk", "grade"))
 
@@ -353,7 +353,7 @@ class TestTheLoadedDemo(TestCase):
         assert young & set(taken)
         assert not young & planned
 
-    def test_people_leave_few_items_blank_and_write_in_their_language(self):
+    def test_few_items_are_blank_and_comments_are_in_the_persons_language(self):
         definition = definition_of("climate_students")
         likert = [
             name
@@ -378,8 +378,8 @@ class TestTheLoadedDemo(TestCase):
         }
         assert written == {("en", "en"), ("es", "es")}
 
-    def test_answers_of_one_person_lean_the_same_way(self):
-        """Real scales correlate; drawn one by one they would not (see the twin)."""
+    def test_answers_of_one_person_are_correlated(self):
+        """Items of real scales correlate; independent draws would not."""
         taken = responses("demo-students").values()
 
         def halves(said: dict) -> tuple[float, float] | None:
@@ -399,7 +399,7 @@ class TestTheLoadedDemo(TestCase):
         # The twin: the same numbers, each half from another person.
         assert abs(correlation(first, second[1:] + second[:1])) < 0.35
 
-    def test_one_wave_is_over_and_the_other_is_open(self):
+    def test_one_wave_is_closed_and_the_other_open(self):
         now = timezone.now()
         last, running = Wave.objects.order_by("administrations__opens_at").distinct()
 
@@ -407,12 +407,12 @@ class TestTheLoadedDemo(TestCase):
         for one in running.administrations.all():
             assert one.opens_at < now < one.closes_at
 
-    def test_a_coordinator_can_find_out_which_students_to_remind(self):
+    def test_coordinators_see_which_students_have_finished(self):
         told = Administration.objects.filter(coordinators_see_finished=True)
         assert {one.role for one in told} == {"student"}
         assert told.filter(name="demo-students").exists()
 
-    def test_students_begin_in_lessons_of_school_days(self):
+    def test_students_start_in_lessons_on_school_days(self):
         moments = [
             timezone.localtime(moment)
             for moment in Respondent.objects.filter(
@@ -428,7 +428,7 @@ class TestTheLoadedDemo(TestCase):
         together = Counter(hours)
         assert mean(together[hour] for hour in hours) > 5
 
-    def test_answers_came_in_over_the_window_in_the_order_of_the_pages(self):
+    def test_pages_are_saved_in_order_and_within_the_window(self):
         now = timezone.now()
         for respondent in Respondent.objects.exclude(started_at=None).select_related(
             "administration"
@@ -455,7 +455,7 @@ class TestTheLoadedDemo(TestCase):
             assert max(of_wave) - min(of_wave) > timedelta(days=3)
 
 
-def test_nobody_in_the_rosters_is_there_twice():
+def test_every_person_is_in_the_rosters_once():
     ids: Counter = Counter()
     names: Counter = Counter()
     for roster in ("students.csv", "teachers.csv"):
@@ -466,11 +466,11 @@ def test_nobody_in_the_rosters_is_there_twice():
     assert ids.total() == 200
     assert set(ids.values()) == {1}
     assert set(names.values()) == {1}
-    assert set(TO_TRY) <= {external for _, external in ids}
+    assert set(UNUSED) <= {external for _, external in ids}
 
 
 @pytest.mark.parametrize("name", ["students", "teachers"])
-def test_the_workbooks_are_read_by_the_reference_reader(name):
+def test_pyxform_reads_the_workbooks(name):
     from pyxform.xls2json import workbook_to_json
     from pyxform.xls2json_backends import get_xlsform
 

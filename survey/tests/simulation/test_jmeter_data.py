@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.models import Respondent, Response, Wave
-from survey.simulation.answers import NoAnswerFound, made_up_take
+from survey.simulation.answers import NoAnswerFound, simulate_take
 from survey.simulation.demo.load import FOLDER, publish_workbook
 from survey.simulation.load_survey import WAVE
 from survey.taking.published import published_survey
@@ -28,7 +28,7 @@ def write(tmp_path: Path, administration, **options) -> tuple[list[dict], dict]:
         codes=codes,
         pages=pages,
         force=True,
-        # The cast takes no rehearsal.
+        # The administration of the fixtures is not a rehearsal.
         **{"real_people": True, **options},
     )
     with codes.open(newline="") as file:
@@ -36,7 +36,7 @@ def write(tmp_path: Path, administration, **options) -> tuple[list[dict], dict]:
 
 
 def properties_of(path: Path) -> dict[str, str]:
-    """As java.util.Properties reads them."""
+    """Read properties as java.util.Properties does."""
     lines = path.read_text(encoding="ascii").splitlines()
     return {
         name: re.sub(r"\\(u[0-9a-f]{4}|.)", _unescaped, value)
@@ -49,7 +49,7 @@ def _unescaped(found: re.Match) -> str:
     return chr(int(escape[1:], 16)) if len(escape) == 5 else escape
 
 
-def turns_of(properties: dict, take: str) -> list[dict]:
+def pages_of(properties: dict, take: str) -> list[dict]:
     return [
         {
             name: properties[f"take.{take}.{step}.{name}"]
@@ -60,33 +60,33 @@ def turns_of(properties: dict, take: str) -> list[dict]:
 
 
 def take_it(line: dict, properties: dict) -> tuple[list, Client]:
-    """What the plan does with one line of the codes; the receipts."""
+    """Do what the JMeter plan does with one line of the codes."""
     browser = Browser()
     assert browser.post("/", {"code": line["code"]}).status_code == 302
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     receipts = []
-    for turn in turns_of(properties, line["take"]):
+    for page in pages_of(properties, line["take"]):
         for answers in ("answers", "changed"):
             base += 1
             body = (
                 f'{{"revision":{base},"seen":{base},"base":{base},'
-                f'"answers":{turn[answers]}}}'
+                f'"answers":{page[answers]}}}'
             )
-            reply = browser.send(turn["page"], body)
+            reply = browser.send(page["page"], body)
             assert reply.status_code == 200, reply.content
-            receipts.append((reply.json()["saved"], int(turn["items"])))
+            receipts.append((reply.json()["saved"], int(page["items"])))
     return receipts, browser
 
 
 @pytest.fixture(params=["climate", "students", "teachers"])
 def survey_of_any_kind(request, publish):
-    """The tests' own, and both of the demonstration, with all their rules."""
+    """Open the survey of the fixtures and both of the demo, with all rules."""
     if request.param == "climate":
         return open_now(publish())
     return open_now(publish_workbook(FOLDER / f"{request.param}.xlsx"))
 
 
-def test_every_body_is_saved_and_every_take_can_be_finished(
+def test_every_page_is_saved_and_every_take_can_be_finished(
     tmp_path, survey_of_any_kind, lincoln
 ):
     for _ in range(6):
@@ -106,18 +106,16 @@ def test_every_body_is_saved_and_every_take_can_be_finished(
     assert Response.objects.filter(state="a").exists()
 
 
-def test_a_body_that_was_not_made_for_the_page_is_refused(
-    tmp_path, administration, maya
-):
-    """The twin: the view does look at what it is sent."""
+def test_answers_to_another_page_are_refused(tmp_path, administration, maya):
+    """The twin: the view checks the answers that it receives."""
     lines, properties = write(tmp_path, administration, takes=1)
-    first, second = turns_of(properties, "1")[:2]
+    first, second = pages_of(properties, "1")[:2]
     properties["take.1.1.answers"] = second["answers"]
     with pytest.raises(AssertionError, match="unknown_item"):
         take_it(lines[0], properties)
 
 
-def test_the_properties_name_the_survey(tmp_path, administration, maya):
+def test_properties_describe_the_survey(tmp_path, administration, maya):
     _, properties = write(tmp_path, administration)
     assert properties["survey.digest"] == administration.published_id
     assert properties["survey.pages"] == "3"
@@ -125,7 +123,7 @@ def test_the_properties_name_the_survey(tmp_path, administration, maya):
     assert properties["takes"] == "10"
 
 
-def test_the_codes_are_those_of_who_is_waiting(tmp_path, administration, lincoln):
+def test_codes_are_of_people_who_have_not_finished(tmp_path, administration, lincoln):
     began = enrol(administration, lincoln, grade="1", started_at=timezone.now())
     waits = enrol(administration, lincoln, grade="2")
     enrol(administration, lincoln, grade="3", withdrawn_at=timezone.now())
@@ -140,12 +138,12 @@ def test_the_codes_are_those_of_who_is_waiting(tmp_path, administration, lincoln
     assert [line["code"].replace("-", "") for line in lines] == [code_of(waits)]
 
 
-def test_only_the_owner_may_read_the_codes(tmp_path, administration, maya):
+def test_only_the_owner_can_read_the_codes(tmp_path, administration, maya):
     write(tmp_path, administration)
     assert (tmp_path / "codes.csv").stat().st_mode & 0o777 == 0o600
 
 
-def test_files_that_are_there_stay(tmp_path, administration, maya):
+def test_existing_files_are_kept_without_force(tmp_path, administration, maya):
     (tmp_path / "codes.csv").write_text("mine")
     with pytest.raises(CommandError, match="--force replaces it"):
         call_command(
@@ -158,11 +156,11 @@ def test_files_that_are_there_stay(tmp_path, administration, maya):
     assert (tmp_path / "codes.csv").read_text() == "mine"
 
 
-def test_nobody_answers_for_real_people_unasked(tmp_path, administration, maya):
-    with pytest.raises(CommandError, match="--real-people says that it may"):
+def test_real_people_need_an_explicit_option(tmp_path, administration, maya):
+    with pytest.raises(CommandError, match="is not a rehearsal.* add --real-people"):
         write(tmp_path, administration, real_people=False)
     assert list(tmp_path.iterdir()) == []
-    # The twin: there was somebody, and a rehearsal's people are free to use.
+    # The twin: there was a person to write, and a rehearsal needs no option.
     administration.wave = Wave.objects.create(name=WAVE)
     administration.save(update_fields=["wave"])
     assert len(write(tmp_path, administration, real_people=False)[0]) == 1
@@ -173,7 +171,7 @@ def test_command_needs_people_who_have_not_finished(tmp_path, administration):
         write(tmp_path, administration)
 
 
-def test_a_survey_that_nobody_can_answer_is_named(publish):
+def test_unanswerable_item_is_named(publish):
     impossible = {
         "age": {
             "kind": "integer",
@@ -184,10 +182,10 @@ def test_a_survey_that_nobody_can_answer_is_named(publish):
     }
     published = published_survey(publish([impossible]).digest)
     with pytest.raises(NoAnswerFound, match="age"):
-        made_up_take(published, draw=random.Random(1), now=timezone.localtime())
+        simulate_take(published, draw=random.Random(1), now=timezone.localtime())
 
 
-def test_a_page_that_does_not_show_is_not_sent(publish):
+def test_hidden_page_is_not_sent(publish):
     pages = [
         {"sure": {"kind": "acknowledge", "required": True}},
         {"why": {"kind": "text", "relevant": ["!=", ["$", "sure"], "OK"]}},
@@ -195,16 +193,16 @@ def test_a_page_that_does_not_show_is_not_sent(publish):
     ]
     published = published_survey(publish(pages).digest)
     draw = random.Random(1)
-    turns = made_up_take(published, draw=draw, now=timezone.localtime())
-    assert [turn.page for turn in turns] == [1, 3]
+    pages = simulate_take(published, draw=draw, now=timezone.localtime())
+    assert [page.page for page in pages] == [1, 3]
 
 
-def test_whoever_comes_back_answers_anew(publish):
+def test_second_visit_has_other_answers(publish):
     published = published_survey(publish().digest)
     draw = random.Random(3)
-    turns = made_up_take(published, draw=draw, now=timezone.localtime())
-    assert any(turn.changed != turn.answers for turn in turns)
+    pages = simulate_take(published, draw=draw, now=timezone.localtime())
+    assert any(page.changed != page.answers for page in pages)
     # What a rule reads stays, or a page could vanish after it was answered.
-    first = turns[0]
+    first = pages[0]
     assert first.changed["subjects"] == first.answers["subjects"]
     assert json.dumps(first.changed) != "{}"

@@ -11,7 +11,7 @@ from survey.models import Respondent, Response
 from survey.simulation.load_survey import (
     WAVE,
     NotARehearsal,
-    take_back_answers,
+    delete_answers,
     workbook,
 )
 from survey.tests.conftest import open_now
@@ -42,10 +42,10 @@ def log_in(browser, code):
 
 def answer(browser, described, n, value="3"):
     answers = {item["name"]: value for item in described["pages"][n - 1]["items"]}
-    return browser.save(n, answers, browser.shell()["revision"])
+    return browser.save(n, answers, browser.bootstrap()["revision"])
 
 
-def test_a_rehearsal_can_be_taken(rehearse, browser, tmp_path):
+def test_people_of_a_rehearsal_can_answer(rehearse, browser, tmp_path):
     described, codes = rehearse()
 
     assert len(codes) == len(set(codes)) == described["respondents"] == 3
@@ -59,7 +59,7 @@ def test_a_rehearsal_can_be_taken(rehearse, browser, tmp_path):
     assert b"p2_q1" in browser.get(path).content
 
 
-def test_again_adds_the_missing_people_only(rehearse):
+def test_second_run_adds_only_missing_people(rehearse):
     first, codes = rehearse(respondents=2)
     second, more = rehearse(respondents=5)
 
@@ -69,7 +69,7 @@ def test_again_adds_the_missing_people_only(rehearse):
     assert rehearse(respondents=2)[1] == codes
 
 
-def test_people_who_started_are_left_out(rehearse, browser):
+def test_unstarted_leaves_out_people_who_started(rehearse, browser):
     _, codes = rehearse()
     log_in(browser, codes[0])
 
@@ -80,7 +80,7 @@ def test_people_who_started_are_left_out(rehearse, browser):
     assert Respondent.objects.count() == 4
 
 
-def test_answers_are_taken_back(rehearse, browser):
+def test_empty_deletes_all_answers(rehearse, browser):
     described, codes = rehearse()
     log_in(browser, codes[0])
     answer(browser, described, 1)
@@ -92,22 +92,22 @@ def test_answers_are_taken_back(rehearse, browser):
     assert not Respondent.objects.exclude(started_at=None).exists()
 
 
-def test_a_real_administration_is_never_touched(rehearse, administration, maya):
+def test_real_administration_is_never_changed(rehearse, administration, maya):
     with pytest.raises(CommandError, match="real administration"):
         rehearse("--empty", name=administration.name)
     with pytest.raises(NotARehearsal):
-        take_back_answers(administration)
+        delete_answers(administration)
     assert Respondent.objects.count() == 1
 
 
-def test_a_real_administration_of_the_same_survey_is_real():
+def test_real_administration_of_the_same_survey_keeps_its_answers():
     reading = read_xlsform(workbook(1, 1))
     survey = import_survey(draft=reading.draft)
     with pytest.raises(NotARehearsal):
-        take_back_answers(open_now(publish_survey(survey=survey)))
+        delete_answers(open_now(publish_survey(survey=survey)))
 
 
-def test_another_size_needs_another_name(rehearse):
+def test_other_sizes_need_another_name(rehearse):
     rehearse()
     with pytest.raises(CommandError, match="2 pages of 2 items"):
         rehearse(pages=3)
@@ -116,11 +116,11 @@ def test_another_size_needs_another_name(rehearse):
 
 
 @pytest.mark.parametrize("size", [{"pages": 0}, {"items": 51}, {"respondents": -1}])
-def test_sizes_are_bounded(rehearse, size):
+def test_sizes_are_limited(rehearse, size):
     with pytest.raises(CommandError, match="is a number from 1"):
         rehearse(**size)
 
 
-def test_it_is_known_by_its_wave(rehearse):
+def test_rehearsal_is_recognised_by_its_wave(rehearse):
     rehearse()
     assert Respondent.objects.first().administration.wave.name == WAVE

@@ -25,7 +25,7 @@ EXTERNAL = (
 
 
 def with_part(content: bytes, part: str, change: Callable[[bytes], bytes]) -> bytes:
-    """The workbook with one part changed."""
+    """Copy a workbook with one part changed."""
     return rezipped(content, lambda name, data: change(data) if name == part else data)
 
 
@@ -51,7 +51,7 @@ def padded(content: bytes, size: int, part: str = SHEET) -> bytes:
 
 
 def lying(content: bytes, declared: int, part: str = SHEET) -> bytes:
-    """The directory and the part's own header declare a size that is wrong."""
+    """Declare a wrong size in the directory and the part's own header."""
     changed = bytearray(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         header = archive.getinfo(part).header_offset
@@ -70,7 +70,7 @@ def encrypted(content: bytes) -> bytes:
 
 
 def with_huge_directory(content: bytes) -> bytes:
-    """A directory of a hundred MB that is only declared."""
+    """Declare a directory of a hundred MB."""
     end = content.rfind(b"PK\x05\x06")
     changed = bytearray(content)
     struct.pack_into("<I", changed, end + 12, 100 * MIB)
@@ -78,7 +78,7 @@ def with_huge_directory(content: bytes) -> bytes:
 
 
 def with_overlapping_parts(content: bytes) -> bytes:
-    """The directory's entry of the sheet shows the place of another part."""
+    """Let the directory's entry of the sheet lead to another part."""
     changed = bytearray(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         other = archive.getinfo(STYLES).header_offset

@@ -1,4 +1,4 @@
-"""Files of Excel 97-2003 become surveys and rosters, or a sentence."""
+"""Files of Excel 97-2003 are read as surveys and rosters, or refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from survey.spreadsheets.old_excel import ENCRYPTED_PACKAGE, converted_to_xlsx
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.tests.workbooks import draft_items
 from survey.xlsform import read_xlsform
-
-pytestmark = pytest.mark.once
 
 FOLDER = Path(__file__).parent / "sample_files"
 SURVEY_FILE = (FOLDER / "climate.xls").read_bytes()
@@ -67,16 +65,16 @@ def test_roster_is_read_as_excel_shows_it():
 
 
 def with_password(content: bytes) -> bytes:
-    """The record that names the author becomes the one of a password."""
+    """Turn the record with the author's name into that of a password."""
     return content.replace(b"\x5c\x00\x70\x00", b"\x2f\x00\x70\x00", 1)
 
 
 def with_endless_sectors(content: bytes) -> bytes:
-    """The workbook is in a chain of short sectors that leads back to its start."""
+    """Put the workbook in a chain of short sectors that never ends."""
     changed = bytearray(content) + bytearray(1024)
     sectors = len(content) // 512 - 1
     (table,) = struct.unpack_from("<i", changed, 76)
-    # Two sectors of their own: the table of short sectors, all zero, and they.
+    # Two new sectors: the table of short sectors, all zero, and their content.
     struct.pack_into("<2i", changed, 512 + table * 512 + 4 * sectors, -2, -2)
     struct.pack_into("<3i", changed, 56, 2**30, sectors, 1)
     (directory,) = struct.unpack_from("<i", changed, 48)

@@ -42,8 +42,6 @@ from survey.tests.spreadsheets.hostile_files import (
 from survey.tests.workbooks import form, workbook
 from survey.xlsform import read_xlsform
 
-pytestmark = pytest.mark.once
-
 SURVEY_FILE = form([["type", "name", "label"], ["select_one pets", "a", "A?"]])
 ROSTER_FILE = workbook(
     {
@@ -56,7 +54,7 @@ ROSTER_FILE = workbook(
 
 
 def survey_refusal(content: bytes) -> str:
-    """The one problem of a file that is refused as a whole; empty if it is read."""
+    """Return why a file is refused as a whole; empty if it is read."""
     reading = read_xlsform(content)
     assert (reading.draft is None) == bool(reading.problems)
     if reading.draft:

@@ -1,4 +1,4 @@
-"""Sheets as Excel, other programs and malice write them, as rows of text."""
+"""Sheets of Excel, of other programs and of attackers are read as text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from survey.spreadsheets import xlsx_rows
 from survey.spreadsheets.workbook_guard import ROSTER
 from survey.tests.spreadsheets.hostile_files import SHEET, with_part
 from survey.tests.workbooks import workbook
-
-pytestmark = pytest.mark.once
 
 RELATIONSHIPS = "xl/_rels/workbook.xml.rels"
 NAMES = ["district", "school", "student ID", "given name"]
@@ -46,7 +44,7 @@ def test_prefixed_names_and_inline_texts_are_read():
 
 
 def with_texts(texts: str) -> bytes:
-    """A workbook as Excel itself writes it: texts in a table of their own.
+    """Make a workbook as Excel does, with texts in a table of their own.
 
     The given name refers to the table's first text.
     """
@@ -92,7 +90,7 @@ def test_styles_and_texts_above_their_limit_are_refused(name, size):
 
 
 def with_relation(kind: str, data: bytes, content: bytes = PLAIN) -> bytes:
-    """One more part, under a sheet's name but for another use."""
+    """Add a part that is named like a sheet but has another use."""
     relation = (
         f'<Relationship Id="more" Target="worksheets/sheet9.xml" Type="x/{kind}"/>'
     ).encode()

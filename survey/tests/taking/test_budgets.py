@@ -1,4 +1,4 @@
-"""What each hot view costs, warm. A number here is changed knowingly.
+"""The cost of each respondents' view when warm. Change a number only on purpose.
 
 Statements are counted by their text, without those of the session, which is
 in the database only here and in the embedded installation; sessions and the
@@ -42,7 +42,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
         inside = False
 
         def count(*args, **kwargs):
-            # A first save() calls itself, by way of create(), and writes once.
+            # The first save() calls itself through create(), but writes once.
             nonlocal inside
             if inside:
                 return original(*args, **kwargs)
@@ -71,9 +71,9 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
 
 @pytest.fixture
 def warm(browser, maya, noor):
-    """Somebody else has taken the survey in this process before."""
+    """Let another respondent take the survey in this process first."""
     browser.log_in(noor)
-    browser.shell()
+    browser.bootstrap()
     return browser
 
 
@@ -93,7 +93,7 @@ def test_a_later_login_only_reads(warm, maya, monkeypatch):
     assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
 
 
-def test_the_shell_is_one_read(warm, maya, monkeypatch):
+def test_display_is_one_read(warm, maya, monkeypatch):
     warm.log_in(maya)
     with cost(monkeypatch) as spent:
         assert warm.get("/take/").status_code == 200
@@ -104,7 +104,7 @@ def test_the_shell_is_one_read(warm, maya, monkeypatch):
 
 def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     with cost(monkeypatch) as spent:
         assert warm.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
@@ -113,9 +113,9 @@ def test_a_page_save_is_one_statement(warm, maya, monkeypatch):
     assert spent.counts == {"session reads": 1}
 
 
-def test_a_retry_or_a_refusal_is_two(warm, maya, monkeypatch):
+def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     warm.save(1, FIRST_PAGE, base, tag=tag)
     for revision, status in ((base, 200), (base - 1, 409)):
@@ -124,8 +124,8 @@ def test_a_retry_or_a_refusal_is_two(warm, maya, monkeypatch):
         assert len(spent.statements) == 2
 
 
-def test_content_asks_nobody(warm, monkeypatch):
-    address = warm.shell()["urls"]["content"].replace("{language}", "en")
+def test_content_needs_no_query(warm, monkeypatch):
+    address = warm.bootstrap()["urls"]["content"].replace("{language}", "en")
     for n in (0, 1, 2):
         with cost(monkeypatch) as spent:
             assert warm.get(address.replace("{n}", str(n))).status_code == 200
@@ -133,9 +133,9 @@ def test_content_asks_nobody(warm, monkeypatch):
         assert spent.counts == {}
 
 
-def test_the_review_and_the_finish_are_one_statement_each(warm, maya, monkeypatch):
+def test_review_and_finish_are_one_statement_each(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):
         assert warm.save(n, answers, base + n).status_code == 200
     with cost(monkeypatch) as spent:
@@ -151,7 +151,7 @@ def test_the_review_and_the_finish_are_one_statement_each(warm, maya, monkeypatc
 
 def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch):
     warm.log_in(maya)
-    base = warm.shell()["revision"]
+    base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
     forget_published()
     with cost(monkeypatch) as spent:
@@ -163,7 +163,7 @@ def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch)
 if connection.vendor == "postgresql":
 
     def server_statements() -> Counter[str]:
-        """Calls by text as the server counted them, but for this question's."""
+        """Return the server's count of calls by text, without this query."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT s.query, sum(s.calls)::int FROM pg_stat_statements s"
@@ -174,9 +174,9 @@ if connection.vendor == "postgresql":
             return Counter(dict(cursor.fetchall()))
 
     def test_the_server_counts_the_same(warm, maya):
-        """A health check or a BEGIN would show here, and only here."""
+        """A health check or a BEGIN would be counted only here."""
         warm.log_in(maya)
-        base = warm.shell()["revision"]
+        base = warm.bootstrap()["revision"]
         tag = warm.session["taking"]["tag"]
         steps = {
             "save": (lambda: warm.save(1, FIRST_PAGE, base, tag=tag), 1),

@@ -1,4 +1,4 @@
-"""POST /take/pages/<n>/: what a browser sends, and what anybody could send."""
+"""POST /take/pages/<n>/: ordinary, invalid and hostile requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from survey.models import Respondent, Response
 from survey.taking import page_save, unavailable
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 def answers_of(respondent, published):
@@ -32,7 +32,7 @@ def answers_of(respondent, published):
 @pytest.fixture
 def at_page_one(browser, maya):
     browser.log_in(maya)
-    browser.base = browser.shell()["revision"]
+    browser.base = browser.bootstrap()["revision"]
     return browser
 
 
@@ -54,7 +54,7 @@ def test_a_page_is_saved_and_the_reply_names_its_revision(
     }
 
 
-def test_sending_it_again_gives_the_same_reply(at_page_one):
+def test_sending_a_page_again_gives_the_same_reply(at_page_one):
     first = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
     assert at_page_one.save(1, FIRST_PAGE, at_page_one.base).json() == first.json()
     assert Response.objects.count() == 5
@@ -67,7 +67,7 @@ def test_required_never_refuses_a_save(at_page_one, maya, administration):
     assert states["safe"] == ("s", None)
 
 
-def test_an_item_that_does_not_apply_on_its_page_is_hidden_not_skipped(
+def test_an_irrelevant_item_is_stored_as_hidden_not_skipped(
     at_page_one, maya, administration
 ):
     given = {**FIRST_PAGE, "subjects": ["sport"], "why_art": "left over"}
@@ -80,7 +80,7 @@ def test_an_item_that_does_not_apply_on_its_page_is_hidden_not_skipped(
 def test_a_rule_that_reads_another_page_never_refuses_a_save(
     at_page_one, maya, administration
 ):
-    """`teen` depends on `age`, whose page may still be on its way."""
+    """`teen` depends on `age`, whose page may arrive later."""
     given = {**SECOND_PAGE, "teen": "2"}
     assert at_page_one.save(2, given, at_page_one.base).status_code == 200
     assert answers_of(maya, administration.published)["teen"] == ("a", "2")
@@ -119,7 +119,9 @@ def test_pages_may_arrive_in_any_order(at_page_one, maya, administration):
         ("comment", 1.5, "not_text"),
     ],
 )
-def test_a_wrong_answer_is_named_and_nothing_is_saved(at_page_one, name, value, reason):
+def test_an_invalid_answer_is_named_and_nothing_is_saved(
+    at_page_one, name, value, reason
+):
     response = at_page_one.save(1, {**FIRST_PAGE, name: value}, at_page_one.base)
     assert response.status_code == 422
     assert response.json() == {"error": "answers", "items": {name: reason}}
@@ -139,12 +141,14 @@ def test_a_wrong_answer_is_named_and_nothing_is_saved(at_page_one, name, value, 
         ("promise", "yes", "not_an_option"),
     ],
 )
-def test_dates_ranges_and_promises_are_checked(at_page_one, name, value, reason):
+def test_dates_ranges_and_acknowledgements_are_checked(
+    at_page_one, name, value, reason
+):
     response = at_page_one.save(2, {**SECOND_PAGE, name: value}, at_page_one.base)
     assert response.json() == {"error": "answers", "items": {name: reason}}
 
 
-def test_a_page_names_every_item_and_no_other(at_page_one):
+def test_a_save_must_name_every_item_of_its_page_and_no_other(at_page_one):
     given = {**FIRST_PAGE, "welcome": "x", "nowhere": None}
     del given["age"]
     response = at_page_one.save(1, given, at_page_one.base)
@@ -155,7 +159,7 @@ def test_a_page_names_every_item_and_no_other(at_page_one):
     }
 
 
-def test_ten_thousand_keys_get_a_short_answer(at_page_one):
+def test_ten_thousand_unknown_items_get_a_short_reply(at_page_one):
     given = {**FIRST_PAGE, **{f"k{n}": "x" for n in range(10_000)}}
     response = at_page_one.save(1, given, at_page_one.base)
     assert response.status_code == 422
@@ -187,29 +191,29 @@ def test_a_body_that_is_not_a_save_is_refused(at_page_one, body):
 @pytest.mark.parametrize(
     "revision", [None, True, "1", 1.5, 0, -1, 2**63, 2**62, [], {}]
 )
-def test_a_revision_is_a_plausible_number(at_page_one, revision):
+def test_an_implausible_revision_is_refused(at_page_one, revision):
     response = at_page_one.save(1, FIRST_PAGE, revision)
     assert (response.status_code, response.json()["error"]) == (422, "revision")
 
 
-def test_a_megabyte_is_refused_before_it_is_read(at_page_one):
+def test_a_body_of_a_megabyte_is_refused_unread(at_page_one):
     comment = {**FIRST_PAGE, "comment": "x" * 1_000_000}
     assert at_page_one.save(1, comment, at_page_one.base).status_code == 413
 
 
 @pytest.mark.parametrize("name", ["seen", "base"])
 @pytest.mark.parametrize("number", [None, True, "1", 1.5, -1, 2**63, [], {}])
-def test_what_a_tab_has_seen_is_a_plausible_number(at_page_one, name, number):
+def test_an_implausible_seen_or_base_is_refused(at_page_one, name, number):
     body = {"revision": at_page_one.base, "answers": FIRST_PAGE, name: number}
     response = at_page_one.send(1, json.dumps(body))
     assert (response.status_code, response.json()["error"]) == (422, "revision")
 
 
-def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya):
-    """The laptop loaded first; the phone, logged in before it, goes on."""
+def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
+    """The phone logged in before the laptop loaded, and continues."""
     phone = Browser().log_in(maya)
-    phone_base = phone.shell()["revision"]
-    laptop = browser.log_in(maya).shell()
+    phone_base = phone.bootstrap()["revision"]
+    laptop = browser.log_in(maya).bootstrap()
     assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
 
     def from_laptop(shell):
@@ -219,24 +223,24 @@ def test_a_tab_that_was_left_open_does_not_undo_what_another_saved(browser, maya
 
     response = from_laptop(laptop)
     assert (response.status_code, response.json()["error"]) == (409, "superseded")
-    assert browser.shell()["answers"]["age"] == "12"
-    # Having looked, it may.
-    assert from_laptop(browser.shell()).status_code == 200
+    assert browser.bootstrap()["answers"]["age"] == "12"
+    # After renewing its data, it may save.
+    assert from_laptop(browser.bootstrap()).status_code == 200
 
 
-def test_a_page_that_arrives_late_was_not_seen_either(browser, maya):
-    """The phone's first page is on its way while its second is saved already."""
+def test_a_page_that_arrives_late_does_not_count_as_seen(browser, maya):
+    """The phone's first page arrives after its second is saved."""
     phone = Browser().log_in(maya)
-    base = phone.shell()["revision"]
+    base = phone.bootstrap()["revision"]
     assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200
-    laptop = browser.log_in(maya).shell()
+    laptop = browser.log_in(maya).bootstrap()
     assert phone.save(1, FIRST_PAGE, base).status_code == 200
 
     body = {"revision": laptop["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
     sight = {"seen": laptop["seen"][0], "base": laptop["revision"]}
     assert laptop["seen"] == [0, base + 1, 0]
     assert browser.send(1, json.dumps({**body, **sight})).status_code == 409
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
 
 
 @pytest.mark.parametrize("n", [0, 4, 10**9])
@@ -268,7 +272,7 @@ json_values = st.recursive(
     revision=json_values,
     whole=json_values,
 )
-def test_nothing_a_client_sends_is_a_server_error(
+def test_no_json_a_client_sends_is_a_server_error(
     at_page_one, answers, revision, whole
 ):
     complete = {**FIRST_PAGE, **answers}
@@ -287,11 +291,11 @@ def test_nothing_a_client_sends_is_a_server_error(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.binary(min_size=1, max_size=200))
-def test_no_bytes_are_a_server_error(at_page_one, body):
+def test_no_bytes_a_client_sends_are_a_server_error(at_page_one, body):
     assert at_page_one.send(1, body).status_code == 422
 
 
-# Who may send
+# Origin, session and respondent
 
 
 @pytest.mark.parametrize(
@@ -320,15 +324,15 @@ def test_a_form_cannot_save(at_page_one):
     assert response.status_code == 415
 
 
-def test_without_a_session_the_code_is_asked_for(browser, maya):
+def test_a_save_without_a_session_is_401(browser, maya):
     response = browser.save(1, FIRST_PAGE, 5, tag="anything")
     assert (response.status_code, response.json()["error"]) == (401, "session")
 
 
-def test_one_persons_waiting_page_never_becomes_anothers(browser, maya, noor):
-    """Maya's tab is still open when Noor logs in at the same computer."""
+def test_a_waiting_page_is_never_saved_for_another_respondent(browser, maya, noor):
+    """Noor logs in while Maya's tab is open in the same browser."""
     browser.log_in(maya)
-    mine = browser.shell()
+    mine = browser.bootstrap()
     browser.log_in(noor)
 
     response = browser.save(1, FIRST_PAGE, mine["revision"], tag=mine["tag"])
@@ -337,28 +341,30 @@ def test_one_persons_waiting_page_never_becomes_anothers(browser, maya, noor):
     assert Response.objects.count() == 0
 
 
-def test_without_the_tag_the_page_would_cross_over(browser, maya, noor):
-    """The twin: what the session alone would have let happen."""
+def test_without_the_tag_check_another_respondent_would_get_the_page(
+    browser, maya, noor
+):
+    """The session alone would save Maya's page for Noor."""
     browser.log_in(maya)
-    mine = browser.shell()
+    mine = browser.bootstrap()
     browser.log_in(noor)
-    browser.save(1, FIRST_PAGE, mine["revision"], tag=browser.shell()["tag"])
+    browser.save(1, FIRST_PAGE, mine["revision"], tag=browser.bootstrap()["tag"])
     assert set(Response.objects.values_list("respondent_id", flat=True)) == {noor.pk}
 
 
-def test_only_posts_save(at_page_one):
+def test_only_post_requests_save(at_page_one):
     for method in ("get", "put", "delete", "patch"):
         assert getattr(at_page_one, method)("/take/pages/1/").status_code == 405
 
 
-# What else happens meanwhile
+# Concurrent changes
 
 
-def test_a_newer_device_wins_and_the_older_is_told(browser, maya):
+def test_a_newer_device_wins_and_the_older_gets_superseded(browser, maya):
     browser.log_in(maya)
-    old = browser.shell()["revision"]
+    old = browser.bootstrap()["revision"]
     phone = Browser().log_in(maya)
-    new = phone.shell()["revision"]
+    new = phone.bootstrap()["revision"]
     assert new > old
 
     assert phone.save(1, {**FIRST_PAGE, "safe": "1"}, new).status_code == 200
@@ -368,12 +374,12 @@ def test_a_newer_device_wins_and_the_older_is_told(browser, maya):
     assert Response.objects.filter(value="1").exists()
 
 
-def test_to_continue_here_a_tab_takes_a_new_base(browser, maya):
+def test_continue_here_works_with_a_new_base(browser, maya):
     browser.log_in(maya)
-    old = browser.shell()["revision"]
+    old = browser.bootstrap()["revision"]
     Browser().log_in(maya).save(1, FIRST_PAGE, old + 50)
     assert browser.save(1, FIRST_PAGE, old).status_code == 409
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
 
 
@@ -389,18 +395,14 @@ def test_to_continue_here_a_tab_takes_a_new_base(browser, maya):
         ({"issue": 2}, 401, "reissued"),
     ],
 )
-def test_a_person_who_may_no_longer_answer_is_told_why(
-    at_page_one, maya, change, status, error
-):
+def test_a_refused_save_names_the_reason(at_page_one, maya, change, status, error):
     Respondent.objects.filter(pk=maya.pk).update(**change)
     response = at_page_one.save(1, FIRST_PAGE, at_page_one.base)
     assert (response.status_code, response.json()["error"]) == (status, error)
 
 
 @pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
-def test_a_database_that_is_away_is_a_later_not_an_error(
-    at_page_one, monkeypatch, failure
-):
+def test_a_database_that_is_down_gives_503(at_page_one, monkeypatch, failure):
     def fail(**_):
         raise failure("server closed the connection unexpectedly")
 
@@ -410,7 +412,7 @@ def test_a_database_that_is_away_is_a_later_not_an_error(
     assert 1 <= int(response["Retry-After"]) <= 5
 
 
-def test_the_code_is_nowhere_in_the_session(browser, maya):
+def test_the_access_code_is_not_in_the_session(browser, maya):
     browser.log_in(maya)
     assert code_of(maya) not in json.dumps(dict(browser.session))
 
@@ -421,20 +423,21 @@ if connection.vendor == "postgresql":
     def test_a_kept_connection_that_was_lost_is_replaced_without_a_word(
         browser, maya, administration
     ):
-        """As after a restart of the pool; SQLite has no connection to lose."""
+        """Simulate a restart of the pool; SQLite has no connection to lose."""
         browser.log_in(maya)
-        base = browser.shell()["revision"]
+        base = browser.bootstrap()["revision"]
         tag = browser.session["taking"]["tag"]
         connection.connection.close()
         assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 200
         assert len(answers_of(maya, administration.published)) == 5
 
     @pytest.mark.django_db(transaction=True)
-    def test_without_the_second_try_it_would_be_a_refusal(browser, maya, monkeypatch):
-        """The twin."""
+    def test_without_the_retry_a_lost_connection_would_be_an_error(
+        browser, maya, monkeypatch
+    ):
         monkeypatch.setattr(unavailable, "_connection_was_lost", lambda: False)
         browser.log_in(maya)
-        base = browser.shell()["revision"]
+        base = browser.bootstrap()["revision"]
         tag = browser.session["taking"]["tag"]
         connection.connection.close()
         assert browser.save(1, FIRST_PAGE, base, tag=tag).status_code == 503

@@ -28,7 +28,7 @@ from survey.taking import page_save, resume_cookie, session, unavailable, views
 from survey.taking.published import SurveyNotFound, forget_published
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.alone]
 JSON = {"Accept": "application/json"}
 PAGES = 10
 EXTRA = 1.0
@@ -48,7 +48,7 @@ def memcached() -> Iterator[Helper]:
 
 @pytest.fixture(autouse=True)
 def stack(settings, redis, memcached):
-    """As the taking pool is set up, but for the database."""
+    """Configure everything but the database like the respondents' pool."""
     settings.MIDDLEWARE = [
         "survey.taking.security_headers.SecurityHeaders",
         "survey.taking.middleware.SessionMiddleware",
@@ -74,7 +74,7 @@ def stack(settings, redis, memcached):
 
 
 def save_pages(browser, respondent, base, *, cold=False) -> float:
-    """Seconds that PAGES saves took."""
+    """Save PAGES pages and return the seconds that it took."""
     tag = session.tag_for(respondent.pk)
     began = time.monotonic()
     for n in range(PAGES):
@@ -98,10 +98,10 @@ def finish(browser, respondent, base) -> None:
     assert reply.context["finished_at"] == respondent.completed_at
 
 
-def test_all_is_well(browser, maya, redis, memcached):
-    """What the cells below are compared with; both helpers are in use."""
+def test_everything_works_with_both_helpers_up(browser, maya, redis, memcached):
+    """The baseline for the tests below: both servers are used."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     save_pages(browser, maya, base, cold=True)
     finish(browser, maya, base + PAGES)
     assert caches["sessions"]._ask("DBSIZE") == 1
@@ -119,10 +119,10 @@ def read_only() -> InternalError:
 
 
 @pytest.fixture
-def fail_over(monkeypatch):
-    """The connection leads to a server that is no primary any more."""
+def make_read_only_error(monkeypatch):
+    """Make the error of a server that is no longer the primary."""
     closed = []
-    # The test's transaction needs it still.
+    # The test's transaction still needs the connection.
     monkeypatch.setattr(connections["default"], "close", lambda: closed.append(1))
 
     def save(**kwargs):
@@ -132,24 +132,26 @@ def fail_over(monkeypatch):
     return closed
 
 
-def test_a_primary_that_became_a_replica_is_a_later(browser, maya, fail_over):
+def test_a_read_only_server_after_a_failover_gives_503(
+    browser, maya, make_read_only_error
+):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
-    before = len(fail_over)
+    base = browser.bootstrap()["revision"]
+    before = len(make_read_only_error)
     reply = browser.save(1, FIRST_PAGE, base)
     assert (reply.status_code, reply.json()) == (503, {"error": "database"})
     assert 1 <= int(reply["Retry-After"]) <= 5
-    assert len(fail_over) > before
+    assert len(make_read_only_error) > before
 
 
-def test_taken_for_any_other_error_it_would_be_a_defect(
-    browser, maya, fail_over, monkeypatch
+def test_without_its_sqlstate_a_read_only_server_would_be_an_error(
+    browser, maya, make_read_only_error, monkeypatch
 ):
-    """The twin; other internal errors are not hidden."""
+    """Other internal errors are not hidden."""
     monkeypatch.setattr(unavailable, "READ_ONLY", "none")
     browser.log_in(maya)
     with pytest.raises(InternalError, match="read-only transaction"):
-        browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+        browser.save(1, FIRST_PAGE, browser.bootstrap()["revision"])
 
 
 def raising(error):
@@ -159,13 +161,11 @@ def raising(error):
     return fail
 
 
-def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
-    browser, maya, monkeypatch
-):
-    """Nobody has it where this process looked; the browser keeps the page."""
+def test_a_published_survey_that_is_missing_gives_503(browser, maya, monkeypatch):
+    """The server that was read lags; the browser keeps the page."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
-    content = browser.shell()["urls"]["content"]
+    base = browser.bootstrap()["revision"]
+    content = browser.bootstrap()["urls"]["content"]
     content = content.replace("{language}", "en").replace("{n}", "1")
     monkeypatch.setattr(views, "published_survey", raising(SurveyNotFound("x")))
     shell = browser.get("/take/", headers=JSON)
@@ -174,7 +174,7 @@ def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
         assert (reply.status_code, reply.json()) == (503, {"error": "survey"})
     review = browser.get("/take/complete/")
     assert review.status_code == 503
-    # Nobody who is inside is told of a line; the page comes again by itself.
+    # Only people without a session wait in line; this page reloads itself.
     assert b"Your answers are safe" in review.content
     assert b"in line" not in review.content
     assert review["Refresh"] == review["Retry-After"]
@@ -185,20 +185,20 @@ def test_a_survey_that_is_not_found_while_it_is_taken_is_a_later(
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_redis_and_pages_resuming_and_finishing(browser, maya, redis, trouble):
+def test_without_redis_pages_resuming_and_finishing_work(browser, maya, redis, trouble):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     usual = save_pages(browser, maya, base)
 
     redis.suffer(trouble)
     assert save_pages(browser, maya, base + PAGES) < usual + EXTRA
     assert breaker_for(f"unix://{redis.address}").is_open
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
     finish(browser, maya, base + 3 * PAGES)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_redis_and_new_logins(browser, maya, redis, trouble):
+def test_without_redis_new_logins_get_503(browser, maya, redis, trouble):
     redis.suffer(trouble)
     for n in range(5):
         began = time.monotonic()
@@ -209,47 +209,47 @@ def test_redis_and_new_logins(browser, maya, redis, trouble):
         assert time.monotonic() - began < (1.0 if n < 2 else 0.3)
 
 
-def test_redis_wiped_and_started_anew(browser, maya, noor, redis):
+def test_after_redis_was_emptied_everybody_goes_on(browser, maya, noor, redis):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     redis.stop()
     redis.start()
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
-    # New logins need not wait any longer.
-    assert browser.log_in(noor).shell()["tag"] == session.tag_for(noor.pk)
+    # New logins work again at once.
+    assert browser.log_in(noor).bootstrap()["tag"] == session.tag_for(noor.pk)
 
 
 # Memcached
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_memcached_and_everything(browser, maya, memcached, trouble):
+def test_without_memcached_everything_works(browser, maya, memcached, trouble):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     usual = save_pages(browser, maya, base, cold=True)
 
     memcached.suffer(trouble)
     assert save_pages(browser, maya, base + PAGES, cold=True) < usual + EXTRA
     forget_published()
-    assert browser.log_in(maya).shell()["answers"]["age"] == "12"
+    assert browser.log_in(maya).bootstrap()["answers"]["age"] == "12"
     finish(browser, maya, base + 3 * PAGES)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_memcached_is_not_asked_by_a_process_that_knows_the_survey(
+def test_a_process_with_the_survey_in_memory_does_not_read_memcached(
     browser, maya, memcached, trouble
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     memcached.suffer(trouble)
     happened = memcached.proxy.happened
     save_pages(browser, maya, base)
     assert memcached.proxy.happened == happened
 
 
-def test_with_the_librarys_own_patience_a_hung_memcached_is_an_error(memcached):
-    """The twin; without a timeout it would be an endless wait."""
+def test_with_the_librarys_default_timeout_a_hung_memcached_is_an_error(memcached):
+    """Without any timeout the request would hang."""
     impatient = {"OPTIONS": {"timeout": 0.2}}
     backend = PyMemcacheCache(f"unix:{memcached.address}", impatient)
     memcached.suffer("hung")
@@ -262,7 +262,7 @@ def test_with_the_librarys_own_patience_a_hung_memcached_is_an_error(memcached):
 
 
 class Silent:
-    """Accepts, and never says a word."""
+    """A server that accepts connections and never answers."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -297,7 +297,7 @@ def silent():
 
 @pytest.fixture
 def route_to_a_replica(settings, monkeypatch):
-    """One that the tests may not connect to: asking it is an error."""
+    """A replica that tests may not connect to: reading it is an error."""
 
     def route():
         about = {**connections.settings["default"], "ENGINE": "survey.database.replica"}
@@ -308,25 +308,24 @@ def route_to_a_replica(settings, monkeypatch):
         settings.DATABASE_ROUTERS = ["survey.database.routers.ForcedReadRouter"]
 
     yield route
-    # Made for these settings; another test's replica is another server.
+    # Created for these settings; another test's replica is another server.
     with suppress(AttributeError):
         del connections["replica"]
 
 
-def test_a_page_save_does_not_ask_the_replica(browser, maya, route_to_a_replica):
+def test_a_page_save_does_not_read_the_replica(browser, maya, route_to_a_replica):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     route_to_a_replica()
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
 
 
-def test_but_a_process_that_does_not_know_the_survey_would(
+def test_a_process_without_the_survey_reads_the_replica(
     browser, maya, route_to_a_replica
 ):
-    """The twin."""
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     route_to_a_replica()
     caches["default"].clear()
     with pytest.raises(DatabaseOperationForbidden, match="'replica'"):
@@ -340,18 +339,15 @@ def broker(silent, monkeypatch):
     return silent
 
 
-def test_a_silent_rabbitmq_is_not_asked_by_anybody_who_takes_a_survey(
-    browser, maya, broker
-):
+def test_taking_a_survey_never_connects_to_rabbitmq(browser, maya, broker):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     save_pages(browser, maya, base)
     finish(browser, maya, base + PAGES)
     assert broker.asked == 0
 
 
-def test_although_a_task_would_ask_it(broker):
-    """The twin."""
+def test_queueing_a_task_would_connect_to_rabbitmq(broker):
     with pytest.raises(OSError), celery.connection_for_write() as line:
         line.connect_timeout = 0.3
         line.connect()

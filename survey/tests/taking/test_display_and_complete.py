@@ -10,7 +10,7 @@ from survey.access_codes import digest_for
 from survey.models import Administration, Respondent
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 
 def reviewed(browser: Browser) -> str:
@@ -20,15 +20,15 @@ def reviewed(browser: Browser) -> str:
 @pytest.fixture
 def answered(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
     assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
     assert browser.save(3, {"last": "bye"}, base + 2).status_code == 200
     return browser
 
 
-def test_the_shell_gives_back_what_is_saved(answered):
-    shell = answered.shell()
+def test_display_returns_the_saved_answers(answered):
+    shell = answered.bootstrap()
     assert shell["answers"] == {
         **FIRST_PAGE,
         "subjects": ["art", "sport"],
@@ -39,8 +39,8 @@ def test_the_shell_gives_back_what_is_saved(answered):
 
 
 def test_another_device_gets_the_same_answers_and_a_higher_base(answered, maya):
-    first = answered.shell()
-    second = Browser().log_in(maya).shell()
+    first = answered.bootstrap()
+    second = Browser().log_in(maya).bootstrap()
     assert second["answers"] == first["answers"]
     assert second["revision"] > first["revision"]
     assert (second["tag"], second["queueKey"]) == (first["tag"], first["queueKey"])
@@ -48,20 +48,20 @@ def test_another_device_gets_the_same_answers_and_a_higher_base(answered, maya):
 
 def test_the_base_is_above_every_stored_revision(browser, maya):
     browser.log_in(maya)
-    ahead = browser.shell()["revision"] + 3_600_000_000
+    ahead = browser.bootstrap()["revision"] + 3_600_000_000
     assert browser.save(1, FIRST_PAGE, ahead).status_code == 200
-    assert browser.shell()["revision"] == ahead + 1
+    assert browser.bootstrap()["revision"] == ahead + 1
 
 
-def test_two_people_have_keys_of_their_own(browser, maya, noor):
-    mine = browser.log_in(maya).shell()
-    hers = browser.log_in(noor).shell()
+def test_two_respondents_have_different_keys(browser, maya, noor):
+    mine = browser.log_in(maya).bootstrap()
+    hers = browser.log_in(noor).bootstrap()
     for name in ("tag", "queueKey", "seed"):
         assert mine[name] != hers[name]
     assert hers["answers"] == {}
 
 
-def test_the_shell_names_nobody(browser, maya):
+def test_display_contains_no_name(browser, maya):
     Respondent.objects.filter(pk=maya.pk).update(id=987_654_321)
     maya.pk = 987_654_321
     browser.post("/", {"code": recoded(maya)})
@@ -70,7 +70,7 @@ def test_the_shell_names_nobody(browser, maya):
 
 
 def recoded(respondent: Respondent) -> str:
-    """The code that belongs to the respondent's new number."""
+    """Return the code of the respondent's new issue number."""
     code = code_of(respondent)
     Respondent.objects.filter(pk=respondent.pk).update(
         code_digest=digest_for(code, respondent.code_key_version)
@@ -78,7 +78,7 @@ def recoded(respondent: Respondent) -> str:
     return code
 
 
-def test_without_a_login_there_is_nothing_to_see(browser, db):
+def test_every_page_needs_a_login(browser, db):
     for address in ("/take/", "/take/complete/"):
         assert browser.get(address)["Location"] == "/"
     response = browser.get("/take/", headers={"Accept": "application/json"})
@@ -89,7 +89,7 @@ def test_without_a_login_there_is_nothing_to_see(browser, db):
     ("change", "error"),
     [({"withdrawn_at": timezone.now()}, "withdrawn"), ({"issue": 2}, "reissued")],
 )
-def test_who_may_no_longer_answer_sees_no_answers(answered, maya, change, error):
+def test_an_ended_session_shows_no_answers(answered, maya, change, error):
     Respondent.objects.filter(pk=maya.pk).update(**change)
     assert answered.get("/take/").status_code == 302
     response = answered.get("/take/", headers={"Accept": "application/json"})
@@ -99,7 +99,7 @@ def test_who_may_no_longer_answer_sees_no_answers(answered, maya, change, error)
 # Finishing
 
 
-def test_finishing_is_noted_and_thanked(answered, maya):
+def test_finishing_stores_the_time_and_says_thank_you(answered, maya):
     page = answered.get("/take/complete/")
     assert page.context["missing"] == []
     response = answered.post(
@@ -114,7 +114,7 @@ def test_finishing_is_noted_and_thanked(answered, maya):
 
 def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, {**FIRST_PAGE, "safe": None}, base)
     page = browser.get("/take/complete/")
     (gap,) = page.context["missing"]
@@ -130,7 +130,7 @@ def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
 
 def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
     seen = reviewed(answered)
-    base = answered.shell()["revision"]
+    base = answered.bootstrap()["revision"]
     answered.save(1, {**FIRST_PAGE, "safe": None}, base)
     response = answered.post("/take/complete/", {"reviewed": seen})
     assert response.status_code == 200
@@ -141,7 +141,7 @@ def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
 
 def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, FIRST_PAGE, base)
     browser.save(2, SECOND_PAGE, base + 5)
     seen = reviewed(browser)
@@ -153,13 +153,13 @@ def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
 
 
 @pytest.mark.parametrize("forged", ["x", "", "a:b:c", "\0", "é" * 5000])
-def test_a_review_cannot_be_invented(answered, maya, forged):
+def test_an_unsigned_review_is_refused(answered, maya, forged):
     assert answered.post("/take/complete/", {"reviewed": forged}).status_code == 200
     maya.refresh_from_db()
     assert maya.completed_at is None
 
 
-def test_a_review_is_one_persons(answered, maya, noor):
+def test_a_review_of_another_respondent_is_refused(answered, maya, noor):
     seen = reviewed(answered)
     other = Browser().log_in(noor)
     other.post("/take/complete/", {"reviewed": seen})
@@ -167,7 +167,7 @@ def test_a_review_is_one_persons(answered, maya, noor):
     assert noor.completed_at is None
 
 
-def test_finishing_twice_thanks_twice(answered, maya):
+def test_finishing_twice_says_thank_you_twice(answered, maya):
     seen = reviewed(answered)
     answered.post("/take/complete/", {"reviewed": seen})
     maya.refresh_from_db()
@@ -179,7 +179,7 @@ def test_finishing_twice_thanks_twice(answered, maya):
 
 
 def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
-    shell = answered.shell()
+    shell = answered.bootstrap()
     answered.post("/take/complete/", {"reviewed": reviewed(answered)})
     response = answered.save(1, FIRST_PAGE, shell["revision"] + 10)
     assert response.json() == {"error": "finished"}
@@ -202,11 +202,11 @@ def test_finishing_too_late_is_refused(answered, maya):
 
 
 def content_address(browser: Browser, n: int, language: str = "en") -> str:
-    template = browser.shell()["urls"]["content"]
+    template = browser.bootstrap()["urls"]["content"]
     return template.replace("{n}", str(n)).replace("{language}", language)
 
 
-def test_content_is_the_same_for_everyone_and_kept_for_ever(browser, maya):
+def test_content_is_the_same_for_everyone_and_cached_for_ever(browser, maya):
     browser.log_in(maya)
     address = content_address(browser, 1)
     stranger = Browser()
@@ -218,7 +218,7 @@ def test_content_is_the_same_for_everyone_and_kept_for_ever(browser, maya):
     assert b"About safe" in response.content
 
 
-def test_the_outline_holds_the_rules_for_the_browser(browser, maya):
+def test_the_outline_contains_the_rules(browser, maya):
     browser.log_in(maya)
     outline = browser.get(content_address(browser, 0)).json()
     assert outline["items"]["why_art"]["relevant"] == [
@@ -233,7 +233,7 @@ def test_the_outline_holds_the_rules_for_the_browser(browser, maya):
     ]
 
 
-def test_content_of_an_older_renderer_is_served_but_not_kept(browser, maya):
+def test_content_of_an_older_renderer_is_served_but_not_cached(browser, maya):
     browser.log_in(maya)
     parts = content_address(browser, 1).split("/")
     parts[3] = "0000"

@@ -15,7 +15,7 @@ from survey.tests.conftest import Browser, code_of
 pytestmark = pytest.mark.django_db
 
 
-def test_a_code_begins_the_survey(browser, maya):
+def test_a_code_starts_the_survey(browser, maya):
     page = browser.get("/")
     assert page.status_code == 200
     response = browser.post("/", {"code": code_of(maya)})
@@ -28,11 +28,11 @@ def test_a_code_begins_the_survey(browser, maya):
 @pytest.mark.parametrize(
     "change", [str.lower, format_code, lambda code: f" {code[:5]} {code[5:]} "]
 )
-def test_a_code_is_read_as_people_type_it(browser, maya, change):
+def test_a_code_may_have_small_letters_spaces_and_dashes(browser, maya, change):
     assert browser.post("/", {"code": change(code_of(maya))}).status_code == 302
 
 
-def test_the_start_is_noted_once(browser, maya):
+def test_the_first_start_is_stored_once(browser, maya):
     browser.log_in(maya)
     maya.refresh_from_db()
     first = maya.started_at
@@ -44,19 +44,19 @@ def test_the_start_is_noted_once(browser, maya):
 @pytest.mark.parametrize(
     "typed", ["", "   ", "ABC", "ABCDEFGHKLMN", "x" * 100_000, "\0" * 12, "🙂" * 12]
 )
-def test_a_wrong_code_is_a_message_and_keeps_what_was_typed(browser, maya, typed):
+def test_a_wrong_code_shows_a_message_and_keeps_the_typed_text(browser, maya, typed):
     response = browser.post("/", {"code": typed})
     assert response.status_code == 422
     assert response.context["error"]
     assert "taking" not in browser.session
 
 
-def test_a_login_without_the_forms_token_is_refused(maya):
+def test_a_login_without_csrf_token_is_refused(maya):
     strict = Client(enforce_csrf_checks=True)
     assert strict.post("/", {"code": code_of(maya)}).status_code == 403
 
 
-def test_a_login_replaces_whoever_was_here(browser, maya, noor):
+def test_a_login_replaces_the_last_session(browser, maya, noor):
     browser.log_in(maya)
     first = browser.session.session_key
     token = browser.cookies["csrftoken"].value
@@ -77,7 +77,7 @@ def test_the_page_always_asks_for_a_code(browser, maya):
     ("opens", "closes", "key"),
     [(1, 2, "not_open_yet"), (-2, -1, "closed_on")],
 )
-def test_a_window_has_two_ends(browser, maya, opens, closes, key):
+def test_a_code_works_only_while_the_survey_is_open(browser, maya, opens, closes, key):
     now = timezone.now()
     Administration.objects.update(
         opens_at=now + timedelta(days=opens), closes_at=now + timedelta(days=closes)
@@ -91,7 +91,9 @@ def test_a_window_has_two_ends(browser, maya, opens, closes, key):
     assert maya.started_at is None
 
 
-def test_who_had_begun_may_come_back_in_the_closing_minutes(browser, maya, noor):
+def test_a_respondent_who_had_started_may_return_in_the_closing_minutes(
+    browser, maya, noor
+):
     now = timezone.now()
     Respondent.objects.filter(pk=maya.pk).update(started_at=now - timedelta(hours=1))
     Administration.objects.update(closes_at=now - timedelta(minutes=5))
@@ -111,16 +113,16 @@ def test_a_reissued_code_ends_the_old_one(browser, maya):
     assert browser.post("/", {"code": new}).status_code == 302
 
 
-def test_who_has_finished_is_thanked(browser, maya):
+def test_a_respondent_who_has_finished_sees_the_thanks(browser, maya):
     now = timezone.now()
     Respondent.objects.update(started_at=now, completed_at=now)
     response = browser.post("/", {"code": code_of(maya)})
     assert response["Location"] == "/take/complete/"
 
 
-def test_a_running_page_logs_in_again_without_leaving(browser, maya):
+def test_a_running_tab_logs_in_again_by_json(browser, maya):
     browser.log_in(maya)
-    tag = browser.shell()["tag"]
+    tag = browser.bootstrap()["tag"]
     browser.session.flush()
     token = browser.get("/", headers={"Accept": "application/json"}).json()["csrf"]
     response = browser.post(
@@ -132,7 +134,7 @@ def test_a_running_page_logs_in_again_without_leaving(browser, maya):
     assert response.json()["tag"] == tag
 
 
-def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
+def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
     def fail(typed):
         raise OperationalError("the database system is starting up")
 
@@ -141,17 +143,17 @@ def test_a_database_that_is_away_gives_a_calm_page(browser, maya, monkeypatch):
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5
     assert b"database" not in response.content
-    # The form would come again without the code.
+    # A reload would show the form without the code.
     assert b"Your code was not read yet" in response.content
     assert "Refresh" not in response
 
 
 def test_the_language_of_the_roster_wins_over_the_login_pages(browser, maya, noor):
     browser.post("/", {"code": code_of(maya), "language": "en"})
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
     Respondent.objects.filter(pk=noor.pk).update(language="")
     browser.post("/", {"code": code_of(noor), "language": "es"})
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
 
 
 def test_nothing_about_a_login_is_stored_by_a_cache(browser, maya):
@@ -164,7 +166,7 @@ def test_nothing_about_a_login_is_stored_by_a_cache(browser, maya):
 @pytest.mark.parametrize(
     "language", ["", "xx", "\0", "é" * 5000, "es-MX", "../en", "🙂"]
 )
-def test_no_language_that_is_asked_for_is_an_error(browser, maya, language):
+def test_no_language_parameter_is_an_error(browser, maya, language):
     assert browser.get("/", {"language": language}).status_code == 200
     code = code_of(maya)
     response = browser.post("/", {"code": code, "language": language})
@@ -174,11 +176,11 @@ def test_no_language_that_is_asked_for_is_an_error(browser, maya, language):
 
 
 @pytest.mark.parametrize("header", ["", ";", "*", "es;q=x", "\xff", "a" * 9000])
-def test_no_preferred_language_is_an_error(browser, header):
+def test_no_accept_language_header_is_an_error(browser, header):
     assert browser.get("/", headers={"Accept-Language": header}).status_code == 200
 
 
-def test_a_form_of_megabytes_is_refused_calmly(browser, db):
+def test_a_form_of_megabytes_gets_the_error_page(browser, db):
     assert browser.post("/", {"code": "x" * 3_000_000}).status_code == 400
     many = {f"field{n}": "x" for n in range(1500)}
     assert browser.post("/", many).status_code == 400

@@ -12,14 +12,12 @@ from django.utils import timezone
 from survey.taking import messages
 from survey.templatetags import respondent_words
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[3]
 PLACE = re.compile(r"\{\w+\}")
 LANGUAGES = sorted(messages.MESSAGES)
 
 
-def test_a_person_reads_everything_in_their_own_language():
+def test_messages_are_in_the_wanted_language():
     assert LANGUAGES == ["ar", "en", "es"]
     assert messages.messages_in("es-MX")["next"] == "Siguiente"
     assert messages.messages_in("ar")["next"] == "التالي"
@@ -31,7 +29,7 @@ def test_a_person_reads_everything_in_their_own_language():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_says_the_same_things(language):
+def test_every_language_has_the_same_keys_and_places(language):
     english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
     assert list(own) == list(english)
     assert all(text.strip() == text and text for text in own.values())
@@ -40,14 +38,14 @@ def test_every_language_says_the_same_things(language):
 
 
 @pytest.mark.parametrize("language", [code for code in LANGUAGES if code != "en"])
-def test_nothing_was_left_in_english(language):
+def test_no_message_is_untranslated(language):
     english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
     same = {key for key, text in own.items() if text == english[key]}
     assert same == {"app_name"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_file_names_no_key_twice(language):
+def test_no_key_is_defined_twice(language):
     text = (messages.FOLDER / f"{language}.json").read_text("utf-8")
     pairs: list[str] = []
     json.loads(text, object_pairs_hook=lambda found: pairs.extend(k for k, _ in found))
@@ -66,7 +64,7 @@ def test_a_file_names_no_key_twice(language):
         ([], "en"),
     ],
 )
-def test_a_language_is_found_by_its_base_code_else_english(wanted, found):
+def test_a_language_falls_back_to_its_base_code_then_english(wanted, found):
     assert messages.language_for(*wanted) == found
 
 
@@ -81,7 +79,7 @@ def test_a_language_is_found_by_its_base_code_else_english(wanted, found):
         (";;;,,,q=", "en"),
     ],
 )
-def test_a_browser_is_answered_in_a_language_that_it_accepts(header, found):
+def test_the_language_follows_the_accept_language_header(header, found):
     assert messages.language_accepted(header) == found
 
 
@@ -103,12 +101,12 @@ def test_direction_follows_the_language_or_its_script(language, direction):
     assert messages.direction(language) == direction
 
 
-def test_a_view_may_add_to_its_words_without_others_seeing_it():
+def test_messages_are_a_copy_for_each_caller():
     messages.messages_in("en")["next"] = "changed"
     assert messages.messages_in("en")["next"] == "Next"
 
 
-def test_filling_a_message_escapes_what_is_filled_in():
+def test_values_filled_into_a_message_are_escaped():
     template = Template(
         "{% load respondent_words %}{% fill text n=n time=moment extra=1 %}"
     )
@@ -117,7 +115,7 @@ def test_filling_a_message_escapes_what_is_filled_in():
     assert template.render(context) == "All &lt;b&gt; &lt;pages&gt; at 10:42 {left}"
 
 
-def test_a_time_is_given_to_machines_and_to_readers():
+def test_a_time_element_has_iso_time_and_text():
     moment = datetime(2026, 11, 21, 16, 42, 7, tzinfo=UTC)
     with timezone.override("America/Chicago"):
         assert respondent_words.time_element(moment) == (
@@ -125,29 +123,29 @@ def test_a_time_is_given_to_machines_and_to_readers():
         )
 
 
-def asked_for(folder: Path, ending: str, pattern: str) -> set[str]:
+def keys_in(folder: Path, ending: str, pattern: str) -> set[str]:
     sources = (path.read_text("utf-8") for path in sorted(folder.glob(ending)))
     return {key for source in sources for key in re.findall(pattern, source)}
 
 
-def test_every_message_that_a_template_asks_for_is_there():
-    asked = asked_for(ROOT / "templates/survey", "*.html", r"(?<= )words\.(\w+)")
+def test_every_message_used_in_a_template_exists():
+    asked = keys_in(ROOT / "templates/survey", "*.html", r"(?<= )words\.(\w+)")
     assert {"start", "next", "clear_answer", "all_saved_at"} <= asked
     assert asked <= set(messages.MESSAGES["en"])
 
 
-def test_every_message_that_a_script_asks_for_is_there():
+def test_every_message_used_in_a_script_exists():
     scripts = ROOT / "static/js"
-    asked = asked_for(scripts, "*.js", r"""\bmessages\.text\(\s*["'`](\w+)""")
-    asked |= asked_for(scripts, "*.js", r"""\b(?:key|title|text): ["'](\w+)["']""")
-    counted = asked_for(scripts, "*.js", r"""\bplural\(\s*["'`](\w+)""")
+    asked = keys_in(scripts, "*.js", r"""\bmessages\.text\(\s*["'`](\w+)""")
+    asked |= keys_in(scripts, "*.js", r"""\b(?:key|title|text): ["'](\w+)["']""")
+    counted = keys_in(scripts, "*.js", r"""\bplural\(\s*["'`](\w+)""")
     asked |= counted | {f"{key}_one" for key in counted}
     assert {"page_of", "saving", "session_over_help", "waiting_saves_one"} <= asked
     assert asked <= set(messages.MESSAGES["en"])
 
 
-def test_every_reason_that_the_server_gives_has_words():
-    reasons = asked_for(ROOT / "survey/taking", "*.py", r'BadAnswer\("(\w+)"\)')
-    reasons |= asked_for(ROOT / "survey/taking", "*.py", r'LoginRefused\("(\w+)"')
+def test_every_reason_of_the_server_has_a_message():
+    reasons = keys_in(ROOT / "survey/taking", "*.py", r'BadAnswer\("(\w+)"\)')
+    reasons |= keys_in(ROOT / "survey/taking", "*.py", r'LoginRefused\("(\w+)"')
     assert {"not_a_number", "code_wrong"} <= reasons
     assert reasons <= set(messages.MESSAGES["en"])

@@ -1,4 +1,4 @@
-"""Saving by prepared statements, behind a pooler that knows nothing of them.
+"""Saving with prepared statements, behind a transaction pooler.
 
 The contract of saving runs once more, with the statement prepared.
 """
@@ -16,7 +16,7 @@ from survey.taking.storage import AnswerRow, Outcome
 from survey.tests.taking.test_save_page import *  # noqa: F403
 from survey.tests.taking.test_save_page import ART, SPORT, save, stored
 
-# It counts statements, and preparing is one.
+# This test counts statements, and preparing would be one more.
 test_pages_of_many_items_are_one_statement = None
 
 if connection.vendor != "postgresql":
@@ -25,7 +25,7 @@ if connection.vendor != "postgresql":
 
 @pytest.fixture(autouse=True)
 def prepared_in_transactions(monkeypatch):
-    """As outside of them, but for asking first: an error would end the test's."""
+    """Use prepared statements in the test's transaction, which an error would end."""
 
     def asking_first(cursor, text, types, parameters):
         if not connection.in_atomic_block:
@@ -47,7 +47,7 @@ outside = pytest.mark.django_db(transaction=True)
 
 
 def forget_statements() -> None:
-    """As on a connection that the pooler has just made."""
+    """Make the connection like one that the pooler has just opened."""
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
 
@@ -59,7 +59,7 @@ def ran(act) -> list[str]:
 
 
 @outside
-def test_the_first_page_on_a_connection_sends_the_statement_along(maya):
+def test_the_first_save_on_a_connection_prepares_the_statement(maya):
     forget_statements()
     assert ran(lambda: save(maya, revision=1)) == ["EXECUTE", "PREPARE"]
     assert ran(lambda: save(maya, SPORT, revision=2)) == ["EXECUTE"]
@@ -68,8 +68,7 @@ def test_the_first_page_on_a_connection_sends_the_statement_along(maya):
 
 
 @outside
-def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
-    """The twin."""
+def test_without_preparing_it_no_page_would_be_saved(maya, monkeypatch):
     forget_statements()
     monkeypatch.setattr(prepared_statements, "UNKNOWN", "none")
     with pytest.raises(OperationalError, match="does not exist"):
@@ -77,7 +76,7 @@ def test_without_sending_it_along_no_page_would_be_saved(maya, monkeypatch):
 
 
 @outside
-def test_a_page_of_each_length_has_its_own(maya):
+def test_each_number_of_items_has_its_own_statement(maya):
     forget_statements()
     for count in (1, 2, 7):
         rows = [AnswerRow(n, "a", str(n)) for n in range(count)]
@@ -87,7 +86,7 @@ def test_a_page_of_each_length_has_its_own(maya):
 
 
 @outside
-def test_it_is_planned_once(maya):
+def test_the_statement_is_planned_once(maya):
     forget_statements()
     for revision in range(1, 12):
         save(maya, revision=revision)
@@ -97,7 +96,7 @@ def test_it_is_planned_once(maya):
 
 
 @outside
-def test_every_guard_holds_with_a_kept_plan(maya, noor):
+def test_every_condition_holds_with_a_cached_plan(maya, noor):
     for revision in range(1, 9):
         save(maya, revision=revision)
     assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
@@ -112,7 +111,7 @@ def test_every_guard_holds_with_a_kept_plan(maya, noor):
 
 
 @outside
-def test_what_the_database_refuses_is_refused(maya):
+def test_errors_of_the_database_are_raised(maya):
     save(maya)
     with pytest.raises(IntegrityError):
         save(maya, [AnswerRow(1, "s", "left over"), *ART[1:]], revision=11)
@@ -120,7 +119,7 @@ def test_what_the_database_refuses_is_refused(maya):
 
 
 class Pool:
-    """Connections that take turns, some of which know the statement."""
+    """Connections used by turns, some of which have the statement."""
 
     def __init__(self, *known: bool | str) -> None:
         self.known = list(known)
@@ -151,19 +150,18 @@ class Pool:
         ([False, True, True], "EXECUTE PREPARE EXECUTE"),
         ([False, True, False, False], "EXECUTE PREPARE EXECUTE PREPARE"),
         ([False, True] * 3 + [False], "EXECUTE PREPARE " * 3 + "SELECT"),
-        # Planned before a migration, of this release's statement.
+        # A plan from before a migration, under this release's name.
         (["stale", True], "EXECUTE SELECT"),
         ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
     ],
 )
-def test_whichever_connections_the_pooler_takes(known, ran):
+def test_saving_works_on_any_sequence_of_pooler_connections(known, ran):
     pool = Pool(*known)
     prepared_statements.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
     assert pool.ran == ran.split()
 
 
-def test_a_stale_plan_that_is_not_known_would_be_an_error(monkeypatch):
-    """The twin."""
+def test_without_its_sqlstate_a_stale_plan_would_be_an_error(monkeypatch):
     pool = Pool("stale")
     stale = pool.error(prepared_statements.STALE)
     monkeypatch.setattr(pool, "error", lambda code: stale)

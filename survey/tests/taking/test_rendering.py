@@ -14,8 +14,6 @@ from django.test.signals import template_rendered
 from survey.taking import messages, rendering
 from survey.taking.rendering import outline, render_page
 
-pytestmark = pytest.mark.once
-
 AGREE = ["Strongly disagree", "Disagree", "Agree", "Strongly agree"]
 ACUERDO = ["Muy en desacuerdo", "En desacuerdo", "De acuerdo", "Muy de acuerdo"]
 GAADI = ["أعارض بشدة", "أعارض", "أوافق", "أوافق بشدة"]
@@ -36,274 +34,276 @@ def option(value: str, *labels: str, **attributes: str) -> dict[str, Any]:
     return {"value": value, "label": texts(*labels), "attributes": attributes}
 
 
+# (name, blocks, items) of each page.
+PAGES: list[tuple[str, list[dict[str, Any]], dict[str, dict[str, Any]]]] = [
+    (
+        "about_you",
+        [{"label": {}, "grid": False}],
+        {
+            "welcome": {
+                "kind": "note",
+                "label": texts(
+                    "This survey asks about your school.\nThere are no wrong "
+                    "answers, and nobody at school sees what you say.",
+                    "Esta encuesta pregunta por tu escuela.\nNo hay respuestas "
+                    "equivocadas y nadie de la escuela ve lo que dices.",
+                    "هذا الاستبيان عن مدرستك.\nلا توجد إجابات خاطئة، ولا أحد في "
+                    "المدرسة يرى ما تقوله.",
+                ),
+            },
+            "nickname": {
+                "kind": "text",
+                "label": texts(
+                    "What should we call you?",
+                    "¿Cómo quieres que te llamemos?",
+                    "ما الاسم الذي تحب أن نناديك به؟",
+                ),
+                "hint": texts(
+                    "A made-up name is fine.",
+                    "Puede ser un nombre inventado.",
+                    "يمكنك استخدام اسم من خيالك.",
+                ),
+                "guidance": texts(
+                    "The name is only used on the pages of this survey.",
+                    "El nombre solo se usa en las páginas de esta encuesta.",
+                    "لا يُستخدم الاسم إلا في صفحات هذا الاستبيان.",
+                ),
+            },
+            "grade": {
+                "kind": "select_one",
+                "option_set": "grades",
+                "required": True,
+                "required_message": texts("Please choose your grade."),
+                "label": texts(
+                    "Hello ${nickname}, which grade are you in?",
+                    "Hola, ${nickname}. ¿En qué grado estás?",
+                    "مرحبًا ${nickname}، في أي صف أنت؟",
+                ),
+            },
+            "safe": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "appearance": ["likert"],
+                "label": texts(
+                    "I feel safe on my way to school.",
+                    "Me siento seguro de camino a la escuela.",
+                    "أشعر بالأمان في طريقي إلى المدرسة.",
+                ),
+            },
+        },
+    ),
+    (
+        "belonging",
+        [
+            {
+                "label": texts(
+                    "How much do you agree with each of these?",
+                    "¿Qué tan de acuerdo estás con cada frase?",
+                    "إلى أي درجة توافق على كل من هذه الجمل؟",
+                ),
+                "grid": True,
+            }
+        ],
+        {
+            "listened": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "label": texts(
+                    "Adults at my school listen when I have something to say.",
+                    "Los adultos de mi escuela me escuchan cuando quiero decir algo.",
+                    "يستمع الكبار في مدرستي عندما يكون لدي ما أقوله.",
+                ),
+            },
+            "friends": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "required": True,
+                "hint": texts("Friends in other classes count, too."),
+                "label": texts(
+                    "I have friends at school.",
+                    "Tengo amigos en la escuela.",
+                    "لدي أصدقاء في المدرسة.",
+                ),
+            },
+            "belong": {
+                "kind": "select_one",
+                "option_set": "agree",
+                "label": texts(
+                    "I feel that I belong here.",
+                    "Siento que este es mi lugar.",
+                    "أشعر بأنني أنتمي إلى هذا المكان.",
+                ),
+            },
+        },
+    ),
+    (
+        "days",
+        [{"label": texts("Your days", "Tus días", "أيامك"), "grid": False}],
+        {
+            "subjects": {
+                "kind": "select_multiple",
+                "option_set": "subjects",
+                "randomize": True,
+                "hint": texts(
+                    "You can choose more than one.",
+                    "Puedes elegir más de una.",
+                    "يمكنك اختيار أكثر من إجابة.",
+                ),
+                "label": texts(
+                    "Which lessons do you look forward to?",
+                    "¿Qué clases esperas con ganas?",
+                    "ما الدروس التي تنتظرها بشوق؟",
+                ),
+            },
+            "subjects_other": {
+                "kind": "text",
+                "relevant": ["selected", ["$", "subjects"], "other"],
+                "label": texts("What else?", "¿Qué más?", "ماذا أيضًا؟"),
+                "local": ["relevant"],
+            },
+            "school": {
+                "kind": "select_one",
+                "option_set": "schools",
+                "appearance": ["minimal"],
+                "choice_filter": ["=", ["col", "region"], ["$", "grade"]],
+                "label": texts(
+                    "Which club do you go to?",
+                    "¿A qué club vas?",
+                    "إلى أي نادٍ تذهب؟",
+                ),
+            },
+            "minutes": {
+                "kind": "integer",
+                "constraint": ["<", ["$", "minutes"], 300],
+                "constraint_message": texts(
+                    "Less than 300 minutes, please.",
+                    "Menos de 300 minutos, por favor.",
+                    "أقل من 300 دقيقة من فضلك.",
+                ),
+                "label": texts(
+                    "How many minutes does your way to school take?",
+                    "¿Cuántos minutos tardas en llegar a la escuela?",
+                    "كم دقيقة يستغرق طريقك إلى المدرسة؟",
+                ),
+                "local": ["constraint"],
+            },
+            "distance": {
+                "kind": "decimal",
+                "required": [">", ["$", "minutes"], 60],
+                "label": texts(
+                    "How many miles is it?",
+                    "¿Cuántas millas son?",
+                    "كم ميلًا تبلغ المسافة؟",
+                ),
+            },
+        },
+    ),
+    (
+        "more",
+        [{"label": {}, "grid": False}],
+        {
+            "mood": {
+                "kind": "range",
+                "range": {"start": "0", "end": "10", "step": "1"},
+                "label": texts(
+                    "How was this week, from 0 to 10?",
+                    "¿Cómo fue esta semana, de 0 a 10?",
+                    "كيف كان هذا الأسبوع من 0 إلى 10؟",
+                ),
+            },
+            "born": {
+                "kind": "date",
+                "label": texts(
+                    "When did you come to this school?",
+                    "¿Cuándo llegaste a esta escuela?",
+                    "متى جئت إلى هذه المدرسة؟",
+                ),
+            },
+            "wakes": {
+                "kind": "time",
+                "label": texts(
+                    "When do you wake up?",
+                    "¿A qué hora te despiertas?",
+                    "متى تستيقظ؟",
+                ),
+            },
+            "trip": {
+                "kind": "datetime",
+                "label": texts(
+                    "When was your last school trip?",
+                    "¿Cuándo fue tu última excursión?",
+                    "متى كانت آخر رحلة مدرسية لك؟",
+                ),
+            },
+            "wish": {
+                "kind": "text",
+                "appearance": ["multiline"],
+                "label": texts(
+                    "What would make your school better?",
+                    "¿Qué haría mejor tu escuela?",
+                    "ما الذي يجعل مدرستك أفضل؟",
+                ),
+            },
+            "fixed": {
+                "kind": "text",
+                "read_only": True,
+                "default": "Lincoln",
+                "label": texts("Your school", "Tu escuela", "مدرستك"),
+            },
+            "promise": {
+                "kind": "acknowledge",
+                "label": texts(
+                    "I answered for myself.",
+                    "Respondí por mí mismo.",
+                    "أجبت بنفسي.",
+                ),
+            },
+            "total": {
+                "kind": "calculate",
+                "calculation": ["+", ["$", "minutes"], 1],
+            },
+            "source": {"kind": "hidden", "default": "card"},
+        },
+    ),
+    (
+        "likely",
+        [
+            {
+                "label": texts(
+                    "How likely is each of these, from 0 to 10?",
+                    "¿Qué tan probable es cada cosa, de 0 a 10?",
+                    "ما مدى احتمال كل من هذه من 0 إلى 10؟",
+                ),
+                "grid": True,
+            },
+        ],
+        {
+            f"likely_{n}": {
+                "kind": "select_one",
+                "option_set": "eleven",
+                "label": texts(*labels),
+            }
+            for n, labels in enumerate(
+                [
+                    (
+                        "I would tell a friend to come here.",
+                        "Diría a un amigo que venga aquí.",
+                        "سأنصح صديقًا بالمجيء إلى هنا.",
+                    ),
+                    (
+                        "I will be here next year.",
+                        "Estaré aquí el próximo año.",
+                        "سأكون هنا في العام القادم.",
+                    ),
+                ]
+            )
+        },
+    ),
+]
+
+
 def every_kind() -> dict[str, Any]:
-    """A definition as publishing compiles it, with every kind on its pages."""
-    blocks: list[tuple[str, list[dict[str, Any]], dict[str, dict[str, Any]]]] = [
-        (
-            "about_you",
-            [{"label": {}, "grid": False}],
-            {
-                "welcome": {
-                    "kind": "note",
-                    "label": texts(
-                        "This survey asks about your school.\nThere are no wrong "
-                        "answers, and nobody at school sees what you say.",
-                        "Esta encuesta pregunta por tu escuela.\nNo hay respuestas "
-                        "equivocadas y nadie de la escuela ve lo que dices.",
-                        "هذا الاستبيان عن مدرستك.\nلا توجد إجابات خاطئة، ولا أحد في "
-                        "المدرسة يرى ما تقوله.",
-                    ),
-                },
-                "nickname": {
-                    "kind": "text",
-                    "label": texts(
-                        "What should we call you?",
-                        "¿Cómo quieres que te llamemos?",
-                        "ما الاسم الذي تحب أن نناديك به؟",
-                    ),
-                    "hint": texts(
-                        "A made-up name is fine.",
-                        "Puede ser un nombre inventado.",
-                        "يمكنك استخدام اسم من خيالك.",
-                    ),
-                    "guidance": texts(
-                        "The name is only used on the pages of this survey.",
-                        "El nombre solo se usa en las páginas de esta encuesta.",
-                        "لا يُستخدم الاسم إلا في صفحات هذا الاستبيان.",
-                    ),
-                },
-                "grade": {
-                    "kind": "select_one",
-                    "option_set": "grades",
-                    "required": True,
-                    "required_message": texts("Please choose your grade."),
-                    "label": texts(
-                        "Hello ${nickname}, which grade are you in?",
-                        "Hola, ${nickname}. ¿En qué grado estás?",
-                        "مرحبًا ${nickname}، في أي صف أنت؟",
-                    ),
-                },
-                "safe": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "appearance": ["likert"],
-                    "label": texts(
-                        "I feel safe on my way to school.",
-                        "Me siento seguro de camino a la escuela.",
-                        "أشعر بالأمان في طريقي إلى المدرسة.",
-                    ),
-                },
-            },
-        ),
-        (
-            "belonging",
-            [
-                {
-                    "label": texts(
-                        "How much do you agree with each of these?",
-                        "¿Qué tan de acuerdo estás con cada frase?",
-                        "إلى أي درجة توافق على كل من هذه الجمل؟",
-                    ),
-                    "grid": True,
-                }
-            ],
-            {
-                "listened": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "label": texts(
-                        "Adults at my school listen when I have something to say.",
-                        "Los adultos de mi escuela me escuchan cuando quiero decir "
-                        "algo.",
-                        "يستمع الكبار في مدرستي عندما يكون لدي ما أقوله.",
-                    ),
-                },
-                "friends": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "required": True,
-                    "hint": texts("Friends in other classes count, too."),
-                    "label": texts(
-                        "I have friends at school.",
-                        "Tengo amigos en la escuela.",
-                        "لدي أصدقاء في المدرسة.",
-                    ),
-                },
-                "belong": {
-                    "kind": "select_one",
-                    "option_set": "agree",
-                    "label": texts(
-                        "I feel that I belong here.",
-                        "Siento que este es mi lugar.",
-                        "أشعر بأنني أنتمي إلى هذا المكان.",
-                    ),
-                },
-            },
-        ),
-        (
-            "days",
-            [{"label": texts("Your days", "Tus días", "أيامك"), "grid": False}],
-            {
-                "subjects": {
-                    "kind": "select_multiple",
-                    "option_set": "subjects",
-                    "randomize": True,
-                    "hint": texts(
-                        "You can choose more than one.",
-                        "Puedes elegir más de una.",
-                        "يمكنك اختيار أكثر من إجابة.",
-                    ),
-                    "label": texts(
-                        "Which lessons do you look forward to?",
-                        "¿Qué clases esperas con ganas?",
-                        "ما الدروس التي تنتظرها بشوق؟",
-                    ),
-                },
-                "subjects_other": {
-                    "kind": "text",
-                    "relevant": ["selected", ["$", "subjects"], "other"],
-                    "label": texts("What else?", "¿Qué más?", "ماذا أيضًا؟"),
-                    "local": ["relevant"],
-                },
-                "school": {
-                    "kind": "select_one",
-                    "option_set": "schools",
-                    "appearance": ["minimal"],
-                    "choice_filter": ["=", ["col", "region"], ["$", "grade"]],
-                    "label": texts(
-                        "Which club do you go to?",
-                        "¿A qué club vas?",
-                        "إلى أي نادٍ تذهب؟",
-                    ),
-                },
-                "minutes": {
-                    "kind": "integer",
-                    "constraint": ["<", ["$", "minutes"], 300],
-                    "constraint_message": texts(
-                        "Less than 300 minutes, please.",
-                        "Menos de 300 minutos, por favor.",
-                        "أقل من 300 دقيقة من فضلك.",
-                    ),
-                    "label": texts(
-                        "How many minutes does your way to school take?",
-                        "¿Cuántos minutos tardas en llegar a la escuela?",
-                        "كم دقيقة يستغرق طريقك إلى المدرسة؟",
-                    ),
-                    "local": ["constraint"],
-                },
-                "distance": {
-                    "kind": "decimal",
-                    "required": [">", ["$", "minutes"], 60],
-                    "label": texts(
-                        "How many miles is it?",
-                        "¿Cuántas millas son?",
-                        "كم ميلًا تبلغ المسافة؟",
-                    ),
-                },
-            },
-        ),
-        (
-            "more",
-            [{"label": {}, "grid": False}],
-            {
-                "mood": {
-                    "kind": "range",
-                    "range": {"start": "0", "end": "10", "step": "1"},
-                    "label": texts(
-                        "How was this week, from 0 to 10?",
-                        "¿Cómo fue esta semana, de 0 a 10?",
-                        "كيف كان هذا الأسبوع من 0 إلى 10؟",
-                    ),
-                },
-                "born": {
-                    "kind": "date",
-                    "label": texts(
-                        "When did you come to this school?",
-                        "¿Cuándo llegaste a esta escuela?",
-                        "متى جئت إلى هذه المدرسة؟",
-                    ),
-                },
-                "wakes": {
-                    "kind": "time",
-                    "label": texts(
-                        "When do you wake up?",
-                        "¿A qué hora te despiertas?",
-                        "متى تستيقظ؟",
-                    ),
-                },
-                "trip": {
-                    "kind": "datetime",
-                    "label": texts(
-                        "When was your last school trip?",
-                        "¿Cuándo fue tu última excursión?",
-                        "متى كانت آخر رحلة مدرسية لك؟",
-                    ),
-                },
-                "wish": {
-                    "kind": "text",
-                    "appearance": ["multiline"],
-                    "label": texts(
-                        "What would make your school better?",
-                        "¿Qué haría mejor tu escuela?",
-                        "ما الذي يجعل مدرستك أفضل؟",
-                    ),
-                },
-                "fixed": {
-                    "kind": "text",
-                    "read_only": True,
-                    "default": "Lincoln",
-                    "label": texts("Your school", "Tu escuela", "مدرستك"),
-                },
-                "promise": {
-                    "kind": "acknowledge",
-                    "label": texts(
-                        "I answered for myself.",
-                        "Respondí por mí mismo.",
-                        "أجبت بنفسي.",
-                    ),
-                },
-                "total": {
-                    "kind": "calculate",
-                    "calculation": ["+", ["$", "minutes"], 1],
-                },
-                "source": {"kind": "hidden", "default": "card"},
-            },
-        ),
-        (
-            "likely",
-            [
-                {
-                    "label": texts(
-                        "How likely is each of these, from 0 to 10?",
-                        "¿Qué tan probable es cada cosa, de 0 a 10?",
-                        "ما مدى احتمال كل من هذه من 0 إلى 10؟",
-                    ),
-                    "grid": True,
-                },
-            ],
-            {
-                f"likely_{n}": {
-                    "kind": "select_one",
-                    "option_set": "eleven",
-                    "label": texts(*labels),
-                }
-                for n, labels in enumerate(
-                    [
-                        (
-                            "I would tell a friend to come here.",
-                            "Diría a un amigo que venga aquí.",
-                            "سأنصح صديقًا بالمجيء إلى هنا.",
-                        ),
-                        (
-                            "I will be here next year.",
-                            "Estaré aquí el próximo año.",
-                            "سأكون هنا في العام القادم.",
-                        ),
-                    ]
-                )
-            },
-        ),
-    ]
+    """Return a compiled definition with every kind of item."""
     items: dict[str, Any] = {}
     pages = []
     titles = [
@@ -314,7 +314,7 @@ def every_kind() -> dict[str, Any]:
         texts("What comes next"),
     ]
     for page, ((name, page_blocks, page_items), title) in enumerate(
-        zip(blocks, titles, strict=True), start=1
+        zip(copy.deepcopy(PAGES), titles, strict=True), start=1
     ):
         for item_name, item in page_items.items():
             items[item_name] = {"id": len(items) + 1, "page": page, **item}
@@ -387,7 +387,7 @@ def definition() -> dict[str, Any]:
 
 @pytest.fixture
 def rendered() -> Iterator[set[str]]:
-    """The names of the templates that were rendered."""
+    """Record the names of the templates that are rendered."""
     names: set[str] = set()
 
     def note(sender: Any, template: Any, **_: Any) -> None:
@@ -402,7 +402,7 @@ def page_of(definition: dict[str, Any], item: str, language: str = "en") -> str:
     return render_page(definition, language, definition["items"][item]["page"])
 
 
-def test_every_item_is_asked_in_a_way_that_a_screen_reader_can_tell(definition):
+def test_every_control_has_an_accessible_name(definition):
     shown = {}
     for n in range(1, 6):
         page = Elements(render_page(definition, "en", n))
@@ -442,7 +442,7 @@ def test_every_item_is_asked_in_a_way_that_a_screen_reader_can_tell(definition):
         ("promise", "input", {"type": "checkbox", "value": "OK"}),
     ],
 )
-def test_each_kind_has_the_input_that_fits_it(definition, item, tag, attributes):
+def test_each_kind_has_its_input(definition, item, tag, attributes):
     page = Elements(page_of(definition, item))
     assert page.all(tag, name=item, **attributes)
 
@@ -457,7 +457,7 @@ def test_single_inputs_have_a_label_and_groups_a_legend(definition):
         assert len(page.all("fieldset")) == len(page.all("legend"))
 
 
-def test_radios_and_checkboxes_of_an_item_stand_in_one_fieldset(definition):
+def test_radios_and_checkboxes_of_an_item_are_in_one_fieldset(definition):
     html = page_of(definition, "grade")
     fieldset = re.search(r'<fieldset[^>]*data-item="grade".*?</fieldset>', html, re.S)
     assert fieldset
@@ -465,7 +465,9 @@ def test_radios_and_checkboxes_of_an_item_stand_in_one_fieldset(definition):
     assert html.count('name="grade"') == 4
 
 
-def test_a_grid_is_radio_groups_under_columns_that_only_the_eye_needs(definition):
+def test_grid_rows_are_radio_groups_and_columns_are_hidden_from_screen_readers(
+    definition,
+):
     page = Elements(page_of(definition, "listened"))
     (grid,) = page.all("div", role="group")
     (stem,) = page.all("p", id=grid["aria-labelledby"])
@@ -474,7 +476,7 @@ def test_a_grid_is_radio_groups_under_columns_that_only_the_eye_needs(definition
     assert page.all("div", **{"class": "grid-head", "aria-hidden": "true"})
     assert len(page.all("fieldset", role="radiogroup")) == 3
     for label in AGREE:
-        # Once in the head, and once with each radio.
+        # Once in the head, and once at each radio button.
         assert page.words.count(label) == 4
 
 
@@ -489,7 +491,7 @@ def test_a_grid_is_radio_groups_under_columns_that_only_the_eye_needs(definition
     ],
     ids=["shuffled", "other options", "too many options"],
 )
-def test_a_grid_without_common_columns_is_cards_everywhere(definition, spoil):
+def test_a_grid_without_common_options_is_shown_as_cards(definition, spoil):
     assert "grid-head" in page_of(definition, "belong")
     spoil(definition["items"], definition["option_sets"])
     html = page_of(definition, "belong")
@@ -512,11 +514,11 @@ def test_texts_are_escaped(definition):
     assert Elements(html).all("input", value='"><b>')
 
 
-def test_lines_are_kept_apart(definition):
+def test_line_breaks_are_kept(definition):
     assert "your school.<br>There are no wrong" in page_of(definition, "welcome")
 
 
-def test_what_others_answered_is_left_for_the_browser_to_fill(definition):
+def test_piped_answers_are_left_for_the_browser(definition):
     html = page_of(definition, "grade")
     assert (
         'Hello <output class="pipe" data-pipe="nickname" aria-live="off"></output>,'
@@ -532,14 +534,14 @@ def test_a_piped_name_cannot_break_out_of_its_attribute(definition):
     assert not any("onclick" in found for _, found in page.found)
 
 
-def test_a_page_reads_from_right_to_left_in_arabic(definition):
+def test_an_arabic_page_is_right_to_left(definition):
     page = Elements(page_of(definition, "nickname", "ar"))
     (section,) = page.all("section")
     assert (section["lang"], section["dir"]) == ("ar", "rtl")
     assert "ما الاسم الذي تحب أن نناديك به؟" in page.words
 
 
-def test_a_text_without_a_translation_says_which_language_it_is_in(definition):
+def test_an_untranslated_text_is_marked_with_its_language(definition):
     page = Elements(page_of(definition, "friends", "ar"))
     (hint,) = page.all(id="friends-hint")
     assert (hint["lang"], hint["dir"]) == ("en", "ltr")
@@ -548,7 +550,7 @@ def test_a_text_without_a_translation_says_which_language_it_is_in(definition):
     assert "Friends in other classes count, too." in page.words
 
 
-def test_words_around_the_items_are_english_where_nobody_translated_them(definition):
+def test_messages_fall_back_to_english_and_are_marked(definition):
     definition["languages"].append(
         {"code": "so", "name": "Soomaali", "direction": "ltr"}
     )
@@ -567,7 +569,7 @@ def test_a_page_without_a_title_is_called_by_its_number(definition):
     assert "Página 3" in Elements(render_page(definition, "es", 3)).words
 
 
-def test_what_is_always_required_says_so_and_what_may_be_waits(definition):
+def test_required_items_are_marked_and_conditional_ones_are_hidden(definition):
     (grade,) = Elements(page_of(definition, "grade")).all("fieldset", id="item-grade")
     assert grade["aria-required"] == "true"
     mark = r'required-mark"( hidden)?>'
@@ -576,14 +578,14 @@ def test_what_is_always_required_says_so_and_what_may_be_waits(definition):
     assert not re.search(mark, render_page(definition, "en", 4))
 
 
-def test_hints_and_errors_are_tied_to_their_input(definition):
+def test_hints_and_errors_describe_their_input(definition):
     (nickname,) = Elements(page_of(definition, "nickname")).all(id="nickname-input")
     assert nickname["aria-describedby"] == "nickname-hint nickname-error"
     (subjects,) = Elements(page_of(definition, "subjects")).all(id="item-subjects")
     assert subjects["aria-describedby"] == "subjects-hint subjects-error"
 
 
-def test_several_options_say_so_unless_the_author_gave_a_hint(definition):
+def test_a_multiple_choice_says_so_unless_it_has_a_hint(definition):
     choose_any = messages.messages_in("en")["choose_any"]
     assert choose_any not in Elements(page_of(definition, "subjects")).words
     del definition["items"]["subjects"]["hint"]
@@ -593,7 +595,7 @@ def test_several_options_say_so_unless_the_author_gave_a_hint(definition):
     assert subjects["aria-describedby"] == "subjects-how subjects-error"
 
 
-def test_what_may_not_be_changed_cannot_be(definition):
+def test_read_only_items_cannot_be_changed(definition):
     (fixed,) = Elements(page_of(definition, "fixed")).all(id="fixed-input")
     assert "readonly" in fixed
     definition["items"]["grade"]["read_only"] = True
@@ -601,7 +603,7 @@ def test_what_may_not_be_changed_cannot_be(definition):
     assert "disabled" in grade
 
 
-def test_a_range_begins_unanswered_and_can_be_taken_back(definition):
+def test_a_range_starts_unanswered_and_can_be_cleared(definition):
     html = page_of(definition, "mood")
     (slider,) = Elements(html).all("input", type="range")
     assert "untouched" in slider["class"].split()
@@ -618,7 +620,7 @@ def test_a_long_list_is_a_menu_unless_something_is_piped_into_it(definition):
     assert 'data-pipe="nickname"' in page_of(definition, "grade")
 
 
-def test_a_page_or_language_that_the_survey_lacks_is_an_error(definition):
+def test_an_unknown_page_or_language_is_an_error(definition):
     with pytest.raises(KeyError):
         render_page(definition, "fr", 1)
     with pytest.raises(KeyError):
@@ -628,14 +630,14 @@ def test_a_page_or_language_that_the_survey_lacks_is_an_error(definition):
             render_page(definition, "en", n)
 
 
-def test_the_renderer_knows_every_template_that_makes_a_page(definition, rendered):
-    """One that it did not know could be mended without a new address."""
+def test_the_renderer_digest_covers_every_template_of_a_page(definition, rendered):
+    """A change of an unlisted template would not change the address."""
     for n in range(1, 6):
         render_page(definition, "en", n)
     assert rendered == set(rendering.PAGE_TEMPLATES)
 
 
-def test_mending_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_path):
+def test_changing_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_path):
     before = rendering.renderer_version()
     assert before == rendering.RENDERER
     for name in rendering.PAGE_TEMPLATES:
@@ -643,15 +645,15 @@ def test_mending_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_path
         monkeypatch.setattr(rendering, "PAGE_TEMPLATES", others)
         assert rendering.renderer_version() != before
     monkeypatch.undo()
-    mended = tmp_path / "messages"
-    mended.mkdir()
+    changed = tmp_path / "messages"
+    changed.mkdir()
     for path in messages.FOLDER.glob("*.json"):
-        (mended / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
-    monkeypatch.setattr(messages, "FOLDER", mended)
+        (changed / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
+    monkeypatch.setattr(messages, "FOLDER", changed)
     assert rendering.renderer_version() != before
 
 
-def test_rendering_changes_nothing_and_repeats_itself(definition):
+def test_rendering_is_repeatable_and_changes_no_definition(definition):
     before = copy.deepcopy(definition)
     first = [render_page(definition, "ar", n) for n in range(1, 6)]
     assert first == [render_page(definition, "ar", n) for n in range(1, 6)]
@@ -672,11 +674,11 @@ def test_a_page_is_rendered_in_a_few_milliseconds(definition):
             render_page(definition, "en", n)
         return (time.process_time() - start) / 5
 
-    # The best of some: what else the machine does is not the page's cost.
+    # The best of several runs, because other processes slow some of them.
     assert min(seconds_a_page() for _ in range(20)) < 0.005
 
 
-def test_the_outline_has_what_the_rules_need_in_one_language(definition):
+def test_the_outline_has_the_rules_and_texts_of_one_language(definition):
     made = json.loads(json.dumps(outline(definition, "es")))
     assert made["order"] == definition["order"]
     assert made["pages"][3] == {
@@ -707,7 +709,7 @@ def test_the_outline_fills_gaps_from_the_first_language(definition):
     assert made["pages"][2]["title"] == ""
 
 
-def test_the_outline_tells_nobody_the_numbers_of_the_rows(definition):
+def test_the_outline_contains_no_row_ids(definition):
     assert any("id" in item for item in definition["items"].values())
     for item in outline(definition, "en")["items"].values():
         assert not {"id", "label", "hint", "guidance"} & set(item)

@@ -1,4 +1,4 @@
-"""The taking pool's short ways answer as the long one does, header by header."""
+"""The respondents' pool: the fast path answers like Django, header by header."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
 JSON = {"Accept": "application/json"}
-# Name the request, and its second.
+# Headers that identify one request or its time.
 OWN = {"x-request-id", "expires"}
 NAMES = ["MIDDLEWARE", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS"]
 
 
 @pytest.fixture(scope="module")
 def pools():
-    """The settings of both pools, as the stack has them."""
+    """Return the settings of both pools, as in the stack."""
 
     def read(module: str) -> dict:
         program = (
@@ -54,7 +54,7 @@ def serve_as(settings, pools):
     def serve_as(module: str) -> None:
         for name, value in pools[module].items():
             setattr(settings, name, value)
-        # The other pool's, which the tests' databases have no use for.
+        # Settings of the other pool that don't fit the test databases.
         settings.MIDDLEWARE = [
             name for name in settings.MIDDLEWARE if "Pinning" not in name
         ]
@@ -68,7 +68,7 @@ def headers_of(response) -> dict[str, str]:
 
 
 def cookies_of(response) -> dict[str, dict]:
-    """Their attributes, without values, which are different each time."""
+    """Return the attributes of cookies, without their values."""
     return {
         name: {key: value for key, value in morsel.items() if key != "expires"}
         for name, morsel in response.cookies.items()
@@ -92,7 +92,7 @@ def test_both_lists_of_middleware_send_the_same_headers(serve_as, maya, secure):
 
 
 def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
-    """Headers and cookies of each view's replies."""
+    """Return headers and cookies of the replies of each view."""
     given = {"secure": secure}
     origin = {"Origin": f"http{'s' * secure}://testserver"}
     steps = {
@@ -118,12 +118,12 @@ def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
     steps["review"] = browser.get("/take/complete/", **given)
     steps["no such page"] = browser.get("/take/nothing/", **given)
     for reply in steps.values():
-        # Of one reply to the next, these differ by a word or a token.
+        # Replies differ in these by a word or a token.
         del reply["Content-Length"]
     return {name: (headers_of(it), cookies_of(it)) for name, it in steps.items()}
 
 
-def test_a_redirect_to_the_slash_has_them_too(serve_as, browser):
+def test_a_slash_redirect_has_the_security_headers_too(serve_as, browser):
     serve_as("respondent_pool")
     reply = browser.get("/take")
     assert (reply.status_code, reply["Location"]) == (301, "/take/")
@@ -146,14 +146,14 @@ def test_the_headers_are_what_the_settings_say(settings):
     assert made[True] == {**made[False], "Strict-Transport-Security": "max-age=60"}
 
 
-# The page save's own way
+# The fast path of page saves
 
 
 @pytest.fixture
-def ways(serve_as):
-    """Both ways to the view, as the taking pool has them."""
+def paths(serve_as):
+    """Return both WSGI applications: the fast path, and Django alone."""
     serve_as("respondent_pool")
-    return {"long": WSGIHandler(), "short": FastPath()}
+    return {"django": WSGIHandler(), "fast": FastPath()}
 
 
 def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
@@ -167,20 +167,20 @@ def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
             if name.lower() not in OWN
         }
 
-    # As Django's own test client does: the connection is the test's.
+    # Like Django's test client: the connection belongs to the test.
     request_started.disconnect(close_old_connections)
     try:
         body = b"".join(application(environ, start_response))
     finally:
         request_started.connect(close_old_connections)
-    # The long way leaves it to the server where its middleware was not passed.
+    # Django leaves this header to the server where its middleware was skipped.
     length = found["headers"].pop("content-length", len(body))
     assert int(length) == len(body)
     return found["status"], found["headers"], body
 
 
 class Save:
-    """A page save as a WSGI server hands it over, to be changed by a test."""
+    """A WSGI request that saves a page; tests change it."""
 
     def __init__(self, browser, respondent, shell) -> None:
         self.path = "/take/pages/1/"
@@ -212,13 +212,13 @@ class Save:
 
 @pytest.fixture
 def save(browser, maya):
-    return Save(browser.log_in(maya), maya, browser.shell())
+    return Save(browser.log_in(maya), maya, browser.bootstrap())
 
 
-def test_a_page_is_saved_by_both_ways_alike(ways, save):
-    answers = {name: reply_of(way, save.environ()) for name, way in ways.items()}
-    assert answers["short"] == answers["long"]
-    status, found, body = answers["short"]
+def test_both_paths_save_a_page_with_the_same_reply(paths, save):
+    answers = {name: reply_of(path, save.environ()) for name, path in paths.items()}
+    assert answers["fast"] == answers["django"]
+    status, found, body = answers["fast"]
     assert (status, json.loads(body)["saved"]) == ("200 OK", 5)
     assert found["vary"] == "Cookie"
     assert Response.objects.count() == 5
@@ -265,35 +265,35 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_whatever_is_sent_both_ways_answer_alike(ways, save, name):
+def test_both_paths_answer_altered_requests_alike(paths, save, name):
     alter, status = REQUESTS[name]
     alter(save)
     resume_cookie.forget_digests()
-    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
-    assert answers["short"] == answers["long"]
-    assert answers["short"][0].startswith(f"{status} ")
+    answers = {path: reply_of(paths[path], save.environ()) for path in paths}
+    assert answers["fast"] == answers["django"]
+    assert answers["fast"][0].startswith(f"{status} ")
     if status != 301:
-        assert "content-security-policy" in answers["short"][1]
+        assert "content-security-policy" in answers["fast"][1]
 
 
 @pytest.fixture
-def short(ways, monkeypatch):
-    """The short way, from which no way leads on to Django's."""
-    short = ways["short"]
+def fast_only(paths, monkeypatch):
+    """Return the fast path, without falling back to Django."""
+    fast_only = paths["fast"]
 
     def refuse(*args):
-        raise AssertionError("it went the long way")
+        raise AssertionError("it fell back to Django")
 
-    monkeypatch.setattr(short, "django", refuse)
-    return short
+    monkeypatch.setattr(fast_only, "django", refuse)
+    return fast_only
 
 
-def test_an_ordinary_save_goes_the_short_way_to_its_end(short, save):
+def test_an_ordinary_save_stays_on_the_fast_path(fast_only, save):
     for _ in range(2):
-        assert reply_of(short, save.environ())[0] == "200 OK"
+        assert reply_of(fast_only, save.environ())[0] == "200 OK"
 
 
-def refused_as(maya, administration, reason):
+def make_refusal(maya, administration, reason):
     people = Respondent.objects.filter(pk=maya.pk)
     if reason == "withdrawn":
         people.update(withdrawn_at=timezone.now())
@@ -312,28 +312,28 @@ def refused_as(maya, administration, reason):
     ("reason", "status"),
     [("withdrawn", 409), ("finished", 409), ("closed", 409), ("reissued", 401)],
 )
-def test_a_refusal_costs_two_statements_and_no_detour(
-    ways, short, save, maya, administration, reason, status
+def test_a_refusal_costs_two_statements_on_the_fast_path(
+    paths, fast_only, save, maya, administration, reason, status
 ):
-    refused_as(maya, administration, reason)
+    make_refusal(maya, administration, reason)
     with CaptureQueriesContext(connection) as queries:
-        answer = reply_of(short, save.environ())
+        answer = reply_of(fast_only, save.environ())
     assert len([one for one in queries if "django_session" not in one["sql"]]) == 2
-    assert answer == reply_of(ways["long"], save.environ())
+    assert answer == reply_of(paths["django"], save.environ())
     assert answer[0].startswith(f"{status} ")
     assert json.loads(answer[2]) == {"error": reason}
     assert Response.objects.count() == 0
 
 
-def test_answers_that_break_a_rule_take_no_detour(ways, short, save):
+def test_invalid_answers_stay_on_the_fast_path(paths, fast_only, save):
     save.body["answers"] = {**FIRST_PAGE, "mood": "no such option"}
-    answer = reply_of(short, save.environ())
-    assert answer == reply_of(ways["long"], save.environ())
+    answer = reply_of(fast_only, save.environ())
+    assert answer == reply_of(paths["django"], save.environ())
     assert answer[0].startswith("422 ")
 
 
 def failing(monkeypatch, error, *, lost: bool) -> list[int]:
-    """Counts how often a page is tried."""
+    """Make saves fail, and count them."""
     tried = []
 
     def fail(**_):
@@ -341,118 +341,116 @@ def failing(monkeypatch, error, *, lost: bool) -> list[int]:
         raise error("gone")
 
     monkeypatch.setattr("survey.taking.page_save.save_page", fail)
-    # The test's transaction needs its connection still.
+    # The test's transaction still needs its connection.
     monkeypatch.setattr("survey.taking.unavailable._connection_was_lost", lambda: lost)
     return tried
 
 
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 @pytest.mark.parametrize(("lost", "times"), [(True, 2), (False, 1)])
-def test_a_slow_database_is_not_asked_more_often_than_by_the_long_way(
-    ways, short, save, monkeypatch, error, lost, times
+def test_a_slow_database_gets_no_more_tries_than_through_django(
+    paths, fast_only, save, monkeypatch, error, lost, times
 ):
-    """A worker that waits for three timeouts in turn serves nobody else."""
+    """A worker that waits for three timeouts serves no other request."""
     tried = failing(monkeypatch, error, lost=lost)
     answers = {}
-    for way, serve in (("short", short), ("long", ways["long"])):
+    for path, serve in (("fast", fast_only), ("django", paths["django"])):
         tried.clear()
-        answers[way] = reply_of(serve, save.environ())
+        answers[path] = reply_of(serve, save.environ())
         assert len(tried) == times
-        assert 1 <= int(answers[way][1].pop("retry-after")) <= 5
-    assert answers["short"] == answers["long"]
-    assert json.loads(answers["short"][2]) == {"error": "database"}
+        assert 1 <= int(answers[path][1].pop("retry-after")) <= 5
+    assert answers["fast"] == answers["django"]
+    assert json.loads(answers["fast"][2]) == {"error": "database"}
 
 
-def test_by_way_of_django_it_would_be_asked_again(ways, save, monkeypatch):
-    """The twin: what went wrong on the short way, met once more on the long one."""
+def test_falling_back_after_an_error_would_try_again(paths, save, monkeypatch):
+    """Falling back to Django after the failure would repeat it."""
     tried = failing(monkeypatch, OperationalError, lost=False)
     monkeypatch.setattr(fast_path, "run_with_retry", lambda act: act())
-    assert reply_of(ways["short"], save.environ())[0].startswith("503 ")
+    assert reply_of(paths["fast"], save.environ())[0].startswith("503 ")
     assert len(tried) == 2
 
 
-def test_a_defect_of_the_short_way_alone_is_survived_and_heard_of(
-    ways, save, monkeypatch, caplog
+def test_a_defect_of_the_fast_path_is_logged_and_django_answers(
+    paths, save, monkeypatch, caplog
 ):
     def fail(*args):
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(fast_path, "published_in_memory", fail)
-    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert reply_of(paths["fast"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
     assert [one.name for one in caplog.records] == ["survey.taking.fast_path"]
 
 
 @pytest.mark.parametrize("name", [*REQUESTS, "hung up"])
-def test_what_is_sent_from_outside_is_no_defect(ways, save, name, caplog):
-    """Whoever sends odd requests fills no log."""
+def test_malformed_requests_log_no_error(paths, save, name, caplog):
+    """Odd requests must not fill the log."""
     if name in REQUESTS:
         REQUESTS[name][0](save)
     environ = save.environ()
     if name == "hung up":
         environ["wsgi.input"] = HungUp()
-    reply_of(ways["short"], environ)
-    assert not [one for one in caplog.records if "short_way" in one.name]
+    reply_of(paths["fast"], environ)
+    assert not [record for record in caplog.records if "fast_path" in record.name]
 
 
-def test_without_sessions_the_resume_cookie_goes_the_short_way_too(
-    ways, short, save, monkeypatch
-):
+def test_the_resume_cookie_works_on_the_fast_path(paths, fast_only, save, monkeypatch):
     def away(self):
         raise ConnectionError
 
-    monkeypatch.setattr(short.sessions, "load", away)
-    answer = reply_of(short, save.environ())
-    assert answer == reply_of(ways["long"], save.environ())
+    monkeypatch.setattr(fast_only.sessions, "load", away)
+    answer = reply_of(fast_only, save.environ())
+    assert answer == reply_of(paths["django"], save.environ())
     assert answer[0] == "200 OK"
 
 
-def test_a_survey_that_this_process_does_not_know_yet_is_found_the_long_way(ways, save):
+def test_a_survey_that_is_not_in_memory_falls_back_to_django(paths, save):
     forget_published()
-    assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+    assert reply_of(paths["fast"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
 
 
-def test_only_so_many_names_of_an_installation_are_kept(ways, save, settings):
+def test_the_number_of_cached_origins_is_limited(paths, save, settings):
     settings.ALLOWED_HOSTS = ["*"]
-    short = ways["short"]
+    fast_only = paths["fast"]
     for n in range(fast_path.MOST_ORIGINS + 10):
         save.headers["Host"] = f"school{n}.example"
         save.headers["Origin"] = f"http://school{n}.example"
-        assert reply_of(short, save.environ())[0] == "200 OK"
-    assert len(short.origins) == fast_path.MOST_ORIGINS
+        assert reply_of(fast_only, save.environ())[0] == "200 OK"
+    assert len(fast_only.origins) == fast_path.MOST_ORIGINS
 
 
-def test_a_name_that_is_not_ours_is_not_kept(ways, save):
+def test_a_foreign_host_is_not_cached(paths, save):
     save.headers["Host"] = "evil.example"
     save.headers["Origin"] = "http://evil.example"
     for _ in range(2):
-        assert reply_of(ways["short"], save.environ())[0].startswith("400 ")
-    assert not ways["short"].origins
+        assert reply_of(paths["fast"], save.environ())[0].startswith("400 ")
+    assert not paths["fast"].origins
 
 
-def test_plain_http_is_sent_to_https_before_anything_is_read(ways, save, settings):
+def test_plain_http_is_redirected_to_https(paths, save, settings):
     settings.SECURE_SSL_REDIRECT = True
-    ways = {"long": WSGIHandler(), "short": FastPath()}
-    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
-    assert answers["short"] == answers["long"]
-    assert answers["short"][0].startswith("301 ")
-    assert answers["short"][1]["location"] == "https://testserver/take/pages/1/"
+    paths = {"django": WSGIHandler(), "fast": FastPath()}
+    answers = {path: reply_of(paths[path], save.environ()) for path in paths}
+    assert answers["fast"] == answers["django"]
+    assert answers["fast"][0].startswith("301 ")
+    assert answers["fast"][1]["location"] == "https://testserver/take/pages/1/"
     assert Response.objects.count() == 0
 
 
-def test_an_error_of_ours_is_djangos_calm_page(ways, save, monkeypatch):
+def test_an_internal_error_shows_the_error_page(paths, save, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a defect")
 
     monkeypatch.setattr("survey.taking.page_save.check_page", fail)
-    answers = {way: reply_of(ways[way], save.environ()) for way in ways}
-    assert answers["short"] == answers["long"]
-    assert answers["short"][0].startswith("500 ")
-    assert b"defect" not in answers["short"][2]
+    answers = {path: reply_of(paths[path], save.environ()) for path in paths}
+    assert answers["fast"] == answers["django"]
+    assert answers["fast"][0].startswith("500 ")
+    assert b"defect" not in answers["fast"][2]
 
 
-# What a body calls itself
+# Content types
 
 
 def other_kinds() -> list[str]:
@@ -473,7 +471,7 @@ def other_kinds() -> list[str]:
 
 @pytest.mark.parametrize("kind", other_kinds())
 @pytest.mark.parametrize("path", ["/", "/take/pages/1/", "/content/x/y/en/1/"])
-def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
+def test_a_body_of_an_odd_content_type_is_not_read(kind, path):
     def application(environ, start_response):
         raise AssertionError("it was passed on")
 
@@ -485,13 +483,12 @@ def test_a_body_of_another_kind_is_read_by_nobody(kind, path):
 
 
 @pytest.mark.parametrize("kind", other_kinds()[:2])
-def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
-    """The twin."""
+def test_passed_to_django_an_odd_content_type_would_get_no_reply(paths, save, kind):
     environ = {**save.environ(), "CONTENT_TYPE": kind}
-    for way in ways.values():
+    for path in paths.values():
         with pytest.raises((LookupError, ValueError)):
-            reply_of(way, environ)
-    assert reply_of(refuse_unusual_content_types(way), environ)[0] == "400 Bad Request"
+            reply_of(path, environ)
+    assert reply_of(refuse_unusual_content_types(path), environ)[0] == "400 Bad Request"
 
 
 @pytest.mark.parametrize(
@@ -508,25 +505,25 @@ def test_passed_on_it_would_end_the_request_without_an_answer(ways, save, kind):
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ],
 )
-def test_what_browsers_and_programs_send_is_passed_on(kind):
+def test_usual_content_types_are_passed_on(kind):
     passed = []
     environ = {} if kind is None else {"CONTENT_TYPE": kind}
     refuse_unusual_content_types(lambda *given: passed.append(given))(environ, None)
     assert passed == [(environ, None)]
 
 
-def test_both_pools_begin_with_it():
+def test_both_pools_check_content_types_first():
     for module in ("settings.wsgi", "survey.taking.wsgi"):
         entry = import_module(module).application
         assert entry.__qualname__ == refuse_unusual_content_types(None).__qualname__
 
 
-def test_a_worker_can_load_it_before_anything_else():
+def test_the_content_type_check_needs_no_django_setup():
     taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
     assert python("-c", "import survey.taking.wsgi", **taking).returncode == 0
 
 
-# Staff's side of the project, and what only it needs.
+# The console, and packages that only the console needs.
 NOT_FOR_RESPONDENTS = (
     "allauth",
     "accounts.access",
@@ -542,7 +539,7 @@ NOT_FOR_RESPONDENTS = (
     "pyxform",
     "django.contrib.admin.sites",
 )
-# As a worker comes up, renders, and answers somebody without a session.
+# Starts like a worker, renders, and answers a request without a session.
 SERVE = """
 import json, sys
 from io import BytesIO
@@ -566,7 +563,7 @@ print(json.dumps([replies, sorted(sys.modules)]))
 
 
 def loaded_by(entry: str, settings: str) -> tuple[str, set[str]]:
-    """What it answered, and which of those it has loaded by then."""
+    """Return the status, and which modules were loaded by then."""
     done = python(
         *("-c", SERVE, entry),
         **SECRETS,
@@ -583,13 +580,12 @@ def loaded_by(entry: str, settings: str) -> tuple[str, set[str]]:
     }
 
 
-def test_the_respondents_pool_loads_nothing_of_staffs():
+def test_the_respondents_pool_does_not_import_the_console():
     status, loaded = loaded_by("survey.taking.wsgi", "settings.respondent_pool")
     assert (status, loaded) == ("302 Found", set())
 
 
-def test_the_other_pool_loads_all_of_that():
-    """The twin."""
+def test_the_console_pool_imports_the_console():
     _, loaded = loaded_by("settings.wsgi", "settings.stack")
     assert {"allauth", "reports", "accounts.console", "survey.console"} <= loaded
 
@@ -599,21 +595,21 @@ class HungUp(BytesIO):
         raise ConnectionResetError
 
 
-def test_a_browser_that_hangs_up_is_no_error_of_ours(ways, save):
-    for way in ways.values():
+def test_a_browser_that_hangs_up_is_not_logged_as_an_error(paths, save):
+    for path in paths.values():
         environ = {**save.environ(), "wsgi.input": HungUp()}
-        assert reply_of(way, environ)[0] == "400 Bad Request"
+        assert reply_of(path, environ)[0] == "400 Bad Request"
     assert Response.objects.count() == 0
 
 
-def test_other_addresses_take_the_long_way(ways):
+def test_other_addresses_go_to_django(paths):
     environ = RequestFactory().get("/").environ
-    status, _, body = reply_of(ways["short"], environ)
+    status, _, body = reply_of(paths["fast"], environ)
     assert status == "200 OK"
     assert b'name="code"' in body
 
 
-def test_the_check_before_deploying_finds_nothing_in_this_pool():
+def test_the_deploy_check_passes_for_the_respondents_pool():
     check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
     assert python(*check, **taking).returncode == 0
@@ -624,7 +620,7 @@ if connection.vendor == "postgresql":
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("lost", [1, 2])
-    def test_a_lost_connection_is_replaced_on_the_short_way_too(ways, save, lost):
+    def test_a_lost_connection_is_replaced_on_the_fast_path_too(paths, save, lost):
         for _ in range(lost):
             connection.connection.close()
-            assert reply_of(ways["short"], save.environ())[0] == "200 OK"
+            assert reply_of(paths["fast"], save.environ())[0] == "200 OK"

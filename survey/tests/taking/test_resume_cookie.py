@@ -1,4 +1,4 @@
-"""The cookie that stands in for the session, and whom it must never bring back."""
+"""The resume cookie replaces a lost session, and never another person's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def store(settings):
 
 @pytest.fixture
 def lose(settings):
-    """Redis was wiped, or started anew."""
+    """Lose the session, as when Redis was emptied."""
 
     def lose(browser):
         store(settings)(browser.cookies["sessionid"].value).delete()
@@ -51,14 +51,14 @@ def lose(settings):
 
 @pytest.fixture
 def take_away(settings, monkeypatch):
-    """Redis does not answer, from now on."""
+    """Make Redis stop answering."""
 
     def take_away(browser=None):
         def away(*args, **kwargs):
             raise ConnectionError
 
         def delete(self, session_key=None):
-            # A new visitor has none.
+            # A new visitor has no session.
             if session_key or self.session_key:
                 raise ConnectionError
 
@@ -89,15 +89,13 @@ def is_asked_for_a_code(browser) -> bool:
     return (reply.status_code, reply.json().get("error")) == (401, "session")
 
 
-def test_without_its_session_a_survey_goes_on_and_is_finished(
-    browser, maya, without_session
-):
+def test_a_survey_is_finished_without_its_session(browser, maya, without_session):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     without_session(browser)
 
     save_all(browser, maya, base)
-    assert browser.shell()["answers"]["age"] == "12"
+    assert browser.bootstrap()["answers"]["age"] == "12"
     review = browser.get("/take/complete/")
     assert review.context["missing"] == []
     reply = browser.post(
@@ -109,10 +107,9 @@ def test_without_its_session_a_survey_goes_on_and_is_finished(
     assert reply.context["finished_at"] == maya.completed_at
 
 
-def test_without_the_cookie_everybody_would_have_to_log_in(
+def test_without_the_resume_cookie_a_lost_session_needs_a_login(
     browser, maya, without_session
 ):
-    """The twin."""
     browser.log_in(maya)
     del browser.cookies[resume_cookie.COOKIE]
     without_session(browser)
@@ -120,7 +117,7 @@ def test_without_the_cookie_everybody_would_have_to_log_in(
     assert browser.save(1, FIRST_PAGE, 5, tag=tag_of(maya)).status_code == 401
 
 
-def test_the_cookie_says_who_it_is_and_nothing_else(browser, maya, settings):
+def test_the_cookie_holds_ids_and_expiry_only(browser, maya, settings):
     settings.SESSION_COOKIE_SECURE = True
     browser.log_in(maya)
     cookie = browser.cookies[resume_cookie.COOKIE]
@@ -129,7 +126,7 @@ def test_the_cookie_says_who_it_is_and_nothing_else(browser, maya, settings):
     assert issue == "1"
     assert abs(int(expires) - time.time() - 4 * 60 * 60) < 60
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
-    # Not sent with content and files; ends with the browser, as the session.
+    # Not sent with content and files; ends with the browser, like the session.
     assert (cookie["secure"], cookie["path"], cookie["max-age"]) == (True, "/take/", "")
 
     settings.SESSION_COOKIE_SECURE = False
@@ -137,20 +134,20 @@ def test_the_cookie_says_who_it_is_and_nothing_else(browser, maya, settings):
     assert not browser.cookies[resume_cookie.COOKIE]["secure"]
 
 
-def test_the_surveys_first_language_is_used_or_the_one_in_the_address(
+def test_a_resumed_session_uses_the_first_language_or_the_one_in_the_address(
     browser, maya, without_session
 ):
     browser.log_in(maya)
-    assert browser.shell()["language"] == "es"
+    assert browser.bootstrap()["language"] == "es"
     without_session(browser)
-    assert browser.shell()["language"] == "en"
+    assert browser.bootstrap()["language"] == "en"
     reply = browser.get("/take/", {"language": "es"}, headers=JSON)
     assert reply.json()["language"] == "es"
 
 
-def test_by_the_cookie_a_save_costs_no_more(browser, maya, lose):
+def test_a_resumed_save_costs_one_statement(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     tag = tag_of(maya)
     browser.save(1, FIRST_PAGE, base, tag=tag)
@@ -160,9 +157,9 @@ def test_by_the_cookie_a_save_costs_no_more(browser, maya, lose):
     assert ["INSERT INTO survey_response" in sql for sql in ours] == [True]
 
 
-def test_whoever_counts_is_told_how_a_page_was_saved(browser, maya, lose):
+def test_the_outcome_of_a_save_is_counted(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     tag = tag_of(maya)
     assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "saved"
     assert browser.save(1, FIRST_PAGE, base, tag=tag).outcome == "retried"
@@ -171,7 +168,7 @@ def test_whoever_counts_is_told_how_a_page_was_saved(browser, maya, lose):
     assert browser.save(1, FIRST_PAGE, base + 1, tag=tag).outcome == "resumed"
 
 
-def test_an_administration_that_is_not_there_is_not_remembered(
+def test_an_unknown_administration_is_not_cached(
     administration, django_assert_num_queries
 ):
     with django_assert_num_queries(2):
@@ -185,7 +182,7 @@ def test_an_administration_that_is_not_there_is_not_remembered(
             )
 
 
-# Cookies that are none
+# Invalid cookies
 
 
 def resumes(browser, value: str) -> bool:
@@ -204,31 +201,31 @@ def numbers(maya):
     return [maya.pk, maya.administration_id, 1, int(time.time()) + 60]
 
 
-def test_a_cookie_of_ours_is_one(browser, numbers):
+def test_a_signed_cookie_resumes(browser, numbers):
     assert resumes(browser, signed(*numbers))
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_a_number_that_was_changed_is_none(browser, numbers, noor, place):
+def test_a_changed_number_does_not_resume(browser, numbers, noor, place):
     text, _, signature = signed(*numbers).rpartition(":")
     numbers[place] = noor.pk if place == 0 else numbers[place] + 1
     assert not resumes(browser, ".".join(map(str, numbers)) + f":{signature}")
 
 
-def test_a_part_of_one_is_none(browser, numbers):
+def test_part_of_a_cookie_does_not_resume(browser, numbers):
     whole = signed(*numbers)
     assert not any(resumes(browser, whole[:n]) for n in range(0, len(whole), 3))
 
 
-def test_one_of_another_installation_is_none(browser, numbers):
+def test_a_cookie_of_another_installation_does_not_resume(browser, numbers):
     assert not resumes(browser, signed(*numbers, key="another installation's" * 3))
 
 
-def test_what_was_signed_for_another_purpose_is_none(browser, numbers):
+def test_a_value_signed_for_another_purpose_does_not_resume(browser, numbers):
     assert not resumes(browser, signed(*numbers, salt="survey.taking.reviewed"))
 
 
-def test_one_that_has_expired_is_none(browser, numbers):
+def test_an_expired_cookie_does_not_resume(browser, numbers):
     assert resumes(browser, signed(*numbers[:3], int(time.time()) + 2))
     assert not resumes(browser, signed(*numbers[:3], int(time.time())))
 
@@ -236,7 +233,7 @@ def test_one_that_has_expired_is_none(browser, numbers):
 @pytest.mark.parametrize(
     "value", ["", "x", ":", "1.1.1.1", "\0", "é" * 3000, "1." * 5000, "-1.1.1.9:x"]
 )
-def test_nothing_in_its_place_is_an_error(browser, maya, value):
+def test_no_cookie_value_is_an_error(browser, maya, value):
     assert not resumes(browser, value)
     for odd in (
         "",
@@ -256,29 +253,28 @@ def test_a_login_replaces_the_last_persons_cookie(
     browser, maya, noor, administration, without_session
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     browser.save(1, FIRST_PAGE, base)
     browser.log_in(noor)
     without_session(browser)
 
-    assert browser.shell()["tag"] == tag_of(noor)
-    assert browser.shell()["answers"] == {}
+    assert browser.bootstrap()["tag"] == tag_of(noor)
+    assert browser.bootstrap()["answers"] == {}
     # Maya's tab is still open.
     reply = browser.save(1, FIRST_PAGE, base + 1, tag=tag_of(maya))
     assert (reply.status_code, reply.json()["error"]) == (403, "person")
 
 
-def test_if_it_did_not_noor_would_see_mayas_answers(
+def test_without_a_new_cookie_noor_would_see_mayas_answers(
     browser, maya, noor, monkeypatch, lose
 ):
-    """The twin."""
     browser.log_in(maya)
-    browser.save(1, FIRST_PAGE, browser.shell()["revision"])
+    browser.save(1, FIRST_PAGE, browser.bootstrap()["revision"])
     monkeypatch.setattr(resume_cookie, "set_resume_cookie", lambda *args: None)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     browser.log_in(noor)
     lose(browser)
-    assert browser.shell()["answers"]["why_art"] == "colours"
+    assert browser.bootstrap()["answers"]["why_art"] == "colours"
 
 
 @pytest.fixture(params=["a wrong code", "no sessions", "no database"])
@@ -310,28 +306,27 @@ def test_a_login_that_fails_leaves_nothing_to_resume(
     assert is_asked_for_a_code(browser)
 
 
-def test_if_it_did_noor_would_be_maya(
+def test_with_the_old_cookie_left_noor_would_be_maya(
     browser, maya, noor, fail_to_log_in, take_away, monkeypatch
 ):
-    """The twin."""
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     fail_to_log_in(browser, noor)
     take_away()
-    assert browser.shell()["tag"] == tag_of(maya)
+    assert browser.bootstrap()["tag"] == tag_of(maya)
 
 
-def test_a_session_that_can_be_read_comes_first(browser, maya, noor):
+def test_a_readable_session_wins_over_the_cookie(browser, maya, noor):
     browser.log_in(maya)
     of_maya = browser.cookies[resume_cookie.COOKIE].value
     browser.log_in(noor)
     browser.cookies[resume_cookie.COOKIE] = of_maya
-    assert browser.shell()["tag"] == tag_of(noor)
+    assert browser.bootstrap()["tag"] == tag_of(noor)
 
 
 @pytest.mark.parametrize("visited_before", [True, False])
 @pytest.mark.parametrize("headers", [{}, JSON])
-def test_a_login_waits_for_redis_and_leaves_nobodys_cookie(
+def test_a_login_without_redis_gets_503_and_leaves_no_cookie(
     maya, noor, take_away, headers, visited_before
 ):
     browser = Browser()
@@ -354,8 +349,8 @@ def test_a_login_waits_for_redis_and_leaves_nobodys_cookie(
 
 
 @pytest.fixture(params=["delete", "save"])
-def begin_in_vain(request, settings, monkeypatch):
-    """Redis is away for one login, from its first or its last step on."""
+def fail_to_start(request, settings, monkeypatch):
+    """Log in while Redis fails, at the first or the last step."""
 
     def begin(browser, respondent):
         def away(self, *args, **kwargs):
@@ -369,24 +364,23 @@ def begin_in_vain(request, settings, monkeypatch):
     return begin
 
 
-def seated(browser) -> str | None:
-    """Whose answers this browser shows."""
+def shown_tag(browser) -> str | None:
+    """Return the tag of the respondent whose answers this browser shows."""
     return browser.get("/take/", headers=JSON).json().get("tag")
 
 
-def test_when_redis_comes_back_the_last_child_does_not(
-    browser, maya, noor, begin_in_vain
+def test_the_last_childs_session_does_not_return_with_redis(
+    browser, maya, noor, fail_to_start
 ):
     browser.log_in(maya)
-    begin_in_vain(browser, noor)
-    assert seated(browser) is None
-    assert seated(browser.log_in(noor)) == tag_of(noor)
+    fail_to_start(browser, noor)
+    assert shown_tag(browser) is None
+    assert shown_tag(browser.log_in(noor)) == tag_of(noor)
 
 
-def test_with_the_cookie_of_the_session_left_it_would(
+def test_with_the_session_cookie_left_the_last_session_would_return(
     browser, maya, noor, settings, monkeypatch
 ):
-    """The twin."""
 
     def away(self, *args, **kwargs):
         raise ConnectionError
@@ -396,15 +390,15 @@ def test_with_the_cookie_of_the_session_left_it_would(
     with monkeypatch.context() as patch:
         patch.setattr(store(settings), "delete", away)
         browser.post("/", {"code": code_of(noor)}, headers=JSON)
-    assert seated(browser) == tag_of(maya)
+    assert shown_tag(browser) == tag_of(maya)
 
 
 @pytest.mark.parametrize("headers", [{}, JSON])
-def test_a_wrong_code_leaves_nobodys_seat(browser, maya, noor, headers):
+def test_a_wrong_code_ends_the_last_login(browser, maya, noor, headers):
     browser.log_in(maya)
     reply = browser.post("/", {"code": code_of(noor)[:-1]}, headers=headers)
     assert reply.status_code == 422
-    assert seated(browser) is None
+    assert shown_tag(browser) is None
 
 
 def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
@@ -415,7 +409,7 @@ def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
         return tab.post("/", {"code": code}, headers={**JSON, "X-CSRFToken": token})
 
     assert log_in(code_of(maya)).status_code == 200
-    base = tab.shell()["revision"]
+    base = tab.bootstrap()["revision"]
     lose(tab)
     assert log_in(code_of(maya)[:-1]).status_code == 422
     assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 401
@@ -423,8 +417,8 @@ def test_a_running_tab_logs_in_again_after_a_mistyped_code(maya, lose):
     assert tab.save(1, FIRST_PAGE, base, tag=tag_of(maya)).status_code == 200
 
 
-def test_the_consoles_people_keep_a_session_that_comes_back(rf):
-    """Their pages wait for Redis too, and are no login of this kind."""
+def test_staff_keep_a_session_that_returns_with_redis(rf):
+    """Their pages get 503 too, but are no respondent's login."""
     middleware = SessionMiddleware(lambda request: None)
     request = rf.post("/console/")
     reply = middleware.process_exception(request, ConnectionError())
@@ -435,10 +429,12 @@ def test_the_consoles_people_keep_a_session_that_comes_back(rf):
 
 
 @pytest.mark.parametrize("headers", [{}, JSON])
-def test_a_login_whose_reply_is_lost_leaves_nobody(browser, maya, noor, headers):
+def test_a_login_whose_reply_is_lost_leaves_no_resume_cookie(
+    browser, maya, noor, headers
+):
     browser.log_in(maya)
     lose_the_reply(browser, noor, headers)
-    assert seated(browser) is None
+    assert shown_tag(browser) is None
 
 
 def lose_the_reply(browser, respondent, headers) -> None:
@@ -448,18 +444,19 @@ def lose_the_reply(browser, respondent, headers) -> None:
     browser.cookies = before
 
 
-def test_if_the_page_left_the_cookie_it_would_be_maya(browser, maya, noor, monkeypatch):
-    """The twin."""
+def test_with_the_cookie_left_by_the_login_page_maya_would_return(
+    browser, maya, noor, monkeypatch
+):
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
     lose_the_reply(browser, noor, JSON)
-    assert seated(browser) == tag_of(maya)
+    assert shown_tag(browser) == tag_of(maya)
 
 
-def test_who_only_looked_at_the_page_goes_on(browser, maya):
+def test_opening_the_login_page_keeps_the_session(browser, maya):
     browser.log_in(maya)
     browser.get("/")
-    assert seated(browser) == tag_of(maya)
+    assert shown_tag(browser) == tag_of(maya)
 
 
 # Sessions of another release
@@ -471,11 +468,11 @@ def rewrite(browser, change) -> None:
     kept.save()
 
 
-def test_a_session_with_a_field_more_is_read(browser, maya):
+def test_a_session_with_an_unknown_field_is_read(browser, maya):
     browser.log_in(maya)
     rewrite(browser, lambda kept: {**kept, "seat_row": 7})
     del browser.cookies[resume_cookie.COOKIE]
-    assert seated(browser) == tag_of(maya)
+    assert shown_tag(browser) == tag_of(maya)
 
 
 @pytest.mark.parametrize(
@@ -483,19 +480,18 @@ def test_a_session_with_a_field_more_is_read(browser, maya):
     [
         lambda kept: {name: kept[name] for name in kept if name != "digest"},
         lambda kept: list(kept),
-        lambda kept: "somebody",
+        lambda kept: "a text",
     ],
 )
-def test_one_that_says_too_little_is_none(browser, maya, change):
+def test_a_session_with_a_missing_field_is_ignored(browser, maya, change):
     browser.log_in(maya)
     rewrite(browser, change)
-    assert seated(browser) == tag_of(maya)
+    assert shown_tag(browser) == tag_of(maya)
     del browser.cookies[resume_cookie.COOKIE]
     assert is_asked_for_a_code(browser)
 
 
-def test_taken_as_it_is_it_would_be_an_error(browser, maya, monkeypatch):
-    """The twin."""
+def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monkeypatch):
     monkeypatch.setattr(
         session,
         "parse_stored_session",
@@ -504,13 +500,12 @@ def test_taken_as_it_is_it_would_be_an_error(browser, maya, monkeypatch):
     browser.log_in(maya)
     rewrite(browser, lambda kept: {**kept, "seat_row": 7})
     with pytest.raises(TypeError, match="seat_row"):
-        seated(browser)
+        shown_tag(browser)
 
 
-def test_with_djangos_own_middleware_it_would_be_an_error_page(
+def test_with_djangos_middleware_a_login_without_redis_would_be_a_500(
     maya, take_away, settings
 ):
-    """The twin."""
     django = "django.contrib.sessions.middleware.SessionMiddleware"
     settings.MIDDLEWARE = [django if m == OURS else m for m in settings.MIDDLEWARE]
     take_away()
@@ -524,7 +519,7 @@ def test_with_djangos_own_middleware_it_would_be_an_error_page(
 @pytest.fixture
 def at_the_end(browser, maya):
     browser.log_in(maya)
-    save_all(browser, maya, browser.shell()["revision"])
+    save_all(browser, maya, browser.bootstrap()["revision"])
     return browser
 
 
@@ -535,28 +530,28 @@ def finish(browser):
     return reply
 
 
-def test_finishing_takes_the_cookie_back(at_the_end, maya, lose):
+def test_finishing_deletes_the_cookie(at_the_end, maya, lose):
     finish(at_the_end)
     assert at_the_end.cookies[resume_cookie.COOKIE].value == ""
     assert at_the_end.get("/take/complete/").context["finished_at"]
-    # The session ends a few minutes later, and nothing brings it back.
+    # The session ends a few minutes later, and does not return.
     lose(at_the_end)
     assert at_the_end.get("/take/complete/")["Location"] == "/"
 
 
-def test_if_that_reply_is_lost_the_thanks_end_all_the_same(at_the_end, maya, lose):
+def test_the_thanks_end_even_if_the_finishing_reply_was_lost(at_the_end, maya, lose):
     kept = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
     at_the_end.cookies[resume_cookie.COOKIE] = kept
     lose(at_the_end)
     assert at_the_end.get("/take/complete/").context["finished_at"]
 
-    finished_long_ago(maya)
+    finish_long_ago(maya)
     assert at_the_end.get("/take/complete/")["Location"] == "/"
     assert is_asked_for_a_code(at_the_end)
 
 
-def finished_long_ago(respondent) -> None:
+def finish_long_ago(respondent) -> None:
     moment = timezone.now() - timedelta(seconds=session.SECONDS_AFTER_FINISHING + 1)
     Respondent.objects.filter(pk=respondent.pk).update(
         started_at=moment, completed_at=moment
@@ -564,18 +559,18 @@ def finished_long_ago(respondent) -> None:
 
 
 @pytest.mark.parametrize("is_sent_again", [True, False])
-def test_a_finish_that_is_sent_again_ends_the_seat(
+def test_a_repeated_finish_shortens_the_session(
     at_the_end, maya, is_sent_again, monkeypatch
 ):
     """Its first reply was lost, or the connection just after the commit.
 
-    Not sent again, and the twin: the seat stays for hours.
+    Without a repeated finish the session stays for hours.
     """
     seen = at_the_end.get("/take/complete/").context["reviewed"]
     with monkeypatch.context() as patch:
 
         def fail(*args):
-            raise OperationalError("the pool was started anew")
+            raise OperationalError("the pool was restarted")
 
         patch.setattr(views, "shorten_session", fail)
         reply = at_the_end.post("/take/complete/", {"reviewed": seen})
@@ -591,8 +586,9 @@ def test_a_finish_that_is_sent_again_ends_the_seat(
     assert (at_the_end.cookies[resume_cookie.COOKIE].value == "") is is_sent_again
 
 
-def test_otherwise_they_would_stay_for_hours(at_the_end, maya, lose, monkeypatch):
-    """The twin."""
+def test_without_the_limit_the_thanks_would_stay_for_hours(
+    at_the_end, maya, lose, monkeypatch
+):
     monkeypatch.setattr(session, "SECONDS_AFTER_FINISHING", 4 * 60 * 60)
     kept = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
@@ -603,10 +599,10 @@ def test_otherwise_they_would_stay_for_hours(at_the_end, maya, lose, monkeypatch
     assert at_the_end.get("/take/complete/").context["finished_at"]
 
 
-def test_finished_without_redis_the_session_is_given_up(
+def test_finishing_without_redis_deletes_the_session_cookie(
     at_the_end, maya, settings, monkeypatch
 ):
-    """It still stands in Redis, which may come back: for four hours."""
+    """Redis still has the session, and may return within four hours."""
     key = at_the_end.cookies["sessionid"].value
     with monkeypatch.context() as patch:
 
@@ -620,11 +616,11 @@ def test_finished_without_redis_the_session_is_given_up(
         assert at_the_end.get("/take/complete/").context["finished_at"]
     assert store(settings)(key).get("taking") is not None
 
-    finished_long_ago(maya)
+    finish_long_ago(maya)
     assert at_the_end.get("/take/complete/")["Location"] == "/"
 
 
-def test_finished_while_redis_goes_away_is_finished(
+def test_finishing_succeeds_when_redis_fails_in_between(
     at_the_end, maya, settings, monkeypatch
 ):
     def away(*args, **kwargs):
@@ -638,15 +634,15 @@ def test_finished_while_redis_goes_away_is_finished(
     assert maya.completed_at is not None
 
 
-def test_who_has_finished_already_has_nothing_to_resume(browser, maya, noor):
+def test_a_login_after_finishing_sets_no_resume_cookie(browser, maya, noor):
     browser.log_in(noor)
-    finished_long_ago(maya)
+    finish_long_ago(maya)
     browser.log_in(maya)
     assert browser.cookies[resume_cookie.COOKIE].value == ""
     assert browser.get("/take/complete/").context["finished_at"]
 
 
-# Who may not go on
+# Respondents who may not continue
 
 
 @pytest.mark.parametrize(
@@ -661,11 +657,11 @@ def test_who_has_finished_already_has_nothing_to_resume(browser, maya, noor):
         ({"issue": 2}, 401, "reissued"),
     ],
 )
-def test_by_the_cookie_too_a_person_who_may_not_answer_is_told_why(
+def test_a_resumed_save_that_is_refused_names_the_reason(
     browser, maya, lose, change, status, error
 ):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     Respondent.objects.filter(pk=maya.pk).update(**change)
     saved = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
@@ -675,14 +671,14 @@ def test_by_the_cookie_too_a_person_who_may_not_answer_is_told_why(
     assert Response.objects.count() == 0
 
 
-def test_a_code_that_was_issued_again_ends_the_cookie(browser, maya, lose):
+def test_a_reissued_code_ends_the_cookie(browser, maya, lose):
     browser.log_in(maya)
     old = browser.cookies[resume_cookie.COOKIE].value
     new = reissue(respondent=maya)
     lose(browser)
     assert browser.get("/take/")["Location"] == "/"
     browser.post("/", {"code": new})
-    assert browser.shell()["tag"] == tag_of(maya)
+    assert browser.bootstrap()["tag"] == tag_of(maya)
     assert not resumes_by(browser, old)
 
 
@@ -692,9 +688,9 @@ def resumes_by(browser, value: str) -> bool:
     return browser.get("/take/", headers=JSON).status_code == 200
 
 
-def test_a_closed_window_is_closed_by_the_cookie_too(browser, maya, lose):
+def test_a_resumed_session_ends_with_the_window(browser, maya, lose):
     browser.log_in(maya)
-    base = browser.shell()["revision"]
+    base = browser.bootstrap()["revision"]
     lose(browser)
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
     reply = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))

@@ -1,4 +1,4 @@
-"""The contract of saving one page; both databases' texts are held to it."""
+"""The contract of `save_page`, which both databases' statements fulfil."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
 ART = [AnswerRow(1, "a", "3"), AnswerRow(2, "s", None), AnswerRow(3, "h", None)]
 SPORT = [AnswerRow(1, "a", "1"), AnswerRow(2, "a", "sport"), AnswerRow(3, "s", None)]
@@ -68,7 +68,7 @@ def test_an_older_revision_that_arrives_late_changes_nothing(maya):
 
 
 def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
-    """The twin of the test above: the guard is what protects."""
+    """Shows that the condition on revisions is what protects."""
     guard = "survey_response.revision < excluded.revision"
     assert guard in storage.ON_CONFLICT
     monkeypatch.setattr(
@@ -85,39 +85,38 @@ def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatc
         storage.sqlite_insert.cache_clear()
 
 
-# Two tabs: the laptop loads, the phone goes on, the laptop comes back to a page
-# that it shows as it was.
+# Two tabs: the laptop loads, the phone continues, and the laptop saves a page that
+# it still shows as it was.
 LAPTOP = {"seen": 10, "base": 20}
 
 
-def test_a_newer_tab_does_not_undo_what_it_never_showed(maya):
+def test_a_newer_tab_does_not_undo_answers_that_it_never_showed(maya):
     save(maya, ART, revision=12)
     blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
     assert save(maya, blank, revision=20, **LAPTOP).outcome is Outcome.SUPERSEDED
     assert stored(maya) == ART
 
 
-def test_without_saying_what_it_has_seen_it_would(maya):
-    """The twin."""
+def test_without_seen_a_newer_tab_would_undo_them(maya):
     save(maya, ART, revision=12)
     blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
     assert save(maya, blank, revision=20).outcome is Outcome.SAVED
     assert stored(maya) == blank
 
 
-def test_it_replaces_what_it_has_shown_and_what_it_wrote(maya):
+def test_a_tab_replaces_answers_that_it_has_shown_or_saved(maya):
     save(maya, ART, revision=10)
     assert save(maya, SPORT, revision=20, **LAPTOP).outcome is Outcome.SAVED
     assert save(maya, ART, revision=21, **LAPTOP).outcome is Outcome.SAVED
     assert stored(maya) == ART
 
 
-def test_its_retry_is_still_a_retry(maya):
+def test_a_repeated_save_with_seen_is_still_a_retry(maya):
     first = save(maya, SPORT, revision=20, **LAPTOP)
     assert save(maya, SPORT, revision=20, **LAPTOP) == first
 
 
-def test_the_same_revision_with_other_answers_is_another_tabs(maya):
+def test_the_same_revision_with_other_answers_is_superseded(maya):
     save(maya, ART, revision=10)
     assert save(maya, SPORT, revision=10).outcome is Outcome.SUPERSEDED
     assert stored(maya) == ART
@@ -167,18 +166,18 @@ def test_an_erased_respondent_is_refused(maya):
     assert stored(maya) == []
 
 
-def test_a_reissued_code_ends_the_old_ones_saves(maya):
+def test_a_reissued_code_ends_saves_with_the_old_one(maya):
     Respondent.objects.filter(pk=maya.pk).update(issue=2)
     assert save(maya).outcome is Outcome.REISSUED
     assert save(maya, issue=2).outcome is Outcome.SAVED
 
 
-def test_a_page_begun_in_time_is_taken_for_ten_minutes_more(maya):
+def test_a_page_is_accepted_for_ten_minutes_after_closing(maya):
     closes(maya.administration, timedelta(minutes=-9, seconds=-50))
     assert save(maya).outcome is Outcome.SAVED
 
 
-def test_a_page_later_than_that_is_refused(maya):
+def test_a_page_is_refused_ten_minutes_after_closing(maya):
     closes(maya.administration, timedelta(minutes=-10, seconds=-1))
     assert save(maya).outcome is Outcome.CLOSED
     assert stored(maya) == []
@@ -195,14 +194,14 @@ def test_a_respondent_of_another_administration_is_refused(maya):
     assert stored(maya) == []
 
 
-def test_values_are_kept_to_the_letter(maya):
+def test_values_are_stored_exactly(maya):
     texts = ["'; DROP TABLE survey_response; --", "%s %(a)s", "é\u202e🙂\n\t", " x "]
     rows = [AnswerRow(n, "a", text) for n, text in enumerate(texts)]
     assert save(maya, rows).outcome is Outcome.SAVED
     assert stored(maya) == rows
 
 
-def test_a_value_stands_exactly_where_something_was_answered(maya):
+def test_only_answered_rows_have_a_value(maya):
     with pytest.raises(IntegrityError):
         save(maya, [AnswerRow(1, "s", "left over")])
 
@@ -214,7 +213,7 @@ def test_pages_of_many_items_are_one_statement(maya, django_assert_num_queries):
     assert len(stored(maya)) == 200
 
 
-def test_two_people_never_share_a_row(maya, noor):
+def test_two_respondents_never_share_a_row(maya, noor):
     save(maya, ART, revision=5)
     save(noor, SPORT, revision=4)
     assert stored(maya) == ART
@@ -226,6 +225,6 @@ def test_a_statement_commits_on_its_own():
     assert not connection.settings_dict["ATOMIC_REQUESTS"]
 
 
-def test_everyone_enrolled_has_a_code_of_their_own(maya, administration, lincoln):
+def test_every_respondent_has_a_different_code(maya, administration, lincoln):
     other = enrol(administration, lincoln, grade="07")
     assert bytes(other.code_digest) != bytes(maya.code_digest)

@@ -1,4 +1,4 @@
-"""Any order of saves, retries and lost replies against a dictionary."""
+"""Compare random saves, retries and lost replies with a dictionary."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from hypothesis.stateful import (
 from survey.models import Respondent, Response
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
+
+pytestmark = pytest.mark.sqlite
 
 PAGES = {1: (1, 2), 2: (3,), 3: (4, 5, 6)}
 
@@ -58,7 +60,7 @@ class Saving(RuleBasedStateMachine):
 
     @rule(tab=st.sampled_from("ab"))
     def reload(self, tab):
-        """A reload takes a new base: above every revision that is stored."""
+        """Reload a tab, with a base above every stored revision."""
         newest = max((revision for revision, _ in self.model.values()), default=0)
         self.clock += 3000
         self.tabs[tab] = self.bases[tab] = max(newest + 1, self.clock)

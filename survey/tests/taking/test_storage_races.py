@@ -1,4 +1,4 @@
-"""Saves at the same moment as something else, over real connections."""
+"""Saves concurrent with other changes, over real connections."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from survey.models import Respondent, Response
 from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
-# Longer than a local save ever takes, shorter than any lock's timeout.
+# Seconds. Longer than a local save takes, shorter than any lock's timeout.
 A_WHILE = 0.4
 
 
@@ -37,7 +37,7 @@ def save(respondent: Respondent, answer: str, revision: int, issue: int = 1) -> 
 
 
 def elsewhere(function: Callable[[], object]) -> Callable[[], object]:
-    """The function, over a connection that is closed after it."""
+    """Run the function on a connection of its own."""
 
     def run() -> object:
         try:
@@ -53,7 +53,7 @@ def stored(respondent: Respondent) -> set[tuple[str, int]]:
     return set(rows.values_list("value", "revision"))
 
 
-def test_one_page_sent_many_times_at_once_is_saved_once(maya):
+def test_concurrent_sends_of_one_page_save_it_once(maya):
     with ThreadPoolExecutor(8) as threads:
         receipts = list(
             threads.map(lambda _: elsewhere(lambda: save(maya, "same", 7))(), range(40))
@@ -64,7 +64,7 @@ def test_one_page_sent_many_times_at_once_is_saved_once(maya):
     assert Response.objects.count() == 3
 
 
-def test_of_many_revisions_at_once_the_highest_stands_whole(maya):
+def test_of_concurrent_revisions_the_highest_is_stored_whole(maya):
     ready = threading.Barrier(8)
 
     def send(revision: int) -> object:
@@ -110,7 +110,7 @@ CHANGES = [
 def save_during(
     change: Callable[[Respondent], None], respondent: Respondent
 ) -> tuple[bool, Future]:
-    """Start a save while the change is not yet committed; did it wait?"""
+    """Start a save before the change is committed, and tell whether it waited."""
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         change(respondent)
         late = threads.submit(elsewhere(lambda: save(respondent, "late", 7)))
@@ -120,7 +120,7 @@ def save_during(
 
 
 @pytest.mark.parametrize(("change", "outcome"), CHANGES)
-def test_a_save_waits_for_a_change_of_its_respondent_and_heeds_it(
+def test_a_save_waits_for_a_change_of_its_respondent_and_is_refused(
     maya, change, outcome
 ):
     waited, late = save_during(change, maya)
@@ -147,7 +147,7 @@ if connection.vendor == "postgresql":
 
     @pytest.mark.parametrize("lock", ["", "FOR KEY SHARE OF r"])
     def test_without_its_lock_a_save_slips_in_after_the_finish(maya, lock, monkeypatch):
-        """The twin: neither no lock nor a weaker one makes the save wait."""
+        """Without a lock, or with a weaker one, the save does not wait."""
         assert "FOR SHARE OF r" in storage.POSTGRESQL
         weaker = storage.POSTGRESQL.replace("FOR SHARE OF r", lock)
         monkeypatch.setattr(storage, "POSTGRESQL", weaker)

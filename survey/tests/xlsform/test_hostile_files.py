@@ -24,23 +24,21 @@ from survey.tests.workbooks import (
     SETTINGS,
     as_excel_writes_it,
     form,
+    places,
     read,
     rezipped,
     saved,
-    told,
 )
 from survey.xlsform import read_xlsform, workbook
-
-pytestmark = pytest.mark.once
 
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 
 
 def refusal(content: bytes) -> str:
-    """The one problem of a file that is refused as a whole."""
+    """Return the one problem of a file that is refused as a whole."""
     reading = read_xlsform(content)
     assert reading.draft is None
-    assert told(reading.problems) == [("", None, "")]
+    assert places(reading.problems) == [("", None, "")]
     return reading.problems[0].reason
 
 
@@ -169,7 +167,7 @@ def test_list_of_five_thousand_options_is_refused():
     options = [["big", f"o{n}", f"Option {n}"] for n in range(5_000)]
     rows = [ROWS[0], ["select_one big", "a", "A?"]]
     reading = read(rows, [AGREE[0], *options])
-    assert told(reading.problems) == [("choices", 1002, "list_name")]
+    assert places(reading.problems) == [("choices", 1002, "list_name")]
     assert "more than 1,000 options" in reading.problems[0].reason
     assert read(rows, [AGREE[0], *options[:1_000]]).draft
 
@@ -212,7 +210,7 @@ def test_text_that_is_too_long_is_reported():
         )
     )
     reading = read_xlsform(book)
-    assert told(reading.problems)[0] == ("survey", 3, "label")
+    assert places(reading.problems)[0] == ("survey", 3, "label")
     assert "32,767" in reading.problems[0].reason
     assert len(reading.problems[0].text) < 200
 
@@ -223,14 +221,14 @@ def test_text_that_is_too_long_is_reported():
 def test_control_characters_are_reported(character: str):
     rows = [ROWS[0], ["text", "a", f"A{character}?"]]
     reading = read(rows)
-    assert ("survey", 2, "label") in told(reading.problems)
+    assert ("survey", 2, "label") in places(reading.problems)
     assert reading.problems[0].text == "A\N{REPLACEMENT CHARACTER}?"
 
 
 def test_formula_without_a_value_is_reported():
     rows = [ROWS[0], ["text", "a", '=CONCATENATE("A","?")']]
     reading = read(rows)
-    assert told(reading.problems)[0] == ("survey", 2, "label")
+    assert places(reading.problems)[0] == ("survey", 2, "label")
     assert "formula" in reading.problems[0].reason
 
 
@@ -258,7 +256,7 @@ def test_spreadsheet_error_is_reported():
         lambda name, data: data.replace(b't="e"', b't="e"') if name == SHEET else data,
     )
     reading = read_xlsform(content)
-    assert told(reading.problems)[0] == ("survey", 2, "label")
+    assert places(reading.problems)[0] == ("survey", 2, "label")
     assert "spreadsheet error" in reading.problems[0].reason
 
 
@@ -275,7 +273,7 @@ def test_merged_cells_give_a_warning():
 
 def test_values_without_a_header_give_a_warning():
     reading = read([[*ROWS[0], None], ["text", "a", "A?", "lost"]])
-    assert ("survey", 2, "D") in told(reading.warnings)
+    assert ("survey", 2, "D") in places(reading.warnings)
 
 
 def test_two_sheets_of_the_same_name_are_refused():

@@ -1,4 +1,4 @@
-"""A survey file comes in: the whole story, then each thing a file can say."""
+"""Import a complete survey file, then each element of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from openpyxl import Workbook
 from survey.definitions.publishing import compile_definition
 from survey.models import Item, Option, OptionSet, Page, Survey
 from survey.simulation import demo
-from survey.tests.workbooks import AGREE, draft_items, form, read, saved, told
+from survey.tests.workbooks import AGREE, draft_items, form, places, read, saved
 from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 
 DEMO = Path(demo.__file__).parent
@@ -146,7 +146,7 @@ def climate() -> bytes:
 
 
 @pytest.mark.django_db
-def test_a_file_with_everything_becomes_pages_blocks_and_items():
+def test_complete_file_becomes_pages_blocks_and_items():
     reading = read_xlsform(climate())
     assert [str(problem) for problem in reading.problems] == []
     survey = import_survey(
@@ -196,7 +196,7 @@ def test_a_file_with_everything_becomes_pages_blocks_and_items():
 
 
 @pytest.mark.django_db
-def test_its_rules_are_compiled_once():
+def test_rules_of_the_complete_file_are_compiled():
     reading = read_xlsform(climate())
     rules = {name: item.rules for name, item in draft_items(reading).items()}
     grade = ["$", "grade"]
@@ -226,20 +226,18 @@ def test_its_rules_are_compiled_once():
     assert rules["shown"] == {"calculation": ["$", "double"], "read_only": True}
 
 
-def test_what_was_dropped_is_told_by_name():
+def test_dropped_rows_columns_and_sheets_give_warnings():
     warnings = {(w.sheet, w.row, w.column): w for w in read_xlsform(climate()).warnings}
     assert "not collected: dropped" in warnings["survey", 2, "Type"].reason
     assert warnings["survey", 2, "Type"].text == "start"
     assert "unknown column" in warnings["survey", 1, "notes to self"].reason
     assert "not a sheet" in warnings["Summary", None, ""].reason
-    missing = [
-        w.reason for w in warnings.values() if "without a translation" in w.reason
-    ]
-    assert any("into ar" in reason for reason in missing)
+    missing = [w.reason for w in warnings.values() if "translation" in w.reason]
+    assert any("no Arabic translation" in reason for reason in missing)
     assert not any(w.sheet == "_draft" for w in warnings.values())
 
 
-def test_other_is_an_option_of_that_question_only():
+def test_or_other_adds_an_option_to_that_question_only():
     reading = read(
         [
             ["type", "name", "label"],
@@ -256,7 +254,7 @@ def test_other_is_an_option_of_that_question_only():
     assert items["pet_other"].kind == "text"
 
 
-def test_a_list_that_has_an_other_of_its_own_keeps_it():
+def test_list_with_its_own_other_keeps_it():
     choices = [*AGREE, ["pets", "other", "Something else"]]
     reading = read(
         [["type", "name", "label"], ["select_one pets or_other", "pet", "Pet?"]],
@@ -349,7 +347,7 @@ def test_languages_have_codes_and_directions(header, code, name, direction):
     assert draft_items(reading)["a"].label == {code: "…?"}
 
 
-def test_texts_without_a_language_are_in_the_default_one():
+def test_texts_without_a_language_are_in_the_default_language():
     rows = [
         ["type", "name", "label", "label::English (en)"],
         ["text", "a", "¿A?", "A?"],
@@ -362,10 +360,13 @@ def test_texts_without_a_language_are_in_the_default_one():
     items = draft_items(reading)
     assert items["a"].label == {"es": "¿A?", "en": "A?"}
     assert items["b"].label == {"es": "¿B?"}
-    assert any("into en: rows 3" in warning.reason for warning in reading.warnings)
+    assert any(
+        "row 3 has no English translation" in warning.reason
+        for warning in reading.warnings
+    )
 
 
-def test_a_text_that_lacks_the_default_language_still_has_one():
+def test_text_without_the_default_language_is_shown_in_another():
     rows = [
         ["type", "name", "label::English (en)", "label::Español (es)"],
         ["text", "a", None, "¿A?"],
@@ -385,14 +386,14 @@ def test_loose_questions_are_gathered_about_five_to_a_page(count, sizes):
     assert [len(list(page.items())) for page in reading.draft.pages] == sizes
 
 
-def test_a_note_stays_with_the_question_that_it_introduces():
+def test_note_stays_on_the_page_of_the_next_question():
     rows = [["type", "name", "label"], *loose(5)]
     rows += [["note", "intro", "Now:"], ["text", "q6", "Six?"]]
     pages = read(rows).draft.pages
     assert [item.name for item in pages[1].items()] == ["intro", "q6"]
 
 
-def test_a_loose_grid_is_never_torn():
+def test_grid_outside_of_groups_stays_on_one_page():
     head = ["type", "name", "label", "appearance"]
     rows = [head, *[[*one, None] for one in loose(4)]]
     rows += [["select_one agree", "head", "Agree?", "label"]]
@@ -402,7 +403,7 @@ def test_a_loose_grid_is_never_torn():
     assert pages[1].blocks[0].is_grid
 
 
-def test_calculations_alone_make_no_page():
+def test_calculations_get_no_page_of_their_own():
     rows = [
         ["type", "name", "label", "calculation", "appearance"],
         ["calculate", "before", None, "1 + 1"],
@@ -438,7 +439,7 @@ def test_headings_of_groups_are_never_lost():
     ]
 
 
-def test_cells_are_read_as_their_author_sees_them():
+def test_cells_are_read_as_excel_shows_them():
     rows = [
         ["type", "name", "label", "required", "default"],
         ["integer", "n", 2027.0, True, 3.0],
@@ -483,7 +484,7 @@ def test_curly_quotes_stay_in_texts_and_are_straight_in_rules():
     assert items["b"].rules["relevant"] == ["=", ["$", "a"], "x"]
 
 
-def test_columns_of_choices_that_no_filter_reads_stay_at_home():
+def test_columns_that_no_filter_reads_are_not_published():
     choices = [["list_name", "name", "label", "kind", "remark"]]
     choices += [["pets", "cat", "Cat", "small", "ask Ann"]]
     rows = [
@@ -494,11 +495,11 @@ def test_columns_of_choices_that_no_filter_reads_stay_at_home():
     reading = read(rows, choices)
     (option,) = reading.draft.option_sets["pets"]
     assert option.attributes == {"kind": "small"}
-    assert ("choices", 1, "remark") in told(reading.warnings)
+    assert ("choices", 1, "remark") in places(reading.warnings)
 
 
 @pytest.mark.parametrize("file", ["students", "teachers"])
-def test_the_demo_surveys_have_nothing_to_complain_of(file: str):
+def test_demo_surveys_have_no_problems_and_no_warnings(file: str):
     reading = read_xlsform(DEMO / f"{file}.xlsx")
     assert reading.draft
     assert (reading.problems, reading.warnings) == ([], [])
@@ -524,7 +525,7 @@ def test_a_published_version_is_not_replaced():
 
 
 @pytest.mark.django_db
-def test_a_file_name_in_a_strange_encoding_is_kept_as_far_as_it_goes():
+def test_undecodable_file_name_is_made_printable():
     draft = read([["type", "name", "label"], ["text", "a", "A?"]]).draft
     survey = import_survey(draft=draft, source_name="caf\udce9.xlsx")
     survey.refresh_from_db()
@@ -551,7 +552,7 @@ def test_an_import_that_fails_leaves_nothing():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("count", [1, 3, 60])
-def test_importing_costs_the_same_for_any_size(count, django_assert_num_queries):
+def test_import_needs_the_same_queries_for_any_size(count, django_assert_num_queries):
     rows = [["type", "name", "label"], *loose(count), ["select_one pets", "s", "S?"]]
     draft = read(rows).draft
     # The savepoint and its release, the look for an earlier draft, and one
@@ -561,7 +562,7 @@ def test_importing_costs_the_same_for_any_size(count, django_assert_num_queries)
 
 
 @pytest.mark.django_db
-def test_the_command_imports_and_sums_up(tmp_path, capsys):
+def test_command_imports_and_prints_a_summary(tmp_path, capsys):
     (tmp_path / "climate.xlsx").write_bytes(climate())
     call_command("import_survey", str(tmp_path / "climate.xlsx"))
     out = capsys.readouterr().out
@@ -572,22 +573,22 @@ def test_the_command_imports_and_sums_up(tmp_path, capsys):
 
 
 @pytest.mark.django_db
-def test_the_command_answers_programs_in_json(tmp_path):
+def test_command_prints_json(tmp_path):
     (tmp_path / "climate.xlsx").write_bytes(climate())
     out = io.StringIO()
     call_command("import_survey", str(tmp_path / "climate.xlsx"), "--json", stdout=out)
-    told = json.loads(out.getvalue())
+    printed = json.loads(out.getvalue())
     items = compile_definition(Survey.objects.get())["items"].values()
     kinds = [item["kind"] for item in items]
     unanswered = sum(kind in ("note", "calculate", "hidden") for kind in kinds)
-    assert told["imported"] is True
-    assert told["items"] == len(kinds) - unanswered == 20
-    assert told["pages"] == 6
-    assert told["languages"] == ["en", "es", "ar"]
+    assert printed["imported"] is True
+    assert printed["items"] == len(kinds) - unanswered == 20
+    assert printed["pages"] == 6
+    assert printed["languages"] == ["en", "es", "ar"]
 
 
 @pytest.mark.django_db
-def test_the_command_lists_every_refusal_and_exits_1(tmp_path, capsys):
+def test_command_lists_all_problems_and_exits_with_1(tmp_path, capsys):
     rows = [["type", "name", "label"], ["geopoint", "g", "Where?"], ["text", "", "A?"]]
     (tmp_path / "bad.xlsx").write_bytes(form(rows))
     with pytest.raises(SystemExit) as stop:
@@ -601,16 +602,16 @@ def test_the_command_lists_every_refusal_and_exits_1(tmp_path, capsys):
 
 
 @pytest.mark.django_db
-def test_the_command_answers_programs_with_the_refusals(tmp_path):
+def test_command_prints_problems_as_json(tmp_path):
     (tmp_path / "bad.xlsx").write_bytes(b"not a workbook")
     out = io.StringIO()
     with pytest.raises(SystemExit):
         call_command("import_survey", str(tmp_path / "bad.xlsx"), json=True, stdout=out)
-    told = json.loads(out.getvalue())
-    assert told["imported"] is False
-    assert [problem["sheet"] for problem in told["problems"]] == [""]
+    printed = json.loads(out.getvalue())
+    assert printed["imported"] is False
+    assert [problem["sheet"] for problem in printed["problems"]] == [""]
 
 
-def test_the_command_names_a_file_that_is_not_there():
+def test_command_reports_a_missing_file():
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("import_survey", "/nonexistent/climate.xlsx")

@@ -1,11 +1,10 @@
-"""Whatever stands in a workbook, reading it ends with a draft or with reasons."""
+"""Reading any workbook ends with a draft or with reasons."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -22,8 +21,6 @@ from survey.tests.xlsform.test_import_survey import (
     climate,
 )
 from survey.xlsform import Reading, read_xlsform
-
-pytestmark = pytest.mark.once
 
 WHOLE = {
     "survey": [
@@ -67,7 +64,7 @@ SHEET = st.sampled_from(sorted(WHOLE))
 
 @st.composite
 def workbooks(draw: st.DrawFn) -> bytes:
-    """The survey with everything, with some of its cells and rows changed."""
+    """Change some cells and rows of the complete survey."""
     sheets = {title: [list(row) for row in rows] for title, rows in WHOLE.items()}
     for _ in range(draw(st.integers(1, 6))):
         rows = sheets[draw(SHEET)]
@@ -124,7 +121,7 @@ def check(reading: Reading) -> None:
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )
-def test_a_changed_survey_is_read_or_refused(content: bytes):
+def test_changed_survey_is_read_or_refused(content: bytes):
     check(read_xlsform(content))
 
 
@@ -136,13 +133,13 @@ def test_a_changed_survey_is_read_or_refused(content: bytes):
     )
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_sheets_at_all_are_read_or_refused(sheets: dict[str, list[list[Any]]]):
+def test_random_sheets_are_read_or_refused(sheets: dict[str, list[list[Any]]]):
     check(read_xlsform(book_of(sheets), name="any"))
 
 
 @given(st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_damaged_file_is_read_or_refused(data: st.DataObject):
+def test_damaged_file_is_read_or_refused(data: st.DataObject):
     content = bytearray(DAMAGED)
     for _ in range(data.draw(st.integers(1, 8))):
         at = data.draw(st.integers(0, len(content) - 1))
@@ -154,7 +151,6 @@ DAMAGED = as_excel_writes_it(climate())
 
 
 def test_pyxform_reads_the_same_items():
-    """The reference reader and this one agree on what is asked."""
     reading = read_xlsform(climate())
     tree = workbook_to_json(DefinitionData(**xlsx_to_dict(io.BytesIO(climate()))))
     names: set[str] = set()

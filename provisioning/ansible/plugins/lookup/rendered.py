@@ -1,7 +1,7 @@
-"""`lookup('rendered', folder)`: every template of a folder, rendered.
+"""`lookup('rendered', folder)`: render all templates of a folder.
 
-Gives one dictionary from the file's name, without .j2 and with `to` before it,
-to its text; `template_vars` are further variables. Goes with `write_files`.
+Returns texts by file name, without .j2 and with `to` before it, for
+`write_files`; `template_vars` are further variables.
 """
 
 from __future__ import annotations

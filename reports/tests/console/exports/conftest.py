@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from reports.tests.exports.conftest import (  # noqa: F401
+    empty_caches,
     enrol,
     fall,
-    nothing_remembered,
     spring,
 )

@@ -1,4 +1,4 @@
-"""A real server on the test's own database, which can be killed and come back."""
+"""A real server on the test database, which tests can kill and start again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db import connection
 
 ROOT = Path(__file__).parents[3]
-# As in `application`, which only the server itself may import.
-BEGIN_ANEW = "/begin-anew/"
+# The same as in `application`, which only the server process may import.
+RESET = "/reset/"
 
 
 def free_port() -> int:
@@ -72,17 +72,17 @@ class Server:
             time.sleep(0.05)
         raise AssertionError(self.log.read_text())
 
-    def begin_anew(self) -> None:
-        """Still, and without memory of an earlier test; started where it is not."""
+    def reset(self) -> None:
+        """Wait for running requests and empty the caches; start if necessary."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(self.url + BEGIN_ANEW, timeout=30).close()  # noqa: S310
+                urllib.request.urlopen(self.url + RESET, timeout=30).close()  # noqa: S310
                 return
         self.stop()
         self.start()
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End master and worker; SIGKILL leaves them no time for anything."""
+        """End master and worker; SIGKILL leaves them no time to finish requests."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)

@@ -14,8 +14,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from survey.taking import messages, rendering
 
-pytestmark = pytest.mark.once
-
 FRUIT = [
     {"value": value, "label": {"en": value.title()}, "attributes": {"tree": tree}}
     for value, tree in (
@@ -101,11 +99,11 @@ SHOW = """async ({ html, outline, words, answers, seed }) => {
   globalThis.survey = survey;
   globalThis.check = () => {
     const piped = (text) => (text ?? "").replace("${name}", survey.state.values.name);
-    const told = survey.problems(1).map(({ name, key }) => ({
+    const listed = survey.problems(1).map(({ name, key }) => ({
       name, message: problemMessage(key, survey.item(name), spoken, piped),
     }));
-    showProblems(section, told, spoken, (name) => focusItem(section, name)).focus();
-    return told;
+    showProblems(section, listed, spoken, (name) => focusItem(section, name)).focus();
+    return listed;
   };
 }"""
 
@@ -162,7 +160,7 @@ BLANK = {
 } | {"usual": "7", "doubled": "14"}
 
 
-def test_every_kind_is_answered_and_sent(show):
+def test_every_kind_of_item_is_answered_and_sent(show):
     shown = show()
     shown.type("name", "Maya")
     shown.type("age", "12")
@@ -190,7 +188,7 @@ def test_every_kind_is_answered_and_sent(show):
         "likes": "melon",
         "picked": "pear",
         "tree": "yes",
-        # In the order of the options, whatever was clicked first.
+        # In the order of the options, not of the clicks.
         "eaten": ["apple", "plum"],
         "why": None,
         "agrees": "OK",
@@ -206,7 +204,7 @@ def test_every_kind_is_answered_and_sent(show):
     assert again.page.evaluate("edits") == 0
 
 
-def test_a_page_that_nobody_touched_sends_every_item(show):
+def test_an_untouched_page_sends_every_item(show):
     assert show().wire() == BLANK
 
 
@@ -242,14 +240,14 @@ def test_saved_answers_are_shown(show):
         ("name", "🍕" * 5, "🍕" * 5, None),
     ],
 )
-def test_what_is_typed_becomes_an_answer_or_a_problem(show, name, typed, sent, problem):
+def test_typed_text_becomes_an_answer_or_a_problem(show, name, typed, sent, problem):
     shown = show({"likes": "fig"})
     shown.type(name, typed)
     assert shown.wire()[name] == sent
     assert shown.problems().get(name) == problem
 
 
-def test_what_is_no_answer_stays_on_the_screen(show):
+def test_invalid_text_stays_on_the_screen(show):
     shown = show()
     shown.type("age", "twelve")
     shown.choose("likes", "fig")
@@ -258,7 +256,7 @@ def test_what_is_no_answer_stays_on_the_screen(show):
     assert shown.wire()["age"] == "12"
 
 
-def test_what_a_database_cannot_hold_is_mended(show):
+def test_characters_that_a_database_cannot_store_are_replaced(show):
     cleaned = show().page.evaluate(
         """async () => {
           const { canonical } = await import("/js/answers.js");
@@ -268,12 +266,12 @@ def test_what_a_database_cannot_hold_is_mended(show):
     assert cleaned == ["ab\ufffdc🍕", ""]
 
 
-def test_a_scale_is_unanswered_until_it_is_touched(show):
+def test_a_scale_has_no_answer_until_the_first_touch(show):
     shown = show()
     slider = shown.item("mood").locator("input")
     assert shown.wire()["mood"] is None
     assert slider.get_attribute("aria-valuetext") == "Not answered yet"
-    # Where its thumb stands already: nothing moves, and yet it is an answer.
+    # A click at the thumb moves nothing, but counts as an answer.
     box = slider.bounding_box()
     shown.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert shown.wire()["mood"] == "5"
@@ -284,7 +282,7 @@ def test_a_scale_is_unanswered_until_it_is_touched(show):
     assert shown.wire()["mood"] == "5"
 
 
-def test_a_choice_can_be_taken_back_by_keyboard(show):
+def test_a_choice_can_be_cleared_by_keyboard(show):
     shown = show()
     clear = shown.item("likes").locator("button.clear")
     expect(clear).to_be_hidden()
@@ -296,7 +294,7 @@ def test_a_choice_can_be_taken_back_by_keyboard(show):
     assert shown.page.evaluate("document.activeElement.name") == "likes"
 
 
-def test_a_hidden_item_sends_null_and_comes_back_as_it_was(show):
+def test_a_hidden_item_sends_null_and_keeps_its_answer(show):
     shown = show()
     expect(shown.item("why")).to_be_hidden()
     shown.choose("eaten", "fig")
@@ -310,7 +308,7 @@ def test_a_hidden_item_sends_null_and_comes_back_as_it_was(show):
     assert shown.item("why").locator("input").input_value() == "sweet"
 
 
-def test_an_option_that_is_not_offered_is_no_answer(show):
+def test_an_option_that_is_not_offered_does_not_count(show):
     shown = show({"tree": "yes", "picked": "pear"})
     assert shown.wire()["picked"] == "pear"
     offered = shown.item("picked").locator("option:not([disabled])")
@@ -328,7 +326,7 @@ def test_an_option_that_is_not_offered_is_no_answer(show):
     assert shown.wire()["picked"] == "pear"
 
 
-def test_required_that_depends_is_marked_when_it_holds(show):
+def test_a_conditionally_required_item_is_marked_when_required(show):
     shown = show({"likes": "fig"})
     mark = shown.item("picked").locator(".required-mark")
     expect(mark).to_be_hidden()
@@ -340,7 +338,7 @@ def test_required_that_depends_is_marked_when_it_holds(show):
     assert shown.problems() == {"picked": "required"}
 
 
-def test_randomised_options_keep_their_order_for_one_person(show):
+def test_randomised_options_keep_their_order_for_each_respondent(show):
     def order(seed: int) -> list[str]:
         inputs = show(seed=seed).item("eaten").locator("input").all()
         return [one.get_attribute("value") for one in inputs]
@@ -351,7 +349,7 @@ def test_randomised_options_keep_their_order_for_one_person(show):
     assert all(sorted(one) == sorted(o["value"] for o in FRUIT) for one in orders)
 
 
-def test_a_default_is_there_once_and_can_be_cleared(show):
+def test_a_default_is_filled_in_once_and_can_be_cleared(show):
     shown = show()
     assert shown.wire()["usual"] == "7"
     shown.type("usual", "")
@@ -361,14 +359,14 @@ def test_a_default_is_there_once_and_can_be_cleared(show):
     assert show({"usual": None}).wire()["usual"] is None
 
 
-def test_a_piped_answer_is_text_and_nothing_else(show):
+def test_a_piped_answer_is_inserted_as_text_only(show):
     shown = show()
     shown.type("name", "<img src=x onerror=alert(1)>")
     assert shown.item("hello").inner_text() == "Hello <img src=x onerror=alert(1)>!"
     assert shown.page.locator("img").count() == 0
 
 
-def test_problems_are_told_at_the_item_and_on_top(show):
+def test_problems_are_shown_at_the_item_and_in_a_summary(show):
     shown = show()
     shown.type("name", "Maya")
     shown.type("age", "20")

@@ -1,9 +1,9 @@
-"""Emptying the test database where the triggers would refuse it.
+"""Empty the test database although triggers forbid it.
 
 Tests that commit are cleaned up by a flush, which on SQLite is a DELETE for
-each table: the triggers that freeze published surveys, and those that keep the
-audit, refuse it. On PostgreSQL it is a TRUNCATE, which the audit refuses as
-well. A flush in the tests therefore takes the triggers away and puts them back.
+each table. The triggers that freeze published surveys and keep the audit log
+refuse it. On PostgreSQL it is a TRUNCATE, which the audit log refuses too. In
+tests a flush therefore removes these triggers and creates them again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ append_only = import_module("accounts.migrations.0003_audit_is_append_only")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def flush_thaws() -> Iterator[None]:
+def flush_disables_triggers() -> Iterator[None]:
     original = flush.sql_flush
-    # Each folder of tests that imports it has one of its own.
+    # Each folder of tests that imports this fixture has its own.
     if getattr(original, "thaws", False):
         yield
         return

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from provisioning.installation.status import (
+    pool_line,
+    print_status,
+    readiness,
+    readiness_lines,
+    uptime,
+)
+
+
+def program(**changes):
+    usual = {"group": "web", "name": "nginx", "pid": 7, "statename": "RUNNING"}
+    return {**usual, "start": 1000, "now": 1000 + 3 * 3600 + 62, **changes}
+
+
+def test_uptime_is_in_hours_minutes_and_seconds():
+    assert uptime(program()) == "3:01:02"
+
+
+def test_a_stopped_program_has_no_uptime():
+    assert uptime(program(pid=0)) == "0:00:00"
+
+
+def test_a_pools_memory_is_shown_from_least_to_most():
+    assert pool_line("taking", [61.2, 58.7, 60.0]) == (
+        "taking: 3 workers of 59 to 61 MB, 180 MB together"
+    )
+    assert pool_line("console", []) == "console: no workers"
+
+
+def test_helpers_that_are_away_are_listed_with_consequences():
+    checks = {
+        "redis": {"ok": True, "detail": "1 ms"},
+        "rabbitmq": {"ok": False, "detail": "refused"},
+    }
+    lines = readiness_lines({"checks": checks, "degraded": ["Jobs wait."]})
+    assert lines == [
+        "redis       ok    1 ms",
+        "rabbitmq    AWAY  refused",
+        "Jobs wait.",
+    ]
+
+
+def test_an_unreachable_application_is_reported():
+    assert readiness_lines({}) == ["/readyz does not answer"]
+    assert readiness("http://127.0.0.1:1/") == {}
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_readiness_is_read_whatever_its_status(status):
+    class Application(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b'{"degraded": ["Jobs wait."]}')
+
+        def log_message(self, *arguments):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Application) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        assert readiness(address) == {"degraded": ["Jobs wait."]}
+
+
+def test_without_a_supervisor_nothing_runs(tmp_path, capsys):
+    assert print_status(tmp_path) == 1
+    assert "start it with provisioning/stack up" in capsys.readouterr().out

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import os
+import subprocess
+
+from provisioning.commands import ROOT
+
+
+def run_jmeter_command(
+    name: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [ROOT / "jmeter" / name, *arguments],
+        cwd="/",
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from provisioning.commands import Refusal
+from provisioning.jmeter import shapes
+
+
+def test_people_are_computed_from_requests():
+    assert shapes.requests_per_person(10) == pytest.approx(27.7)
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    assert load.arrivals == pytest.approx(10)
+    assert load.ends - load.begins == 60
+    # The last to come in that time are still busy when it ends.
+    assert load.begins >= load.ramp + 10 * 3
+
+
+def test_the_expected_rate_follows_actual_arrivals():
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    even = [second / 10 for second in range(100, 1200)]
+    assert load.drawn(even) == pytest.approx(277, rel=0.01)
+    # Nobody came in the first half of the time that is looked at.
+    late = [came for came in even if came > load.begins + 30]
+    assert load.drawn(late) < 277 / 2
+    assert load.drawn([0.0]) == 0
+
+
+def test_at_the_bell_1250_requests_a_second_are_200_classes():
+    load = shapes.bell(rate=1250, duration=133, pages=10, within=20)
+    assert load.people == 6002
+    assert str(load).startswith("6,002 people, 200 classes of 30, within 20 s")
+    assert load.properties()["ramp"] == "0.0"
+
+
+def test_load_servers_share_the_arrivals():
+    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    assert load.properties(servers=4)["arrivals"] == "2.5000"
+
+
+def options(**changes: object) -> argparse.Namespace:
+    usual = {"shape": "day", "rate": 100.0, "duration": 60.0, "think": None}
+    return argparse.Namespace(**{**usual, "ramp": 10.0, "within": 20.0, **changes})
+
+
+def test_a_day_uses_the_default_think_time():
+    load = shapes.load_of(options(), pages=10)
+    assert (load.shape, load.think) == ("day", shapes.DEFAULT_THINK)
+    assert shapes.load_of(options(think=5.0), pages=10).think == 5.0
+
+
+def test_the_bell_ignores_the_ramp():
+    load = shapes.load_of(options(shape="bell"), pages=10)
+    assert (load.shape, load.ramp, load.plateau) == ("bell", 0, 20.0)
+
+
+def test_a_longer_survey_needs_fewer_people_for_the_same_rate():
+    short = shapes.load_of(options(), pages=5)
+    long = shapes.load_of(options(), pages=50)
+    assert long.arrivals < short.arrivals
+
+
+def test_the_schedule_ends_after_the_last_person():
+    load = shapes.day(rate=100, duration=60, pages=10, think=3, ramp=10)
+    assert load.seconds == pytest.approx(2 * 10 + load.plateau + load.last)
+    assert load.last > load.stay
+
+
+def test_pages_are_averaged_over_the_answers():
+    properties = {"take.1.pages": "4", "take.2.pages": "8", "take.1.1.items": "99"}
+    assert shapes.mean_pages(properties) == 6
+
+
+@pytest.mark.parametrize("properties", [{}, {"take.1.pages": "0"}])
+def test_a_file_without_pages_is_refused(properties):
+    with pytest.raises(Refusal, match="no page to take"):
+        shapes.mean_pages(properties)
+
+
+def test_properties_keep_everything_after_the_first_sign(tmp_path):
+    path = tmp_path / "pages.properties"
+    path.write_text("take.1.pages=3\nbody=a=b\nno sign\n")
+    assert shapes.read_properties(path) == {"take.1.pages": "3", "body": "a=b"}

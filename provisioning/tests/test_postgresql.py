@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from provisioning import postgresql
+from provisioning.commands import Refusal
+
+
+def installed(monkeypatch, folder: Path, *versions: int) -> None:
+    for version in versions:
+        programs = folder / str(version) / "bin"
+        programs.mkdir(parents=True)
+        (programs / "postgres").touch()
+    monkeypatch.setattr(postgresql, "Path", lambda _: folder)
+
+
+def test_the_oldest_supported_version_is_used(tmp_path, monkeypatch):
+    installed(monkeypatch, tmp_path, 17, 13, 16)
+    assert postgresql.postgresql_programs() == tmp_path / "16" / "bin"
+
+
+def test_an_older_version_is_not_enough(tmp_path, monkeypatch):
+    installed(monkeypatch, tmp_path, 14)
+    with pytest.raises(Refusal, match="PostgreSQL 15 or newer is missing"):
+        postgresql.postgresql_programs()
+
+
+def test_rows_are_split_into_columns(monkeypatch):
+    calls = []
+
+    def output_of(command, **options):
+        calls.append((command, options["input_text"]))
+        return "1\ttwo\n\n3\t\n"
+
+    monkeypatch.setattr(postgresql, "output_of", output_of)
+    rows = postgresql.run_sql("SELECT 1", run=Path("/run/x"), port=6432)
+    assert rows == [["1", "two"], ["3", ""]]
+    [(command, statements)] = calls
+    assert {"--host=/run/x", "--port=6432", "--set=ON_ERROR_STOP=1"} <= set(command)
+    assert statements == "SELECT 1"
+
+
+def test_a_server_that_does_not_answer_is_a_refusal(tmp_path):
+    with pytest.raises(Refusal, match="^PostgreSQL refuses: "):
+        postgresql.run_sql("SELECT 1", run=tmp_path)

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from provisioning import processes
+from provisioning.benchmarks.meter import SOCKETS
+from provisioning.commands import wait_until
+from provisioning.processes import (
+    ProcessStat,
+    children_of,
+    command_line,
+    descendants_of,
+    is_alive,
+    is_descendant,
+    memory_mb,
+    memory_mb_with_descendants,
+    start_process,
+    stat_of,
+    stop_process,
+    wait_until_gone,
+)
+
+SLEEP = [
+    sys.executable,
+    "-c",
+    "import time; print('ready', flush=True); time.sleep(60)",
+]
+# Ignores SIGTERM, as does the child that it starts.
+STUBBORN = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork():
+    print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+# Starting and stopping
+
+
+@pytest.fixture
+def started():
+    """Start commands that print "ready", and end what is left of them."""
+    processes = []
+
+    def start(command):
+        process = start_process(command, output=subprocess.PIPE)
+        processes.append(process)
+        assert process.stdout.readline() == b"ready\n"
+        return process
+
+    yield start
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_stopped_process_has_ended(started):
+    process = started(SLEEP)
+    assert is_alive(process.pid)
+    stop_process(process)
+    assert process.returncode == -signal.SIGTERM
+    assert not is_alive(process.pid)
+
+
+def test_stopping_an_ended_process_does_nothing():
+    process = start_process([sys.executable, "-c", ""])
+    process.wait()
+    stop_process(process)
+    assert process.returncode == 0
+
+
+def test_a_stubborn_process_is_killed_with_its_session(started):
+    process = started([sys.executable, "-c", STUBBORN])
+    [child] = children_of(process.pid)
+    stop_process(process, seconds=0.2)
+    assert process.returncode == -signal.SIGKILL
+    assert wait_until_gone([child])
+
+
+def test_processes_are_stopped_together(started):
+    both = [started(SLEEP), started(SLEEP)]
+    stop_process(*both)
+    assert [process.returncode for process in both] == [-signal.SIGTERM] * 2
+
+
+def test_a_process_ends_with_its_killed_parent():
+    program = f"""
+from provisioning.processes import start_process
+process = start_process({SLEEP!r})
+print(process.pid, flush=True)
+process.wait()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        child = int(parent.stdout.readline())
+        assert is_alive(child)
+        parent.kill()
+    assert wait_until_gone([child])
+
+
+def test_errors_go_to_the_output():
+    program = "import sys; print('error', file=sys.stderr)"
+    process = start_process([sys.executable, "-c", program], output=subprocess.PIPE)
+    assert process.communicate()[0] == b"error\n"
+
+
+def test_waiting_for_a_living_process_ends_in_time():
+    assert not wait_until_gone([os.getpid()], seconds=0.05)
+
+
+def test_a_zombie_is_not_alive():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    assert wait_until(lambda: not is_alive(process.pid), seconds=10)
+    assert process.wait() == 0
+
+
+# One process and its relatives
+
+
+def test_a_name_may_contain_parentheses():
+    line = "7 (a) (b c) S 3 " + " ".join(str(n) for n in range(5, 53))
+    stat = ProcessStat(line)
+    assert (stat.name, stat.state, stat.parent) == ("a) (b c", "S", 3)
+    assert stat.cpu == (14 + 15) / processes.TICKS
+    assert stat.cpu_of_ended_children == (16 + 17) / processes.TICKS
+    assert stat.started == 22 / processes.TICKS
+
+
+def test_an_ended_process_has_no_stat():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert stat_of(process.pid) is None
+    assert command_line(process.pid) == ""
+
+
+def test_the_command_line_is_one_text(started):
+    # Its output shows that it has replaced the fork of this process.
+    process = started(SLEEP)
+    assert command_line(process.pid).startswith(f"{sys.executable} -c import time")
+
+
+def test_descendants_are_found_at_any_depth(started):
+    program = f"import subprocess; subprocess.run({SLEEP!r})"
+    process = started([sys.executable, "-c", program])
+    [child] = descendants_of(process.pid)
+    assert is_descendant(child, process.pid)
+    assert is_descendant(child, os.getpid())
+    assert not is_descendant(os.getpid(), process.pid)
+
+
+# Memory
+
+
+# Holds 40 MB, which its child shares.
+PARENT = """
+import os, sys, time
+held = bytearray(os.urandom(40 * 2**20))
+if os.fork():
+    print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def parent():
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_shared_memory_is_counted_once(parent):
+    [child] = children_of(parent)
+    assert 20 < memory_mb(child) < 40
+    assert 40 < memory_mb_with_descendants(parent) < 70
+    # The twin: each of them by itself holds all of it.
+    resident = [psutil.Process(each).memory_info().rss for each in (parent, child)]
+    assert sum(resident) > 80 * 2**20
+
+
+def test_an_ended_process_has_no_memory():
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert (memory_mb(gone.pid), children_of(gone.pid)) == (0.0, [])
+    assert memory_mb_with_descendants(0) == 0.0
+
+
+# Processor time
+
+
+def test_processor_time_is_added_up_by_program():
+    before = {1: ("nginx", 5.0), 2: ("java", 1.0), 9: ("gone", 4.0)}
+    after = {1: ("nginx", 6.0), 2: ("java", 4.0), 3: ("java", 2.0)}
+    assert processes.cpu_used_by_program(before, after) == {"java": 5.0, "nginx": 1.0}
+    assert os.getpid() in processes.cpu_seconds_by_process()
+
+
+def test_an_ended_worker_is_counted_once():
+    # It had used 30 s before; all of its 70 are its master's now.
+    before = {1: ("gunicorn", 10.0), 2: ("gunicorn", 30.0)}
+    after = {1: ("gunicorn", 80.0), 3: ("gunicorn", 5.0)}
+    assert processes.cpu_used_by_program(before, after) == {"gunicorn": 45.0}
+
+
+# Sockets
+
+
+@pytest.fixture
+def folder():
+    path = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+def test_a_server_is_the_process_that_listens(folder):
+    with socket.socket(socket.AF_UNIX) as redis:
+        redis.bind(str(folder / "redis.sock"))
+        redis.listen()
+        found = processes.listeners(folder, SOCKETS, {"nginx": 1})
+        assert found == {"Redis": {os.getpid()}}
+
+        before = processes.cpu_seconds_by_group(found)["Redis"]
+        began = time.process_time()
+        while time.process_time() - began < 0.2:
+            pass
+        used = processes.cpu_seconds_by_group(found)["Redis"] - before
+    assert 0.15 < used < 0.4
+    assert processes.machine_cpu_seconds() > 0
+
+
+def test_a_supervisor_is_no_server_itself(folder):
+    """It holds the sockets of two, and all processes are its children."""
+    with (
+        socket.socket(socket.AF_UNIX) as taking,
+        socket.socket(socket.AF_UNIX) as console,
+    ):
+        for listener, name in ((taking, "taking.sock"), (console, "console.sock")):
+            listener.bind(str(folder / name))
+            listener.listen()
+        assert processes.listeners(folder, SOCKETS, {"nginx": 1}) == {}

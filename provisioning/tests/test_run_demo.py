@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import os
+import socket
+import stat
+
+import pytest
+
+from provisioning import run_demo
+from provisioning.commands import Refusal
+
+PEOPLE: run_demo.DemoPeople = {
+    "cards": [
+        {"role": "student", "code": "ABC-DEF", "name": "Maya", "school": "Lincoln"}
+    ],
+    "staff": [{"email": "chen@groundswell.example", "role": "school, Lincoln"}],
+    "staff_email": "engineer@groundswell.example",
+    "staff_password": "a long password",
+}
+
+
+def test_the_welcome_names_codes_logins_and_addresses():
+    text = run_demo.welcome(8001, PEOPLE)
+    assert "Groundswell is running: http://127.0.0.1:8001/" in text
+    assert "student  ABC-DEF  Maya, Lincoln" in text
+    assert "console/, all with the password a long password" in text
+    assert "chen@groundswell.example" in text
+
+
+def test_a_password_given_earlier_is_not_repeated():
+    text = run_demo.welcome(8001, {**PEOPLE, "staff_password": ""})
+    assert "(the password given when it was made)" in text
+
+
+def test_fresh_data_delete_only_what_the_demo_wrote(tmp_path):
+    for name in ("groundswell.sqlite3", "demo.lock", "my-notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "export.csv").touch()
+    run_demo.delete_data(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"demo.lock", "my-notes.txt"}
+
+
+def test_a_used_port_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(Refusal, match=f"Port {port} is taken .* --port"):
+            run_demo.listen(port)
+    with run_demo.listen(port) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_data_serve_one_demo_at_a_time(tmp_path):
+    data = tmp_path / "data"
+    with run_demo._locked(data):
+        assert stat.S_IMODE(data.stat().st_mode) == 0o700
+        with (
+            pytest.raises(Refusal, match="Another demo is running on the data in"),
+            run_demo._locked(data),
+        ):
+            pass
+    with run_demo._locked(data) as lock:
+        # Only the demo's own processes inherit it, by name.
+        assert os.get_inheritable(lock) is False
+
+
+def test_the_usual_port_is_8000():
+    options = run_demo.parser().parse_args([])
+    assert (options.port, options.fresh) == (8000, False)

@@ -1,0 +1,102 @@
+"""Import rosters with `manage.py import_roster`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import stat
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import AuditEntry
+from survey.models import Respondent
+from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, run_import
+
+
+@pytest.fixture
+def roster(tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text("\n".join([HEADER, MAYA, ALI.replace(",8,", ",=88,")]))
+    return path
+
+
+def command(roster, *args):
+    out = io.StringIO()
+    call_command(
+        "import_roster",
+        str(roster),
+        "--administration",
+        "students-2027",
+        *args,
+        stdout=out,
+    )
+    return out.getvalue()
+
+
+def test_the_command_prints_figures_and_speed(administration, roster):
+    out = command(roster, "--partial")
+    assert "1 added, 0 changed, 0 unchanged, 1 rejected" in out
+    assert "row 3, grade: '=88' is not a grade" in out
+    assert "new schools (1): lincoln" in out
+    assert "rows/s" in out and "MB at most" in out
+    [entry] = AuditEntry.objects.filter(action="import roster")
+    assert (entry.by, entry.subject) == ("import_roster", "students-2027")
+    assert (entry.after["added"], entry.after["rejected"]) == (1, 1)
+
+
+def test_the_command_withdraws_missing_people_with_complete_for(administration, roster):
+    run_import(administration, HEADER, MAYA, ALI)
+    roster.write_text(f"{HEADER}\n{ALI}")
+    assert "withdrawn" not in command(roster)
+    assert "1 withdrawn" in command(roster, "--complete-for", "schools")
+    assert Respondent.objects.exclude(withdrawn_at=None).count() == 1
+
+
+def test_the_command_exits_with_1_if_nothing_was_imported(
+    administration, roster, tmp_path
+):
+    rejects = tmp_path / "rejects.csv"
+    with pytest.raises(SystemExit) as end:
+        command(roster, "--rejects", str(rejects))
+    assert end.value.code == 1
+    assert not Respondent.objects.exists()
+    assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
+    with rejects.open(encoding="utf-8-sig") as file:
+        assert [line["grade"] for line in csv.DictReader(file)] == ["'=88"]
+
+
+def test_the_command_prints_json(administration, roster):
+    report = json.loads(command(roster, "--partial", "--json"))
+    assert (report["added"], report["rejected"]) == (1, 1)
+    assert report["columns"]["external_id"] == "student ID"
+    assert report["attributes"] == ["lunch"]
+    assert report["rejections"][0]["row"] == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["missing.csv", "--administration", "students-2027"],
+            "missing.csv: No such file",
+        ),
+        ([".", "--administration", "students-2027"], "Is a directory"),
+        (["manage.py", "--administration", "students-2027"], "names the columns"),
+        (["manage.py", "--administration", "x"], "No administration is named x"),
+    ],
+)
+def test_a_wrong_argument_is_reported_in_one_line(administration, args, message):
+    with pytest.raises(CommandError, match=message):
+        call_command("import_roster", *args)
+
+
+def test_a_generated_roster_is_imported_completely(administration, tmp_path):
+    out = io.StringIO()
+    call_command("make_roster", "--rows", "600", stdout=out)
+    path = tmp_path / "made.csv"
+    path.write_text(out.getvalue(), newline="")
+    report = json.loads(command(path, "--json"))
+    assert (report["added"], report["rejected"]) == (600, 0)
+    assert len(report["schools_created"]) == 2

@@ -1,0 +1,188 @@
+"""Show the roster pages of the console to the right people."""
+
+from __future__ import annotations
+
+import io
+
+import openpyxl
+import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from accounts.models import AuditEntry
+from survey.models import RosterUpload
+from survey.tests.rosters.roster_console import (
+    ALI,
+    BAD,
+    HEADER,
+    MAYA,
+    ZOE,
+    counts,
+    errors_of,
+    reasons,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+PAGES = ("", "rejected/", "rejected.csv")
+
+ACTIONS = ("confirm/", "cancel/", "again/")
+
+
+def test_other_districts_cannot_see_an_upload(staff, administration, console_of):
+    upload = console_of(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    assert (
+        console_of(staff.chen).get(f"/console/rosters/{upload.pk}/").status_code == 200
+    )
+    assert (
+        console_of(staff.dana).get(f"/console/rosters/{upload.pk}/").status_code == 200
+    )
+    for user in (staff.sam, staff.analyst):
+        other = console_of(user)
+        for page in PAGES:
+            assert other.get(f"/console/rosters/{upload.pk}/{page}").status_code == 404
+        for act in ACTIONS:
+            address = f"/console/rosters/{upload.pk}/{act}"
+            assert other.post(address, seen=0).status_code == 404
+    assert b"roster.csv" in console_of(staff.chen).get("/console/rosters/").content
+    assert b"roster.csv" not in console_of(staff.sam).get("/console/rosters/").content
+    upload.refresh_from_db()
+    assert upload.state == "checked"
+
+
+def test_analysts_cannot_upload_rosters(staff, administration, console_of):
+    address = f"/console/administrations/{administration.pk}/roster/"
+    analyst = console_of(staff.analyst)
+    for page in ("", "template.csv", "template.xlsx"):
+        assert analyst.get(address + page).status_code == 404
+    assert analyst.post(address).status_code == 404
+    assert analyst.get("/console/rosters/").status_code == 404
+
+
+def test_an_administration_of_another_district_is_not_found(
+    staff, administration, console_of
+):
+    administration.district = staff.lakeside
+    administration.save(update_fields=["district"])
+    address = f"/console/administrations/{administration.pk}/roster/"
+    assert console_of(staff.sam).get(address).status_code == 200
+    assert console_of(staff.chen).get(address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("r.pdf", b"%PDF-1.7", "Only CSV and Excel files"),
+        ("r.ods", b"PK\x03\x04", "Only CSV and Excel files"),
+        ("r.csv", b"", "empty"),
+        ("r.csv", b"Maya,Lopez\n", "names the columns"),
+        ("r.csv", b"school,grade\n1,2\n", "No column for: district"),
+        ("r.xlsx", b"PK\x03\x04 and no more", "damaged"),
+    ],
+)
+def test_unreadable_files_are_reported_beside_the_field(
+    staff, administration, console_of, name, content, message
+):
+    response = console_of(staff.chen).post(
+        f"/console/administrations/{administration.pk}/roster/",
+        file=SimpleUploadedFile(name, content),
+        complete_for="changes",
+    )
+    assert message in str(errors_of(response)["file"])
+    assert b'value="changes" ' in response.content
+    assert not RosterUpload.objects.exists()
+
+
+def test_new_schools_are_shown_before_they_are_added(staff, administration, console_of):
+    """A misspelt name would create a school."""
+    dana = console_of(staff.dana)
+    misspelt = MAYA.replace("lincoln", "lincon")
+    upload = dana.upload(administration, HEADER, misspelt, ALI)
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "1 new school will be added." in page
+
+    upload = dana.upload(administration, HEADER, MAYA, ALI)
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "new school" not in page
+
+
+def test_rejected_cells_are_listed_and_viewing_them_is_logged(
+    staff, administration, console_of
+):
+    chen = console_of(staff.chen)
+    upload = chen.upload(administration, HEADER, *BAD)
+    page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
+    assert "student ID" in page and "is missing" in page
+    assert "=1+1" not in page
+    assert [one[:2] for one in reasons(upload)] == [
+        (2, "student ID"), (3, "grade"), (4, "grade"),
+    ]  # fmt: skip
+    looks = AuditEntry.objects.filter(action="see rejected rows")
+    assert looks.get().subject_id == upload.pk
+
+
+def test_the_template_is_a_valid_roster_but_its_example_is_rejected(
+    staff, administration, console_of
+):
+    chen = console_of(staff.chen)
+    address = f"/console/administrations/{administration.pk}/roster/template"
+    for ending in ("csv", "xlsx"):
+        content = chen.get(f"{address}.{ending}").content
+        upload = chen.upload(administration, content=content, name=f"t.{ending}")
+        assert counts(upload) == {"rejected": 1}
+        assert "the template's example" in reasons(upload)[0][2]
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    book.active["C2"] = "00123"
+    file = io.BytesIO()
+    book.save(file)
+    upload = chen.upload(administration, content=file.getvalue(), name="t.xlsx")
+    assert counts(upload) == {"added": 1}
+
+
+def test_the_template_names_a_school_of_the_user(staff, administration, console_of):
+    for user, school in ((staff.dana, "riverside,lincoln"), (staff.sam, "lakeside,")):
+        content = console_of(user).get(
+            f"/console/administrations/{administration.pk}/roster/template.csv"
+        )
+        example = content.content.decode("utf-8-sig").splitlines()[1]
+        assert example.startswith(school)
+
+
+# Sessions in the database cost a query, in Redis none.
+SESSION = int(settings.SESSION_ENGINE.endswith(".db"))
+
+
+def test_lists_take_the_same_queries_for_three_rows_as_for_one(
+    staff, administration, console_of, django_assert_num_queries
+):
+    dana = console_of(staff.dana)
+
+    def pages(upload, rows):
+        with django_assert_num_queries(5 + SESSION):
+            response = dana.get("/console/rosters/")
+        assert len(response.context["rows"]) == rows
+        with django_assert_num_queries(6 + SESSION):
+            response = dana.get(f"/console/rosters/{upload.pk}/")
+        assert len(response.context["rows"]) == rows
+        with django_assert_num_queries(6 + SESSION):
+            response = dana.get(f"/console/rosters/{upload.pk}/rejected/")
+        assert len(response.context["rows"]) == rows
+
+    pages(dana.upload(administration, HEADER, MAYA, BAD[1]), 1)
+    dana.upload(administration, HEADER, MAYA)
+    adams = ALI.replace("lincoln", "adams")
+    pages(dana.upload(administration, HEADER, MAYA, ZOE, adams, *BAD), 3)
+
+
+def test_the_school_table_can_be_searched_and_sorted(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, ALI, ZOE)
+    page = dana.get(f"/console/rosters/{upload.pk}/", q="washing").content.decode()
+    assert "Washington" in page and '<th scope="row">Lincoln' not in page
+    rows = dana.get(f"/console/rosters/{upload.pk}/", sort="-added").context["rows"]
+    assert [one.name for one in rows] == ["Lincoln", "Washington"]
+    part = dana.client.get(
+        f"/console/rosters/{upload.pk}/", headers={"HX-Request": "true"}
+    ).content.decode()
+    assert "Washington" in part and "<html" not in part and "Confirm roster" not in part

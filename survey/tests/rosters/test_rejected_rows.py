@@ -1,0 +1,242 @@
+"""Reject rows with invalid cells, and rows that clash with others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accounts.models import School
+from survey.models import Identity, Respondent
+from survey.rosters import row_checks, row_parser
+from survey.rosters.file_reader import RosterUnreadable
+from survey.tests.rosters.roster_imports import (
+    ALI,
+    HEADER,
+    MAYA,
+    NOOR,
+    all_rows,
+    counts,
+    run_import,
+)
+
+# Staging has SQL of its own for SQLite.
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column", "reason"),
+    [
+        ("00123", "", "student ID", "is missing"),
+        ("00123", "1.2E+10", "student ID", "was shortened by Excel"),
+        ("Riverside", "", "district", "is missing"),
+        ("Lincoln", "", "school", "is missing"),
+        ("Lincoln", "L" * 65, "school", "is longer than 64 characters"),
+        ("student", "Staff", "role", "this administration is for students"),
+        ("student", "janitor", "role", "must be student, teacher or parent"),
+        (",7,", ",77,", "grade", "is not a grade"),
+        ("maya@x.org", "maya at x", "e-mail", "is not an e-mail address"),
+        ("2014-03-04", "2014-13-04", "birth date", "is not a date"),
+        ("2014-03-04", "1814-03-04", "birth date", "age 2 to 110"),
+        ("Maya", "Ma\x07ya", "given name", "contains a control character"),
+        ("Lopez", "L" * 201, "family name", "is longer than 200 characters"),
+        ("free", "f" * 201, "lunch", "is longer than 200 characters"),
+        ("Lopez", "Lopez, Jr", "", "more cells than the header"),
+    ],
+)
+def test_an_invalid_cell_rejects_its_row_with_a_reason(
+    administration, old, new, column, reason
+):
+    before = all_rows()
+    report = run_import(administration, HEADER, ALI, MAYA.replace(old, new))
+
+    assert not report.imported
+    assert counts(report) == (0, 0, 0, 1)
+    [rejection] = report.rejections
+    assert (rejection.row, rejection.column) == (3, column)
+    assert reason in rejection.reason
+    assert all_rows() == before
+
+
+LONG = [f"program {n}" for n in range(25)]
+
+WIDE = ",".join([HEADER, *LONG])
+
+
+def wide(size):
+    return ",".join([MAYA, *["x" * size] * len(LONG)])
+
+
+def test_a_row_of_very_long_attributes_is_rejected(administration):
+    report = run_import(administration, WIDE, f"{ALI}{',' * len(LONG)}", wide(200))
+    assert not report.imported
+    [rejection] = report.rejections
+    assert (rejection.row, rejection.column) == (3, "")
+    assert "more than 4,000 characters" in rejection.reason
+    assert counts(run_import(administration, WIDE, wide(100))) == (1, 0, 0, 0)
+
+
+def test_long_attributes_would_fill_the_memory_without_the_limit(
+    administration, monkeypatch
+):
+    monkeypatch.setattr(row_parser, "LONGEST_ATTRIBUTES", 10**9)
+    assert run_import(administration, WIDE, wide(200)).imported
+    assert len(json.dumps(Respondent.objects.get().attributes)) > 4_000
+
+
+def test_all_errors_are_reported_at_once(administration):
+    broken = MAYA.replace(",7,", ",77,").replace("maya@x.org", "nowhere")
+    report = run_import(administration, HEADER, broken, ALI.replace("00124", ""))
+    assert [(one.row, one.column) for one in report.rejections] == [
+        (2, "grade"),
+        (2, "e-mail"),
+        (3, "student ID"),
+    ]
+    assert report.rejected == 2
+
+
+def test_partial_imports_the_valid_rows(administration):
+    report = run_import(
+        administration, HEADER, ALI, MAYA.replace(",7,", ",77,"), NOOR, partial=True
+    )
+    assert report.imported
+    assert counts(report) == (2, 0, 0, 1)
+    names = Identity.objects.values_list("given_name", flat=True)
+    assert set(names) == {"Ali", "Noor"}
+
+
+def test_the_second_row_of_a_person_is_rejected(administration):
+    report = run_import(
+        administration,
+        HEADER,
+        MAYA,
+        NOOR,
+        MAYA.replace("Lincoln", "Adams"),
+        partial=True,
+    )
+    assert counts(report) == (2, 0, 0, 1)
+    [rejection] = report.rejections
+    assert rejection == (
+        4, "student ID", "is the same as in row 2, in the same district", "00123",
+    )  # fmt: skip
+    assert not School.objects.filter(code="adams").exists()
+
+
+def test_ids_that_lost_their_zeros_are_rejected(administration):
+    run_import(administration, HEADER, MAYA, ALI)
+    report = run_import(administration, HEADER, MAYA.replace("00123", "123"), ALI)
+    assert not report.imported
+    [rejection] = report.rejections
+    assert (rejection.row, rejection.text) == (2, "123")
+    assert "lost its leading zeros: 00123 is" in rejection.reason
+    assert Respondent.objects.count() == 2
+
+
+def test_lost_zeros_would_duplicate_everyone_without_the_check(
+    administration, monkeypatch
+):
+    monkeypatch.setattr(row_checks, "reject_lost_zeros", lambda *_: None)
+    run_import(administration, HEADER, MAYA, ALI)
+    run_import(
+        administration,
+        HEADER,
+        MAYA.replace("00123", "123"),
+        ALI.replace("00124", "124"),
+    )
+    assert Respondent.objects.count() == 4
+
+
+def test_ids_that_differ_in_zeros_within_a_file_are_two_people(administration):
+    report = run_import(administration, HEADER, MAYA, ALI.replace("00124", "123"))
+    assert counts(report) == (2, 0, 0, 0)
+    report = run_import(administration, HEADER, MAYA, ALI.replace("00124", "123"))
+    assert counts(report) == (0, 0, 2, 0)
+
+
+def test_a_rejected_file_creates_no_schools(administration):
+    run_import(administration, HEADER, MAYA)
+    before = all_rows()
+    new_school = NOOR.replace("Roosevelt", "Brand new")
+    report = run_import(
+        administration, HEADER, MAYA.replace("00123", "123"), new_school
+    )
+    assert not report.imported
+    assert counts(report) == (0, 0, 0, 1)
+    assert report.schools_created == []
+    assert all_rows() == before
+
+
+@pytest.mark.parametrize(
+    ("dates", "expected"),
+    [
+        (["3/4/2014", "12/25/2014"], ["2014-03-04", "2014-12-25"]),
+        (["3/4/2014", "25/12/2014"], ["2014-04-03", "2014-12-25"]),
+        (["3/4/2014", "5/6/2014"], ["2014-03-04", "2014-05-06"]),
+        (["3/4/2014", "25/12/2014", "12/25/2014"], [None, "2014-12-25", "2014-12-25"]),
+        (["25/12/2014"] + ["12/25/2014"] * 20, [None] + ["2014-12-25"] * 20),
+        (["12/25/2014"] + ["25/12/2014"] * 21, [None] + ["2014-12-25"] * 21),
+    ],
+)
+def test_unambiguous_dates_decide_the_order_of_the_others(
+    administration, dates, expected
+):
+    rows = [f"Riverside,Lincoln,{number},{day}" for number, day in enumerate(dates)]
+    run_import(administration, "district,school,id,dob", *rows, partial=True)
+    born = dict(Identity.objects.values_list("external_id", "birth_date"))
+    found = [born.get(str(number)) for number in range(len(dates))]
+    assert [day and day.isoformat() for day in found] == expected
+
+
+def test_an_unknown_language_is_left_blank_with_a_note(administration):
+    report = run_import(administration, HEADER, MAYA.replace("Spanish", "Klingon"))
+    assert Respondent.objects.get().language == ""
+    assert report.notes == {
+        "language 'Klingon' is not a language of this survey: left blank": 1
+    }
+
+
+def test_a_teachers_invalid_grade_is_left_blank(administration):
+    administration.role = "teacher"
+    row = MAYA.replace("student", "Faculty").replace(",7,", ",K-5,")
+    report = run_import(administration, HEADER, row)
+    assert report.imported
+    assert Respondent.objects.get().grade == ""
+    assert report.notes == {"grade 'K-5' is not a single grade: left blank": 1}
+
+
+def test_a_full_name_column_is_split(administration):
+    run_import(
+        administration,
+        "district name,school name,id,student name",
+        'Riverside Unified,Lincoln High,1,"Lopez, Maya"',
+        "Riverside  UNIFIED,Lincoln high,2,Ana Maria Ortiz",
+    )
+    names = Identity.objects.order_by("external_id").values_list(
+        "given_name", "family_name"
+    )
+    assert list(names) == [("Maya", "Lopez"), ("Ana Maria", "Ortiz")]
+    assert School.objects.get().name == "Lincoln High"
+
+
+def test_passwords_and_phone_numbers_are_not_stored(administration):
+    report = run_import(
+        administration,
+        f"{HEADER},password,Home Phone,program",
+        f"{MAYA},hunter2,555-0100,ELL",
+    )
+    assert report.imported
+    assert Respondent.objects.get().attributes == {"lunch": "free", "program": "ELL"}
+    kept = str(all_rows())
+    assert "ELL" in kept and "hunter2" not in kept and "555-0100" not in kept
+
+
+def test_a_column_of_names_read_as_schools_is_reported(administration, monkeypatch):
+    monkeypatch.setattr(row_parser, "MOST_SCHOOLS", 2)
+    before = all_rows()
+    rows = [
+        MAYA.replace("Lincoln", f"school {n}").replace("00123", str(n))
+        for n in range(3)
+    ]
+    with pytest.raises(RosterUnreadable, match="more than 2 schools"):
+        run_import(administration, HEADER, *rows)
+    assert all_rows() == before

@@ -1,0 +1,54 @@
+"""Delete uploaded files in time."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from survey import files
+from survey.files import path_of, private_files
+from survey.models import RosterUpload
+from survey.rosters import dry_run, retention
+from survey.tests.rosters.roster_console import BAD, HEADER, MAYA, roster_folder
+
+pytestmark = pytest.mark.django_db
+
+
+def test_files_are_deleted_after_30_days(
+    staff, administration, console_of, django_capture_on_commit_callbacks
+):
+    upload = console_of(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    with django_capture_on_commit_callbacks(execute=True):
+        assert retention.delete_old_files() == 0
+    old = timezone.now() - timedelta(days=31)
+    RosterUpload.objects.update(uploaded_at=old)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert retention.delete_old_files() == 1
+    assert not private_files().exists(upload.file)
+    assert not upload.rejections.exists()
+    chen = console_of(staff.chen)
+    assert (
+        b"after 30 days" in chen.get(f"/console/rosters/{upload.pk}/rejected/").content
+    )
+    chen.confirm(upload)
+    assert (upload.state, upload.message) == ("failed", dry_run.FILE_DELETED)
+
+
+def test_files_without_an_upload_are_deleted(staff, administration, console_of):
+    upload = console_of(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    left, fresh = (
+        roster_folder() / name for name in (".left.csv.4711", "fresh.roster")
+    )
+    for path in (left, fresh):
+        path.write_text("00123,Maya,Lopez")
+    kept = [path_of(name) for name in (upload.file, upload.rejected_file)]
+    long_ago = time.time() - files.ORPHANED_AFTER - 60
+    for path in (left, *kept):
+        os.utime(path, (long_ago, long_ago))
+    retention.delete_old_files()
+    assert not left.exists()
+    assert all(path.exists() for path in (fresh, *kept))
