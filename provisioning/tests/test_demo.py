@@ -22,6 +22,8 @@ import pytest
 
 from provisioning.tests.conftest import copied, environment, equipped, run
 
+pytestmark = pytest.mark.slow
+
 CODE = re.compile(r"\b(?:[A-Z2-9]{4}-){2}[A-Z2-9]{4}\b")
 
 

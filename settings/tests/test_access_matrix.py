@@ -22,7 +22,7 @@ from settings.tests.matrix.routes import Route, routes
 from settings.tests.matrix.scenario import Scenario
 
 # Permissions do not depend on the database.
-pytestmark = [pytest.mark.once, pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from settings.tests.test_stack import SECRETS
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.slow
 
 ASK = """
 import json, django

@@ -3,11 +3,7 @@ from __future__ import annotations
 import stat
 import threading
 
-import pytest
-
 from settings.secrets_file import load_secrets
-
-pytestmark = pytest.mark.once
 
 
 def test_secrets_are_generated_once(tmp_path):

@@ -14,7 +14,7 @@ from django.core.checks.registry import registry
 from accounts.checks import check_second_factor
 from survey.database.replica.reports import reports_database
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.slow
 
 SECRETS = {
     "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,

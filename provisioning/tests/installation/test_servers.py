@@ -14,6 +14,8 @@ import pytest
 from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import environment
 
+pytestmark = pytest.mark.slow
+
 
 def asked(folder: Path, port: int, question: str) -> str:
     connection = psycopg2.connect(

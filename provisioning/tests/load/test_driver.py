@@ -13,6 +13,8 @@ from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import DESCRIBED, Server, receipt, reply
 
+pytestmark = pytest.mark.slow
+
 PAGES = len(DESCRIBED["pages"])
 
 

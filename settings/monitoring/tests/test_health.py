@@ -252,7 +252,6 @@ def test_requests_waiting_at_a_socket_are_counted(tmp_path, settings):
 # The two pools
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("pool", "pages"),
     [("stack", ["/healthz", "/readyz", "/metrics"]), ("respondent_pool", ["/healthz"])],

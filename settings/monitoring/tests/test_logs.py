@@ -283,7 +283,6 @@ def test_log_lines_contain_the_request_id(browser, monkeypatch):
 # The settings
 
 
-@pytest.mark.once
 def test_the_stack_logs_only_json():
     program = (
         "import django; django.setup(); import json, logging;"

@@ -22,6 +22,8 @@ from settings.monitoring.middleware import MonitoringMiddleware
 from settings.tests.patience import patience
 from survey.tests.conftest import FIRST_PAGE, code_of
 
+pytestmark = pytest.mark.slow
+
 
 def counted(name, **labels):
     return metrics.registry.get_sample_value(f"groundswell_{name}", labels) or 0
@@ -177,7 +179,6 @@ def processes(program, folder, *arguments):
     ).stdout.split()
 
 
-@pytest.mark.once
 def test_processes_share_counters_and_new_ones_continue_them(tmp_path):
     # A parent that counted before its fork and its child, then two new processes.
     assert sorted(processes(COUNTING, tmp_path, "0.2")) == ["0", "1"]
@@ -195,7 +196,6 @@ def _acquire_slot_and_sleep(folder, ready):
     time.sleep(60)
 
 
-@pytest.mark.once
 def test_a_slot_is_free_again_after_its_process_is_killed(tmp_path):
     forking = multiprocessing.get_context("fork")
     ours, theirs = forking.Pipe()
@@ -292,7 +292,6 @@ DAMAGES = [cut_short, empty, lose_its_pages, garble]
 DAMAGES += [claim_more_than_there_is, claim_less_than_nothing, count_no_number]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_skipped_and_then_replaced(tmp_path, damage):
     processes(COUNTING, tmp_path, "0.2")
@@ -310,7 +309,6 @@ def value_in(shown, name) -> float:
     return float(shown[shown.index(name) + 1])
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("program", [SHOWING, SUMMING])
 def test_an_unchecked_damaged_file_would_break_the_metrics_page(tmp_path, program):
     processes(COUNTING, tmp_path, "0.2")

@@ -31,7 +31,6 @@ def app(seen):
     return app
 
 
-@pytest.mark.once
 def test_a_task_has_the_id_of_the_request_that_sent_it(app, seen):
     with start_worker(app, perform_ping_check=False, pool="solo"):
         logs.begin(REQUEST_ID)

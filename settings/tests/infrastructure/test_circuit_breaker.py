@@ -4,8 +4,6 @@ import pytest
 
 from settings.infrastructure.circuit_breaker import CircuitBreaker
 
-pytestmark = pytest.mark.once
-
 
 class Time:
     now = 1000.0

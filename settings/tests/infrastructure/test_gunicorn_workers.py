@@ -10,8 +10,6 @@ from gunicorn.util import close_graceful
 
 from settings.infrastructure.gunicorn_workers import PromptSocket
 
-pytestmark = pytest.mark.once
-
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000
 
 

@@ -19,7 +19,7 @@ from settings.infrastructure.circuit_breaker import CircuitBreaker
 from settings.infrastructure.sessions import SessionStore
 from settings.tests.helpers import TROUBLES, running
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture

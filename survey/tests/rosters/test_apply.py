@@ -23,7 +23,11 @@ from survey.rosters import apply, apply_job, uploads
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.browser.live_server import ROOT
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.sqlite,
+    pytest.mark.slow,
+]
 needs_postgresql = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite has one writer and one worker"
 )

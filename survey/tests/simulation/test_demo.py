@@ -42,7 +42,7 @@ from survey.simulation.demo.load import (
 )
 from survey.taking.published import published_survey
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite, pytest.mark.slow]
 
 
 @pytest.fixture
