@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,13 +40,13 @@ def count_rows(reader: str, path: Path) -> int:
             workbook = XlsxWorkbook(file)
             return sum(1 for _ in workbook.rows(workbook.sheets[0], 300))
     if reader == "openpyxl":
-        sheet = openpyxl.load_workbook(path, read_only=True).worksheets[0]
-        return sum(1 for _ in sheet.iter_rows(values_only=True))
+        with closing(openpyxl.load_workbook(path, read_only=True)) as book:
+            return sum(1 for _ in book.worksheets[0].iter_rows(values_only=True))
     # Not in requirements.txt: it is only measured.
     import python_calamine
 
-    book = python_calamine.load_workbook(path)
-    return sum(1 for _ in book.get_sheet_by_index(0).iter_rows())
+    sheet = python_calamine.load_workbook(path).get_sheet_by_index(0)
+    return sum(1 for _ in sheet.iter_rows())
 
 
 def main(arguments: list[str]) -> None:
