@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Error, Page
 
 # One node per result of the other types, which halves the time.
 OPTIONS = {
@@ -21,6 +21,19 @@ RUN = f"axe.run({json.dumps(OPTIONS)}).then(({{ violations }}) => violations)"
 
 
 def violations(page: Page) -> list[str]:
+    for attempt in range(3):
+        page.wait_for_load_state()
+        try:
+            return _violations(page)
+        except Error:
+            # The page may load itself again during the check, as it does when a
+            # job has ended. Then the new document is checked.
+            if attempt == 2:
+                raise
+    raise AssertionError
+
+
+def _violations(page: Page) -> list[str]:
     # Not wait_for_function(), which the page's policy forbids to poll.
     for _ in range(500):
         if page.evaluate(STILL):
