@@ -805,7 +805,7 @@ def revealing_role(stack: Stack) -> Iterator[None]:
     home.query(f"{anew}'taking'")
     yield
     psql = ["psql", f"--host={home.run}", "--username=postgres", "--dbname=postgres"]
-    roles = home.etc / "primary" / "roles.sql"
+    roles = home.folder / "etc" / "primary" / "roles.sql"
     subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
     home.query(f"{anew}'taking'")
     home.close()
