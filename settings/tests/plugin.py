@@ -49,11 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.nodeid.partition("::")[0]
         if "/browser/" in path or "_in_chromium" in path or "chromium" in fixtures:
             item.add_marker(pytest.mark.browser)
-        # Both depend on how a busy machine schedules other processes. The last line
-        # of the run counts these repetitions, so a defect that shows only
-        # sometimes is still noticed.
-        if item.get_closest_marker("browser") or item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(
         key=lambda item: next(
             (at for at, path in enumerate(LONGEST) if item.nodeid.startswith(path)),
