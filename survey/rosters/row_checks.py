@@ -11,7 +11,7 @@ from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
 from survey.rosters.row_parser import CellRejection
 from survey.rosters.scope import OTHER_SCHOOL, RosterScope
-from survey.rosters.staging import ADDED, MOVED, Staging
+from survey.rosters.staging import ADDED, Staging
 
 
 def reject_repeated_people(
@@ -187,28 +187,27 @@ def reject_lost_zeros(
 def reject_people_of_other_schools(
     staging: Staging, columns: RosterColumns, scope: RosterScope, log: RejectionLog
 ) -> None:
-    """Reject moving people from a school that the uploader does not manage.
+    """Reject people who belong to a school that the uploader does not manage.
 
-    Otherwise a coordinator could print anyone's login card by their ID.
+    Withdrawn people too: they keep their school and their answers. Otherwise a
+    coordinator could print anyone's login card by their ID.
     """
     if not scope.is_single_schools:
         # People are matched by the district's own IDs, so they come from there.
         return
+    # Null, and so never true, for people who are new.
     foreign = f"old_school_id NOT IN ({_own_schools(scope)})"
     heading = columns.heading("external_id")
     for batch in staging.fetch_in_batches(
         f"""
         SELECT m.row, new.external_id
         FROM roster_match AS m JOIN roster_row AS new ON new.row = m.row
-        WHERE m.change = '{MOVED}' AND m.{foreign}
-          AND m.row > %s ORDER BY m.row LIMIT %s
+        WHERE m.{foreign} AND m.row > %s ORDER BY m.row LIMIT %s
         """,  # noqa: S608
     ):
         for row, external_id in batch:
             log.add_row([CellRejection(row, heading, OTHER_SCHOOL, external_id)])
-    staging.execute(
-        f"DELETE FROM roster_match WHERE change = '{MOVED}' AND {foreign}"  # noqa: S608
-    )
+    staging.execute(f"DELETE FROM roster_match WHERE {foreign}")  # noqa: S608
 
 
 def _own_schools(scope: RosterScope) -> str:

@@ -17,8 +17,7 @@ from survey.models import Administration, RosterUpload
 NOT_YOURS = "is not a school that you can upload rosters for"
 NOT_OFFERED = "is not one of this administration's schools"
 OTHER_SCHOOL = (
-    "is on another school's roster. Ask your district to move this person, or the"
-    " other school to remove them from its roster"
+    "is on another school's roster, or was. Ask your district to move this person"
 )
 
 

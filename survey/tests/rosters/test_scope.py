@@ -115,11 +115,39 @@ def test_a_student_of_another_school_cannot_be_taken_over(
     claimed = ZOE.replace("washington", "lincoln")
     upload = chen.upload(administration, HEADER, MAYA, claimed)
     assert reasons(upload) == [(3, "student ID", OTHER_SCHOOL)]
-    # Once the other school has withdrawn her, she can be added.
+
+
+@pytest.mark.parametrize("complete_for", ["schools", "changes"])
+def test_a_withdrawn_student_of_another_school_cannot_be_taken_over(
+    staff, administration, console_of, complete_for
+):
+    dana, chen = console_of(staff.dana), console_of(staff.chen)
+    dana.apply(administration, HEADER, MAYA, ZOE)
     dana.apply(administration, HEADER, ZOE.replace("125", "777"))
-    upload = chen.apply(administration, HEADER, MAYA, claimed)
-    assert counts(upload) == {"changed": 1, "back": 1, "unchanged": 1}
+    assert person("00125").withdrawn_at
+    claimed = ZOE.replace("washington", "lincoln")
+    upload = chen.apply(
+        administration, HEADER, MAYA, claimed, complete_for=complete_for
+    )
+    assert reasons(upload) == [(3, "student ID", OTHER_SCHOOL)]
+    assert person("00125").school == staff.washington
+    assert person("00125").withdrawn_at
+    # The district may move her.
+    dana.apply(administration, HEADER, claimed, complete_for="changes")
     assert person("00125").school == staff.lincoln
+    assert person("00125").withdrawn_at is None
+
+
+def test_a_coordinator_can_invite_their_own_withdrawn_student_again(
+    staff, administration, console_of
+):
+    chen, other = console_of(staff.chen), MAYA.replace("00123", "00900")
+    chen.apply(administration, HEADER, MAYA)
+    chen.apply(administration, HEADER, other)
+    assert person("00123").withdrawn_at
+    upload = chen.apply(administration, HEADER, MAYA, other)
+    assert counts(upload) == {"changed": 1, "back": 1, "unchanged": 1}
+    assert person("00123").withdrawn_at is None
 
 
 def test_ids_of_other_schools_are_not_revealed_by_missing_zeros(
