@@ -18,15 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from provisioning.processes import as_user
-
 ROOT = Path(__file__).resolve().parent.parent
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Refusal(Exception):
-    """Why a command can't go on, in one line for the person who called it."""
+    """An error that ends a command with one line instead of a traceback."""
 
 
 class Stopped(BaseException):
@@ -122,7 +120,10 @@ def output_of(
         errors="replace",
         cwd=ROOT if user is None else "/",
         env=env,
-        **as_user(user),
+        # Without any of root's other groups.
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
     )
     if done.returncode:
         raise Refusal(f"{failing}: {reason(done.stderr or done.stdout)}")

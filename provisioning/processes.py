@@ -11,11 +11,13 @@ import os
 import signal
 import subprocess
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import IO
+
+from provisioning.commands import wait_until
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -23,27 +25,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SET_PARENT_DEATH_SIGNAL = 1
 SET_CHILD_SUBREAPER = 36
 
-# In /proc/net/tcp and /proc/net/unix.
-TCP_LISTEN = "0A"
-UNIX_ACCEPTS_CONNECTIONS = 0x10000
-
 
 # Starting and stopping
 
 
-class UserOptions(TypedDict, total=False):
-    user: str
-    group: str
-    extra_groups: Iterable[str]
-
-
-def as_user(user: str | None) -> UserOptions:
-    """Options of `subprocess` that drop all of root's privileges for a user's."""
-    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
-
-
 def end_with_parent(number: int) -> Callable[[], None]:
-    """For `preexec_fn`: get this signal when the parent ends, even if killed."""
+    """Return a `preexec_fn` that makes a process get this signal after its parent.
+
+    The kernel sends it however the parent ends, even if it is killed.
+    """
     libc = ctypes.CDLL(None)
     return lambda: libc.prctl(SET_PARENT_DEATH_SIGNAL, number)
 
@@ -73,8 +63,11 @@ def start_process(
         env=env,
         pass_fds=pass_fds,
         start_new_session=new_session,
+        # Without any of root's other groups.
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
         preexec_fn=end_with_parent(parent_signal),
-        **as_user(user),
     )
 
 
@@ -116,13 +109,8 @@ def kill_together(pids: Sequence[int]) -> None:
 
 def wait_until_gone(pids: Iterable[int], *, seconds: float = 10.0) -> bool:
     """Return whether all of these processes ended in time."""
-    deadline = time.monotonic() + seconds
     left = list(pids)
-    while left := [pid for pid in left if is_alive(pid)]:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    return wait_until(lambda: not any(map(is_alive, left)), seconds=seconds, pause=0.02)
 
 
 def adopt_orphans() -> None:
@@ -132,13 +120,11 @@ def adopt_orphans() -> None:
 
 def end_orphans() -> None:
     """Kill adopted processes, such as the browser of an interrupted test."""
-    for _ in range(100):
-        orphans = children_of(os.getpid())
+    # The children of those that end here are adopted next.
+    while orphans := children_of(os.getpid()):
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        if not orphans:
-            return
 
 
 # One process and its relatives
@@ -147,7 +133,7 @@ def end_orphans() -> None:
 class ProcessStat:
     """A process's line in /proc/<pid>/stat; times in seconds."""
 
-    __slots__ = ("cpu", "cpu_of_ended_children", "name", "parent", "started", "state")
+    __slots__ = ("cpu", "name", "parent", "started", "state")
 
     def __init__(self, line: str) -> None:
         # The name is in parentheses, and may contain spaces and parentheses.
@@ -155,8 +141,9 @@ class ProcessStat:
         fields = line[line.rindex(")") + 2 :].split()
         self.state = fields[0]
         self.parent = int(fields[1])
-        self.cpu = (int(fields[11]) + int(fields[12])) / TICKS
-        self.cpu_of_ended_children = (int(fields[13]) + int(fields[14])) / TICKS
+        # With that of its ended children: gunicorn's workers end after some
+        # thousand requests.
+        self.cpu = sum(map(int, fields[11:15])) / TICKS
         # Since the machine started; to 10 ms.
         self.started = int(fields[19]) / TICKS
 
@@ -196,17 +183,15 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-def descendants_of(pid: int) -> list[int]:
-    children = children_of(pid)
-    return children + [each for child in children for each in descendants_of(child)]
-
-
-def is_descendant(pid: int, ancestor: int) -> bool:
-    """Return whether a process is `ancestor`, or was started below it."""
-    while pid > 1 and pid != ancestor:
-        stat = stat_of(pid)
-        pid = stat.parent if stat else 0
-    return pid == ancestor
+def descendants_of(
+    pid: int, stats: Mapping[int, ProcessStat] | None = None
+) -> list[int]:
+    """Return all processes below this one, parents before their children."""
+    stats = stats or all_stats()
+    found = [pid]
+    for parent in found:
+        found += [child for child, stat in stats.items() if stat.parent == parent]
+    return found[1:]
 
 
 # Memory and processor time
@@ -223,147 +208,45 @@ def memory_mb(pid: int) -> float:
     return 0.0
 
 
-def memory_mb_with_descendants(pid: int) -> float:
-    return sum(map(memory_mb, [pid, *descendants_of(pid)])) if pid else 0.0
-
-
 def machine_cpu_seconds() -> float:
     """Return the time that all processes and the kernel itself have used."""
-    with open("/proc/stat") as file:
-        fields = [int(field) for field in file.readline().split()[1:]]
-    user, nice, system, _, _, irq, softirq = fields[:7]
+    fields = Path("/proc/stat").read_text().split()[1:8]
+    user, nice, system, _, _, irq, softirq = map(int, fields)
     return (user + nice + system + irq + softirq) / TICKS
 
 
 def cpu_seconds_by_group(groups: Mapping[str, Iterable[int]]) -> dict[str, float]:
-    """Return the time used by each group of processes and all below them.
-
-    The time of children that have ended is counted by their parents.
-    """
-    stats = all_stats()
-    children = defaultdict(list)
-    for pid, stat in stats.items():
-        children[stat.parent].append(pid)
-    used = {}
+    """Return the time used by each group of processes and all below them."""
+    stats, used = all_stats(), {}
     for group, pids in groups.items():
-        members: set[int] = set()
-        waiting = list(pids)
-        while waiting:
-            pid = waiting.pop()
-            if pid not in members:
-                members.add(pid)
-                waiting += children[pid]
-        used[group] = sum(
-            stats[pid].cpu + stats[pid].cpu_of_ended_children
-            for pid in members & stats.keys()
-        )
+        members = {each for pid in pids for each in [pid, *descendants_of(pid, stats)]}
+        used[group] = sum(stats[pid].cpu for pid in members & stats.keys())
     return used
 
 
-def cpu_seconds_by_process() -> dict[int, tuple[str, float]]:
-    """Return each process's program and the time it has used so far.
-
-    With that of its ended children: gunicorn's workers end after some
-    thousand requests.
-    """
-    return {
-        pid: (_program(pid, stat), stat.cpu + stat.cpu_of_ended_children)
-        for pid, stat in all_stats().items()
-    }
-
-
-def _program(pid: int, stat: ProcessStat) -> str:
-    arguments = command_line(pid).split()
-    if not arguments:
-        return "kernel"
-    if stat.name.startswith("python") and "-m" in arguments[:-1]:
-        return arguments[arguments.index("-m") + 1]
-    return stat.name
+def cpu_seconds_by_program() -> dict[str, float]:
+    """Return the time that the processes of each program have used so far."""
+    used: dict[str, float] = defaultdict(float)
+    for pid, stat in all_stats().items():
+        arguments = command_line(pid).split()
+        name = stat.name if arguments else "kernel"
+        if name.startswith("python") and "-m" in arguments[:-1]:
+            name = arguments[arguments.index("-m") + 1]
+        used[name] += stat.cpu
+    return used
 
 
 def cpu_used_by_program(
-    before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
+    before: Mapping[str, float], after: Mapping[str, float]
 ) -> dict[str, float]:
-    """Compare two results of `cpu_seconds_by_process`, busiest program first.
+    """Compare two results of `cpu_seconds_by_program`, busiest program first.
 
     Programs below a twentieth of the whole are left out.
     """
-    spent: dict[str, float] = defaultdict(float)
-    for pid, (name, seconds) in after.items():
-        known, earlier = before.get(pid, (name, 0.0))
-        spent[name] += seconds - (earlier if known == name else 0.0)
-    # What ended in between was added in full to its parent's time.
-    for pid in before.keys() - after.keys():
-        name, seconds = before[pid]
-        spent[name] -= seconds
+    spent = {name: after[name] - before.get(name, 0.0) for name in after}
     least = max(0.01, sum(spent.values()) / 20)
     return {
-        name: round(seconds, 1)
-        for name, seconds in sorted(spent.items(), key=lambda item: -item[1])
-        if seconds >= least
+        name: round(spent[name], 1)
+        for name in sorted(spent, key=lambda name: -spent[name])
+        if spent[name] >= least
     }
-
-
-# Sockets
-
-
-def listeners(
-    run: Path, sockets: Mapping[str, Sequence[str]], ports: Mapping[str, int]
-) -> dict[str, set[int]]:
-    """Return, by group, the processes that listen at its sockets or its port.
-
-    `sockets` are names of Unix sockets in the folder `run`.
-    """
-    inodes = {
-        group: {inode for name, inode in _unix_sockets(run) if name in names}
-        for group, names in sockets.items()
-    }
-    inodes |= {group: _tcp_sockets(port) for group, port in ports.items()}
-    holders = _holders(set().union(*inodes.values()))
-    found = {
-        group: set().union(*(holders[inode] for inode in own))
-        for group, own in inodes.items()
-    }
-    held = Counter(pid for pids in found.values() for pid in pids)
-    # A supervisor holds the sockets of several groups, and is parent of all.
-    own = {
-        group: {pid for pid in pids if held[pid] == 1} for group, pids in found.items()
-    }
-    return {group: pids for group, pids in own.items() if pids}
-
-
-def _unix_sockets(run: Path) -> list[tuple[str, str]]:
-    """Return name and inode of each listening socket in this folder."""
-    folder, found = str(run.resolve()), []
-    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
-        fields = line.split(maxsplit=7)
-        # Accepted connections have the path of their listener too.
-        if len(fields) == 8 and int(fields[3], 16) & UNIX_ACCEPTS_CONNECTIONS:
-            parent, _, name = fields[7].rpartition("/")
-            if os.path.realpath(parent) == folder:
-                found.append((name, fields[6]))
-    return found
-
-
-def _tcp_sockets(port: int) -> set[str]:
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {
-        fields[9]
-        for fields in rows
-        if fields[3] == TCP_LISTEN and int(fields[1].split(":")[1], 16) == port
-    }
-
-
-def _holders(inodes: set[str]) -> dict[str, set[int]]:
-    """Return, by inode, the processes that have this socket open."""
-    found: dict[str, set[int]] = {inode: set() for inode in inodes}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        # A process may end, or close a file, while this looks.
-        with suppress(OSError):
-            for number in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    link = os.readlink(f"/proc/{pid}/fd/{number}")
-                    inode = link.removeprefix("socket:[").removesuffix("]")
-                    if inode in found:
-                        found[inode].add(int(pid))
-    return found

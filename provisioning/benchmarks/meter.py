@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from provisioning import processes
 from provisioning.benchmarks.stack import Stack
+from provisioning.installation.supervisor import Supervisor
 
-# Sockets of each server in the stack's folder `run`; nginx listens at a port.
-SOCKETS: Mapping[str, tuple[str, ...]] = {
-    "gunicorn taking": ("taking.sock",),
-    "gunicorn console": ("console.sock",),
-    "pgbouncer": (".s.PGSQL.6432",),
-    "PostgreSQL": (".s.PGSQL.5432",),
-    "replica": (".s.PGSQL.5433",),
-    "Redis": ("redis.sock",),
-    "Memcached": ("memcached.sock",),
+# Each server's group in the supervisor.
+GROUPS = {
+    "gunicorn taking": "taking",
+    "gunicorn console": "console",
+    "pgbouncer": "pgbouncer",
+    "PostgreSQL": "primary",
+    "replica": "replica",
+    "Redis": "redis",
+    "Memcached": "memcached",
+    "nginx": "nginx",
 }
 
 # The superuser's statements are the benchmark's own.
@@ -61,7 +63,13 @@ class Meter:
     """Processor seconds of each server between `begin` and `end`."""
 
     def __init__(self, stack: Stack) -> None:
-        self.groups = processes.listeners(stack.run, SOCKETS, {"nginx": stack.port})
+        with closing(Supervisor(stack.folder)) as supervisor:
+            programs = [each for each in supervisor.programs() if each["pid"]]
+        pids = {
+            server: [each["pid"] for each in programs if each["group"] == group]
+            for server, group in GROUPS.items()
+        }
+        self.groups = {server: found for server, found in pids.items() if found}
         self.used: dict[str, float] = {}
         self.used_by_all = 0.0
 

@@ -93,7 +93,8 @@ class RunningStack:
 
     def _own(self, pids: Iterable[int]) -> list[int]:
         supervisor = self.supervisor_pid
-        return [pid for pid in pids if processes.is_descendant(pid, supervisor)]
+        own = {supervisor, *processes.descendants_of(supervisor)}
+        return [pid for pid in pids if pid in own]
 
     def tree(self, name: str) -> list[int]:
         """Return a program's processes and all below them."""

@@ -14,7 +14,7 @@ from typing import TypedDict
 from provisioning.commands import print_table
 from provisioning.installation.stack_folder import addresses_of
 from provisioning.installation.supervisor import Program, Supervisor, workers_of
-from provisioning.processes import memory_mb_with_descendants
+from provisioning.processes import descendants_of, memory_mb
 
 
 class Check(TypedDict):
@@ -37,7 +37,10 @@ def print_status(folder: Path) -> int:
         print("Nothing is running; start it with provisioning/stack up")
         return 1
     programs = supervisor.programs()
-    memory = [memory_mb_with_descendants(program["pid"]) for program in programs]
+    memory = [
+        sum(map(memory_mb, [pid, *descendants_of(pid)])) if pid else 0.0
+        for pid in (program["pid"] for program in programs)
+    ]
     print_table(
         ("program", "state", "pid", "up", "MB"),
         [

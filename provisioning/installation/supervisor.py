@@ -32,13 +32,12 @@ class Supervisor:
     """The supervisor of a stack; `run` is the folder of its socket."""
 
     def __init__(self, folder: Path, *, run: Path | None = None) -> None:
-        self._transport = _Transport((run or folder / "run") / "supervisor.sock")
-        proxy = xmlrpc.client.ServerProxy("http://x", transport=self._transport)
+        transport = _Transport()
+        transport.path = (run or folder / "run") / "supervisor.sock"
         # Its methods: http://supervisord.org/api.html
+        proxy = xmlrpc.client.ServerProxy("http://supervisor", transport=transport)
         self.calls: Any = proxy.supervisor
-
-    def close(self) -> None:
-        self._transport.close()
+        self.close = transport.close
 
     def is_running(self) -> bool:
         try:
@@ -56,6 +55,22 @@ class Supervisor:
         return programs
 
 
+class _Transport(xmlrpc.client.Transport):
+    """XML-RPC over a Unix socket."""
+
+    path: Path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        connection = self._connection[1]
+        if connection is None or connection.sock is None:
+            connection = http.client.HTTPConnection("supervisor")
+            # Kept first, because the library closes it after a failure.
+            self._connection = host, connection
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(self.path))
+        return connection
+
+
 def workers_of(programs: Iterable[Program], pool: str) -> dict[int, float]:
     """Return the workers of all of a pool's gunicorns, and their memory in MB."""
     memory = {
@@ -65,32 +80,3 @@ def workers_of(programs: Iterable[Program], pool: str) -> dict[int, float]:
         for worker in children_of(master["pid"])
     }
     return {worker: megabytes for worker, megabytes in memory.items() if megabytes}
-
-
-class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-
-    def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        # The library keeps a connection here, to use it again and to close it.
-        if self._connection[1] is None:
-            self._connection = host, _Connection(self.path)
-        assert self._connection[1] is not None  # noqa: S101
-        return self._connection[1]
-
-
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("supervisor")
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        try:
-            self.sock.connect(str(self.path))
-        except OSError:
-            self.close()
-            raise

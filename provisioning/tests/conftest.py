@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,14 @@ import pytest
 from provisioning.commands import ROOT
 from provisioning.environment import PRODUCTION, STACK, TESTS, stamp_of
 
+# Holds 40 MB, which its child shares.
+PARENT = """
+import os, sys, time
+held = bytearray(os.urandom(40 * 2**20))
+if os.fork():
+    print("ready", flush=True)
+time.sleep(60)
+"""
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "collected")
 
 
@@ -63,3 +73,14 @@ def run(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedPr
         text=True,
         timeout=120,
     )
+
+
+@pytest.fixture
+def parent() -> Iterator[int]:
+    """A process that shares its memory with a child."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+        os.killpg(process.pid, signal.SIGKILL)

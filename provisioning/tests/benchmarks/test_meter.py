@@ -7,10 +7,24 @@ from provisioning.benchmarks.meter import Counters, Meter
 
 
 class FakeStack:
-    run, port = None, 8080
+    folder = None
 
     def sql(self, statements, *, failing):
         return [["10", "4"], ["7", "3", "9000"]]
+
+
+class FakeSupervisor:
+    """Of a stack whose Memcached does not run."""
+
+    def __init__(self, folder):
+        pass
+
+    def programs(self):
+        pids = {"nginx": 1, "redis": 2, "memcached": 0, "beat": 3}
+        return [{"group": group, "pid": pid} for group, pid in pids.items()]
+
+    def close(self):
+        pass
 
 
 @pytest.fixture
@@ -19,13 +33,17 @@ def meter(monkeypatch):
     groups = iter([{"nginx": 1.0, "Redis": 9.0}, {"nginx": 2.0, "Redis": 2.0}])
     machine = iter([100.0, 110.0])
     fake = module.processes
-    monkeypatch.setattr(fake, "listeners", lambda *_: {"nginx": {1}, "Redis": {2}})
+    monkeypatch.setattr(module, "Supervisor", FakeSupervisor)
     monkeypatch.setattr(fake, "cpu_seconds_by_group", lambda _: next(groups))
     monkeypatch.setattr(fake, "machine_cpu_seconds", lambda: next(machine))
     meter = Meter(FakeStack())
     meter.begin()
     meter.end()
     return meter
+
+
+def test_a_server_is_its_running_programs(meter):
+    assert meter.groups == {"nginx": [1], "Redis": [2]}
 
 
 def test_a_restarted_server_counts_from_nothing(meter):

@@ -1,34 +1,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
 from provisioning.commands import Refusal
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.processes import children_of
-
-# Holds 40 MB, which its child shares.
-PARENT = """
-import os, sys, time
-held = bytearray(os.urandom(40 * 2**20))
-if os.fork():
-    print("ready", flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.fixture
-def parent():
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True
-    ) as process:
-        assert process.stdout.readline() == b"ready\n"
-        yield process.pid
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_workers_are_the_children_of_their_pools_masters(parent):
