@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import errno
+import http.client
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -139,6 +141,38 @@ def reason(output: str) -> str:
     return (errors or lines or ["it gave no reason"])[-1]
 
 
+def listen(port: int) -> socket.socket:
+    """Listen on a port of this machine; 0 chooses one.
+
+    Connections get TCP_NODELAY, which gunicorn sets on listeners of its own only.
+    A reply's head and body are two writes, and the second would wait for the
+    browser's delayed acknowledgement: 44 ms a request instead of one or two.
+    """
+    try:
+        listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+    except PermissionError:
+        raise Refusal(
+            f"Only root may serve on port {port}; choose another with --port"
+        ) from None
+    except OSError:
+        raise Refusal(
+            f"Port {port} is taken by another program; choose one with --port"
+        ) from None
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def fetch(address: str) -> tuple[int, bytes]:
+    """Return a page's status and body; status 0 where nothing answers."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=5)
+    with closing(connection), suppress(OSError, http.client.HTTPException):
+        connection.request("GET", parts.path)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    return 0, b""
+
+
 # Types of options
 
 
@@ -152,13 +186,3 @@ def positive_integer(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return int(text)
-
-
-def disable_nagle(listener: socket.socket) -> socket.socket:
-    """Set TCP_NODELAY on a listener for gunicorn, which sets it on its own only.
-
-    A reply's head and body are two writes, and the second would wait for the
-    browser's delayed acknowledgement: 44 ms a request instead of one or two.
-    """
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener

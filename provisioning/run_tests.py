@@ -20,7 +20,8 @@ from provisioning.environment import (
     install_packages,
     prepare_environment,
 )
-from provisioning.installation.servers import missing_packages, private_servers
+from provisioning.installation.packages import missing_packages
+from provisioning.installation.servers import private_servers
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 NO_TESTS_COLLECTED = 5
@@ -65,7 +66,7 @@ def main() -> int:
         help="start the servers alone and keep them until Ctrl-C",
     )
     options, chosen = parser.parse_known_args()
-    packages = missing_packages()
+    packages = missing_packages(browser=True)
     if packages:
         install_packages(packages)
     prepare_environment(PRODUCTION, TESTS, STACK)

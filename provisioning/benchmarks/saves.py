@@ -11,7 +11,6 @@ import argparse
 import http.client
 import json
 import os
-import socket
 import statistics
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from provisioning.benchmarks.machine import processor
 from provisioning.commands import (
     ROOT,
     Refusal,
-    disable_nagle,
+    listen,
     print_table,
     run_command,
     step,
@@ -119,8 +118,8 @@ def prepare_demo(environment: Mapping[str, str]) -> dict[str, Any]:
 @contextmanager
 def served(environment: Mapping[str, str], *options: str) -> Iterator[int]:
     """Serve the application with gunicorn, and yield its port."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        port = disable_nagle(listener).getsockname()[1]
+    with listen(0) as listener:
+        port = listener.getsockname()[1]
         server = start_process(
             [str(PYTHON), "-m", "gunicorn", "settings.wsgi", "--no-control-socket"]
             + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, reason, step
@@ -41,11 +41,14 @@ def ansible_environment(folder: Path) -> dict[str, str]:
     }
 
 
-def run_playbook(folder: Path, variables: dict[str, object]) -> None:
-    """Run the playbook; print a line for each play, and keep all of its log."""
+def run_playbook(
+    folder: Path, variables: dict[str, object], *options: str, quietly: bool = False
+) -> None:
+    """Run the playbook for this machine; print a line for each play."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = folder / "provisioning.log"
     process = start_process(
-        playbook_command(THIS_MACHINE, variables=variables),
+        playbook_command(THIS_MACHINE, *options, variables=variables),
         output=subprocess.PIPE,
         cwd=ANSIBLE,
         env=ansible_environment(folder),
@@ -55,21 +58,23 @@ def run_playbook(folder: Path, variables: dict[str, object]) -> None:
     lines, play = [], ""
     with (
         process,
-        (folder / "provisioning.log").open("w") as log,
-        contextlib.ExitStack() as current_step,
+        io.TextIOWrapper(process.stdout, "utf-8", errors="replace") as output,
+        log.open("w") as file,
+        ExitStack() as current_step,
     ):
-        for line in io.TextIOWrapper(process.stdout, "utf-8", errors="replace"):
-            log.write(line)
+        for line in output:
+            file.write(line)
             lines.append(line)
             if line.startswith("PLAY "):
                 current_step.close()
                 play = line.partition("[")[2].partition("]")[0]
             # A play without tasks for this machine gets no line.
-            elif line.startswith("TASK [") and play:
+            elif line.startswith("TASK [") and play and not quietly:
                 current_step.enter_context(step(play))
                 play = ""
     if process.returncode:
-        raise Refusal(f"{why_failed(lines)} (more in {folder / 'provisioning.log'})")
+        more = "" if quietly else f" (more in {log})"
+        raise Refusal(why_failed(lines) + more)
 
 
 def why_failed(lines: Sequence[str]) -> str:
@@ -81,7 +86,7 @@ def why_failed(lines: Sequence[str]) -> str:
         if line.startswith(("fatal:", "failed:")):
             _, arrow, details = line.partition("=> ")
             message = (details if arrow else line).strip()
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 result = json.loads(details)
                 output = result.get("stderr") or result.get("stdout")
                 message = reason(str(output or result.get("msg")))

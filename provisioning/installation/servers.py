@@ -18,13 +18,7 @@ from pathlib import Path
 
 from provisioning.commands import Refusal, output_of, reason, wait_until
 from provisioning.environment import PYTHON
-from provisioning.installation import packages
-from provisioning.installation.playbook import (
-    THIS_MACHINE,
-    ansible_environment,
-    playbook_command,
-    why_failed,
-)
+from provisioning.installation.playbook import run_playbook
 from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import postgresql_programs
 from provisioning.processes import start_process, stop_process
@@ -40,11 +34,6 @@ SOCKETS = {
 MEMORY_NEEDED = 6 << 30
 # RabbitMQ takes longer to start than all others, and no test uses it.
 LEFT_OUT = "queue,application,web,worker,load"
-
-
-def missing_packages() -> list[str]:
-    """Return missing packages of the stack, and of the tests' browser."""
-    return packages.missing_packages(browser=True)
 
 
 @contextmanager
@@ -63,18 +52,6 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir=parent))
     # PostgreSQL and pgbouncer refuse to run as root.
     user = "postgres" if os.geteuid() == 0 else None
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        _write_configuration(folder, user)
-        _run_script(folder, "initialise", user)
-        supervisor = stack.enter_context(_supervised(folder))
-        _run_script(folder, "prepare", user)
-        for name, path in SOCKETS.items():
-            _wait_for(folder, name, folder / path, supervisor)
-        yield folder
-
-
-def _write_configuration(folder: Path, user: str | None) -> None:
     variables: dict[str, object] = {
         "home": str(folder),
         "run": str(folder),
@@ -87,22 +64,16 @@ def _write_configuration(folder: Path, user: str | None) -> None:
         # In the tests the owner does what the respondents' pool does.
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
-    done = subprocess.run(
-        playbook_command(
-            THIS_MACHINE,
-            "--tags=files",
-            f"--skip-tags={LEFT_OUT}",
-            variables=variables,
-        ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=ansible_environment(folder),
-    )
-    if done.returncode:
-        raise Refusal(why_failed(done.stdout.splitlines()))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
+        run_playbook(folder, variables, *options, quietly=True)
+        _run_script(folder, "initialise", user)
+        supervisor = stack.enter_context(_supervised(folder))
+        _run_script(folder, "prepare", user)
+        for name in SOCKETS:
+            _wait_for(folder, name, supervisor)
+        yield folder
 
 
 def _run_script(folder: Path, name: str, user: str | None) -> None:
@@ -117,12 +88,9 @@ def _run_script(folder: Path, name: str, user: str | None) -> None:
 def _supervised(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     # In a session of its own: a Ctrl-C is for the tests, and the servers are
     # stopped after them.
+    supervisord = PYTHON.with_name("supervisord")
     process = start_process(
-        [
-            PYTHON.with_name("supervisord"),
-            "--nodaemon",
-            f"--configuration={folder}/etc/supervisord.conf",
-        ],
+        [supervisord, "--nodaemon", f"--configuration={folder}/etc/supervisord.conf"],
         output=subprocess.DEVNULL,
         cwd=folder,
     )
@@ -135,22 +103,19 @@ def _supervised(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         stop_process(process, seconds=30)
 
 
-def _wait_for(
-    folder: Path, name: str, path: Path, supervisor: subprocess.Popen[bytes]
-) -> None:
-    wait_until(lambda: supervisor.poll() is not None or _accepts(path), seconds=30)
-    if not _accepts(path):
+def _wait_for(folder: Path, name: str, supervisor: subprocess.Popen[bytes]) -> None:
+    def accepts() -> bool:
+        if name in ("primary", "replica"):
+            # Listening is not enough: a replica refuses until it is consistent.
+            port = SOCKETS[name].rpartition(".")[2]
+            pg_isready = str(postgresql_programs() / "pg_isready")
+            command = [pg_isready, "--quiet", f"--host={folder}", f"--port={port}"]
+            return subprocess.run(command).returncode == 0
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(folder / SOCKETS[name])) == 0
+
+    wait_until(lambda: supervisor.poll() is not None or accepts(), seconds=30)
+    if not accepts():
         log = folder / "log" / f"{name}.log"
         output = log.read_text(errors="replace") if log.exists() else ""
         raise Refusal(f"{name} does not start: {reason(output)}")
-
-
-def _accepts(path: Path) -> bool:
-    folder, _, port = str(path).partition(".s.PGSQL.")
-    if port in ("5432", "5433"):
-        # Listening is not enough: a replica refuses until it is consistent.
-        pg_isready = str(postgresql_programs() / "pg_isready")
-        command = [pg_isready, "--quiet", "-h", folder, "-p", port]
-        return subprocess.run(command).returncode == 0
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from provisioning.commands import print_table
+from provisioning.commands import fetch, print_table
 from provisioning.installation.stack_folder import addresses_of
 from provisioning.installation.supervisor import Program, Supervisor, workers_of
 from provisioning.processes import descendants_of, memory_mb
@@ -36,24 +33,13 @@ def print_status(folder: Path) -> int:
     if not supervisor.is_running():
         print("Nothing is running; start it with provisioning/stack up")
         return 1
-    programs = supervisor.programs()
-    memory = [
-        sum(map(memory_mb, [pid, *descendants_of(pid)])) if pid else 0.0
-        for pid in (program["pid"] for program in programs)
-    ]
-    print_table(
-        ("program", "state", "pid", "up", "MB"),
-        [
-            (
-                program["name"],
-                program["statename"].lower(),
-                program["pid"],
-                uptime(program),
-                f"{megabytes:.0f}",
-            )
-            for program, megabytes in zip(programs, memory, strict=True)
-        ],
-    )
+    programs, rows, total = supervisor.programs(), [], 0.0
+    for program in programs:
+        pid, state = program["pid"], program["statename"].lower()
+        megabytes = sum(map(memory_mb, [pid, *descendants_of(pid)])) if pid else 0.0
+        rows.append((program["name"], state, pid, uptime(program), f"{megabytes:.0f}"))
+        total += megabytes
+    print_table(("program", "state", "pid", "up", "MB"), rows)
     print()
     for pool in ("taking", "console"):
         print(pool_line(pool, list(workers_of(programs, pool).values())))
@@ -62,7 +48,7 @@ def print_status(folder: Path) -> int:
     print(addresses["address"])
     down = [each["name"] for each in programs if each["statename"] != "RUNNING"]
     verdict = f"not running: {', '.join(down)}" if down else "all running"
-    print(f"{len(programs)} programs, {sum(memory):.0f} MB, {verdict}")
+    print(f"{len(programs)} programs, {total:.0f} MB, {verdict}")
     return 1 if down else 0
 
 
@@ -94,16 +80,8 @@ def readiness_lines(state: Readiness) -> list[str]:
 
 
 def readiness(monitoring: str) -> Readiness:
-    """Return what /readyz answers; empty where it doesn't."""
+    """Return what /readyz answers, also with 503; empty where it doesn't."""
     state: Readiness = {}
-    # 503 has the state in its body too.
-    with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-        try:
-            reply = urllib.request.urlopen(  # noqa: S310
-                f"{monitoring}readyz", timeout=5
-            )
-        except urllib.error.HTTPError as error:
-            reply = error
-        with reply:
-            state = json.load(reply)
+    with contextlib.suppress(ValueError):
+        state = json.loads(fetch(f"{monitoring}readyz")[1])
     return state

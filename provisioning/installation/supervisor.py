@@ -54,6 +54,10 @@ class Supervisor:
         programs: list[Program] = self.calls.getAllProcessInfo()
         return programs
 
+    def not_running(self) -> list[str]:
+        programs = self.programs()
+        return [each["name"] for each in programs if each["statename"] != "RUNNING"]
+
 
 class _Transport(xmlrpc.client.Transport):
     """XML-RPC over a Unix socket."""

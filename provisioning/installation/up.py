@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
 import json
 import os
 import pwd
-import socket
 import time
-import urllib.error
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, step, wait_until
+from provisioning.commands import ROOT, Refusal, fetch, listen, step, wait_until
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -62,13 +58,10 @@ def merge_options(folder: Path, options: argparse.Namespace) -> StackOptions:
     except (TypeError, ValueError):
         raise Refusal(f"{folder / OPTIONS_FILE} can't be read; delete it") from None
     given = dict(options.set)
-    words = [
-        f"--set={name}={value}"
-        for name, value in kept.settings.items()
-        if name not in given
+    words = [f"--port={kept.port}"] if kept.port and options.port is None else []
+    words += [
+        f"--set={n}={value}" for n, value in kept.settings.items() if n not in given
     ]
-    if kept.port and options.port is None:
-        words.insert(0, f"--port={kept.port}")
     if words:
         print(f"As the last time: {' '.join(words)}", flush=True)
     settings = {**kept.settings, **given}
@@ -81,30 +74,28 @@ def merge_options(folder: Path, options: argparse.Namespace) -> StackOptions:
 def keep_options(folder: Path, options: StackOptions) -> None:
     for parent in (folder, (folder / OPTIONS_FILE).parent):
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A setting may be a password.
     draft = folder / f"{OPTIONS_FILE}.new"
     draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(asdict(options), file)
+    # A setting may be a password.
+    draft.touch(mode=0o600, exist_ok=False)
+    draft.write_text(json.dumps(asdict(options)))
     draft.replace(folder / OPTIONS_FILE)
 
 
 def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
     """Return Ansible's variables that depend on this machine and its options."""
-    is_root = os.geteuid() == 0
     # Servers refuse to run as root, and the application should not; it has to
     # where other users may not read the checkout.
-    readable = all(
-        is_readable_by_all(path) for path in (ROOT / "manage.py", VENV / "pyvenv.cfg")
-    )
+    files = (ROOT / "manage.py", VENV / "pyvenv.cfg")
+    app_user = SERVER_USER if all(map(is_readable_by_all, files)) else "root"
+    is_root = os.geteuid() == 0
     ports = {name: options.port + n for n, name in enumerate(PORTS)}
     return {
         "home": str(folder),
         "checkout": str(ROOT),
         "python": str(PYTHON),
         "server_user": SERVER_USER if is_root else "",
-        "app_user": (SERVER_USER if readable else "root") if is_root else "",
+        "app_user": app_user if is_root else "",
         **(ports if options.port else PORTS),
         **options.settings,
     }
@@ -117,7 +108,8 @@ def up(folder: Path, options: StackOptions) -> int:
     supervisor = Supervisor(folder)
     if not supervisor.is_running():
         # Before the long work.
-        refuse_used_ports([int(str(variables[name])) for name in PORTS])
+        for name in PORTS:
+            listen(int(str(variables[name]))).close()
     if packages := missing_packages():
         install_packages(packages)
     prepare_environment(PRODUCTION, STACK)
@@ -129,16 +121,14 @@ def up(folder: Path, options: StackOptions) -> int:
     keep_options(folder, options)
     addresses = addresses_of(folder)
     with step("Waiting until it serves"):
-        _wait_for_service(supervisor, int(str(variables["nginx_port"])))
-        degraded: list[str] = []
-
-        def is_complete() -> bool:
-            degraded[:] = readiness(addresses["monitoring"]).get("degraded", [])
-            return not degraded
-
+        _wait_for_service(supervisor, addresses["address"])
         # RabbitMQ takes longest.
-        wait_until(is_complete, seconds=20, pause=0.2)
-    for consequence in degraded:
+        wait_until(
+            lambda: not readiness(addresses["monitoring"]).get("degraded"),
+            seconds=20,
+            pause=0.2,
+        )
+    for consequence in readiness(addresses["monitoring"]).get("degraded", []):
         print(consequence, flush=True)
     print(
         f"\nGroundswell is running: {addresses['address']}\n"
@@ -167,44 +157,15 @@ def refuse_other_owner(folder: Path, server_user: str) -> None:
         )
 
 
-def refuse_used_ports(ports: list[int]) -> None:
-    for port in ports:
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except PermissionError:
-            raise Refusal(
-                f"Only root may serve on port {port}; choose another with --port"
-            ) from None
-        except OSError:
-            raise Refusal(
-                f"Port {port} is taken by another program; choose others with --port"
-            ) from None
-
-
-def _wait_for_service(supervisor: Supervisor, port: int) -> None:
+def _wait_for_service(supervisor: Supervisor, address: str) -> None:
     """Wait until every program runs and the login page is served."""
-    waiting: list[str] = []
-    status: int | None = None
 
     def serves() -> bool:
-        nonlocal status
-        waiting[:] = [
-            program["name"]
-            for program in supervisor.programs()
-            if program["statename"] != "RUNNING"
-        ]
-        try:
-            address = f"http://127.0.0.1:{port}/"
-            with urllib.request.urlopen(address, timeout=5) as reply:
-                status = reply.status
-        except urllib.error.HTTPError as error:
-            status = error.code
-        except (OSError, http.client.HTTPException):
-            status = None
-        return not waiting and status == http.client.OK
+        return not supervisor.not_running() and fetch(address)[0] == 200
 
     if wait_until(serves, seconds=PATIENCE, pause=0.2):
         return
-    if waiting:
-        raise Refusal(f"Not running: {', '.join(waiting)}; see provisioning/stack logs")
+    if names := supervisor.not_running():
+        raise Refusal(f"Not running: {', '.join(names)}; see provisioning/stack logs")
+    status = fetch(address)[0] or None
     raise Refusal(f"The login page is not served; its status is {status}")

@@ -4,14 +4,16 @@ import argparse
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from provisioning.commands import (
     ROOT,
     Refusal,
-    disable_nagle,
+    fetch,
+    listen,
     output_of,
     port_number,
     positive_integer,
@@ -129,17 +131,49 @@ def test_other_counts_are_refused(text):
         positive_integer(text)
 
 
+def without_option(port):
+    return socket.create_server(("127.0.0.1", port))
+
+
+def test_a_used_port_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(Refusal, match=f"Port {port} is taken .* --port"):
+            listen(port)
+
+
 @pytest.mark.parametrize(
-    ("prepare", "waits"), [(disable_nagle, 0), (lambda listener: listener, 1)]
+    ("listening", "waits"), [(listen, False), (without_option, True)]
 )
-def test_the_second_half_of_a_reply_is_sent_at_once(
-    prepare: Callable[[socket.socket], socket.socket], waits: int
-):
+def test_the_second_half_of_a_reply_is_sent_at_once(listening, waits):
     """Accepted connections inherit the option; the second case is without it."""
     with (
-        prepare(socket.create_server(("127.0.0.1", 0))) as listener,
+        listening(0) as listener,
         socket.create_connection(listener.getsockname()),
         listener.accept()[0] as accepted,
     ):
         option = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert (option == 0) == bool(waits)
+        assert (option == 0) == waits
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_page_is_fetched_whatever_its_status(status):
+    class Application(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(self.path.encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Application) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/readyz"
+        assert fetch(address) == (status, b"/readyz")
+
+
+def test_a_page_that_nothing_serves_has_no_status():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert fetch(f"http://127.0.0.1:{port}/") == (0, b"")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 
 import pytest
@@ -20,7 +19,7 @@ PEOPLE: run_demo.DemoPeople = {
 
 
 def test_the_welcome_names_codes_logins_and_addresses():
-    text = run_demo.welcome(8001, PEOPLE)
+    text = run_demo.welcome("http://127.0.0.1:8001/", PEOPLE)
     assert "Groundswell is running: http://127.0.0.1:8001/" in text
     assert "student  ABC-DEF  Maya, Lincoln" in text
     assert "console/, all with the password a long password" in text
@@ -28,7 +27,7 @@ def test_the_welcome_names_codes_logins_and_addresses():
 
 
 def test_a_password_given_earlier_is_not_repeated():
-    text = run_demo.welcome(8001, {**PEOPLE, "staff_password": ""})
+    text = run_demo.welcome("http://127.0.0.1:8001/", {**PEOPLE, "staff_password": ""})
     assert "(the password given when it was made)" in text
 
 
@@ -42,25 +41,16 @@ def test_fresh_data_delete_only_what_the_demo_wrote(tmp_path):
     assert left == {"demo.lock", "my-notes.txt"}
 
 
-def test_a_used_port_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(Refusal, match=f"Port {port} is taken .* --port"):
-            run_demo.listen(port)
-    with run_demo.listen(port) as listener:
-        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
 def test_the_data_serve_one_demo_at_a_time(tmp_path):
     data = tmp_path / "data"
-    with run_demo._locked(data):
+    with run_demo.locked(data):
         assert stat.S_IMODE(data.stat().st_mode) == 0o700
         with (
             pytest.raises(Refusal, match="Another demo is running on the data in"),
-            run_demo._locked(data),
+            run_demo.locked(data),
         ):
             pass
-    with run_demo._locked(data) as lock:
+    with run_demo.locked(data) as lock:
         # Only the demo's own processes inherit it, by name.
         assert os.get_inheritable(lock) is False
 

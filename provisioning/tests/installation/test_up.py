@@ -14,7 +14,7 @@ from provisioning.installation.up import (
     keep_options,
     merge_options,
     refuse_other_owner,
-    refuse_used_ports,
+    up,
     variables_of,
 )
 
@@ -81,12 +81,12 @@ def test_root_runs_servers_as_another_user(tmp_path, monkeypatch):
     assert (variables["server_user"], variables["app_user"]) == ("groundswell", "root")
 
 
-def test_a_used_port_is_named():
+def test_used_ports_are_refused_before_the_long_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "missing_packages", lambda: pytest.fail("too late"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(Refusal, match=f"Port {port} is taken by another program"):
-            refuse_used_ports([port])
-    refuse_used_ports([port])
+            up(tmp_path, StackOptions(0, {"nginx_monitoring_port": str(port)}))
 
 
 def test_a_new_folder_has_no_other_owner(tmp_path):
