@@ -139,7 +139,15 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
             administration.pk: administration for administration in administrations
         },
         schools=school_cells(summary.schools),
-        attributes=sorted(summary.attributes),
+        # Older rosters stored columns that nobody has declared.
+        attributes=sorted(
+            summary.attributes
+            & {
+                name
+                for administration in administrations
+                for name in administration.subgroups
+            }
+        ),
         missing=choose_missing_codes(summary.lookalikes | options),
         language=export.language,
         labels=export.labels,

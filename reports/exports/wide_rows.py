@@ -119,7 +119,10 @@ class WideRowBuilder(RowBuilder):
         def make() -> Piece:
             administration = self.plan.administrations[int(person.administration)]
             grade, language, attributes = json.loads(person.about)
-            found = [attributes.get(name) for name in self.plan.attributes]
+            found = [
+                attributes.get(name) if name in administration.subgroups else None
+                for name in self.plan.attributes
+            ]
             return self.piece(
                 administration.name,
                 self._version_of[person.administration].version.name,

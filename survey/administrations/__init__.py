@@ -36,6 +36,12 @@ from survey.administrations.queries import (
     suggest_name,
     surveys_to_offer,
 )
+from survey.administrations.subgroups import (
+    Subgroups,
+    default_subgroups,
+    format_subgroups,
+    parse_subgroups,
+)
 
 __all__ = [
     "MAX_NAME_LENGTH",
@@ -46,17 +52,21 @@ __all__ = [
     "DatabaseBusy",
     "EditConflict",
     "ProgressCounts",
+    "Subgroups",
     "administrations_for",
     "change_administration",
     "close_administration",
     "count_progress",
+    "default_subgroups",
     "format_moment",
+    "format_subgroups",
     "get_administration",
     "has_people",
     "has_started",
     "invited_people",
     "may_manage",
     "open_administration",
+    "parse_subgroups",
     "plan_of",
     "reopen_administration",
     "schools_offered",

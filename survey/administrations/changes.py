@@ -26,6 +26,7 @@ from survey.administrations.plans import (
     record_change,
 )
 from survey.administrations.queries import may_manage
+from survey.administrations.subgroups import Subgroups, default_subgroups
 from survey.database import advisory_locks
 from survey.models import Administration, PublishedSurvey, Wave
 
@@ -49,14 +50,16 @@ def open_administration(
     districts: Collection[District] = (),
     schools: Collection[School] = (),
     coordinators_see_finished: bool = False,
+    subgroups: Subgroups | None = None,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
     """Offer a published survey to one role from `opens_at` to `closes_at`.
 
     `district` owns it, or the state (None). It is offered in `districts` and
-    `schools`; if both are empty, in all schools of its owner. `by` is a user
-    or the name of a command; simulations pass None and are not audited.
+    `schools`; if both are empty, in all schools of its owner. `subgroups` are the
+    standard ones if left out. `by` is a user or the name of a command; simulations
+    pass None and are not audited.
 
     Raises PermissionDenied; ValidationError with a message for each field;
     DatabaseBusy if the database cannot add a partition at this moment.
@@ -73,6 +76,7 @@ def open_administration(
         wave=wave,
         district=district,
         coordinators_see_finished=coordinators_see_finished,
+        subgroups=default_subgroups() if subgroups is None else subgroups,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 
 from accounts import audit
 from accounts.models import District, School, User
+from survey.administrations.subgroups import Subgroups, format_subgroups
 from survey.models import Administration, PublishedSurvey, Wave
 
 
@@ -28,6 +29,7 @@ class AdministrationPlan:
     opens_at: datetime
     closes_at: datetime
     coordinators_see_finished: bool
+    subgroups: Subgroups
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -41,6 +43,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         opens_at=administration.opens_at,
         closes_at=administration.closes_at,
         coordinators_see_finished=administration.coordinators_see_finished,
+        subgroups=administration.subgroups,
     )
 
 
@@ -87,4 +90,5 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "opens": format_moment(plan.opens_at),
         "closes": format_moment(plan.closes_at),
         "coordinators see who has finished": plan.coordinators_see_finished,
+        "subgroups": format_subgroups(plan.subgroups) or "none",
     }

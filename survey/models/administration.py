@@ -91,6 +91,9 @@ class Administration(models.Model):
     schools = models.ManyToManyField("accounts.School", blank=True, related_name="+")
     # Whether coordinators see by name who has finished; never for teachers.
     coordinators_see_finished = models.BooleanField(default=False, db_default=False)
+    # Columns of rosters that are stored next to answers, and their values; see
+    # `survey.administrations.subgroups`.
+    subgroups = models.JSONField(default=dict, blank=True, db_default={})
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
     # Counts the changes: a form that was filled in for an older state is refused.
@@ -159,7 +162,7 @@ class Respondent(models.Model):
     language = models.CharField(max_length=16, blank=True)
     # The school's name for the class, such as "7B": login cards are sorted by it.
     classroom = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # Further columns of the roster, for comparing groups.
+    # Values of the administration's subgroups.
     attributes = models.JSONField(default=dict, blank=True)
     issue = models.PositiveSmallIntegerField(default=1)
     # Serves the login: one read by code.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 # Field -> headers that mean it, without spaces, punctuation and case. The
@@ -64,8 +64,8 @@ REQUIRED = {
     "external_id": "student or staff ID",
 }
 
-# A column that identifies people must not become an attribute, since
-# attributes are stored and exported next to answers.
+# Columns that cannot be declared as a subgroup, since subgroups are stored and
+# exported next to answers.
 _IDENTIFIES = re.compile(
     r"name\d*$|email|phone|mobile|telephone|sms$|address|street|zip|postal|ssn|"
     r"socialsecurity|initial$|nickname|username|login|guardian|mother|father|"
@@ -80,7 +80,7 @@ _VENDOR = re.compile(
 REASON_HEADER = "Rejected because"
 _REASON = "rejectedbecause"
 
-MOST_ATTRIBUTES = 50
+NOT_DECLARED = "it is not one of this administration's subgroups"
 LONGEST_HEADER = 64
 
 
@@ -108,7 +108,22 @@ class RosterColumns:
 
         Such a file names only these people, so nobody else is missing from it.
         """
-        return any(_squeeze(text) == _REASON for text in self.header)
+        return any(squeeze(text) == _REASON for text in self.header)
+
+    def with_subgroups(self, declared: Iterable[str]) -> RosterColumns:
+        """Keep declared attributes, by their declared names; ignore the others."""
+        names = {squeeze(name): name for name in declared}
+        attributes: dict[str, int] = {}
+        ignored = dict(self.ignored)
+        for text, index in self.attributes.items():
+            name = names.get(squeeze(text))
+            if name is None:
+                ignored[text] = NOT_DECLARED
+            elif name in attributes:
+                ignored[text] = "another column holds the same"
+            else:
+                attributes[name] = index
+        return replace(self, attributes=attributes, ignored=ignored)
 
     def heading(self, name: str) -> str:
         """Return the file's own header for a field or attribute."""
@@ -126,7 +141,7 @@ def columns_of(cells: Sequence[str], row: int = 1) -> RosterColumns:
     for index, text in enumerate(header):
         name = _match_field(text, columns.guessed)
         if name is not None:
-            aliases, squeezed = ALIASES[name], _squeeze(text)
+            aliases, squeezed = ALIASES[name], squeeze(text)
             known = squeezed in aliases
             rank = aliases.index(squeezed) if known else len(aliases)
             best[name] = min(best.get(name, (rank, index)), (rank, index))
@@ -160,7 +175,7 @@ def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | No
         # Exact spellings only: looking for misspellings in rows of people
         # would cost more than importing them.
         known = {
-            FIELD_OF_HEADER.get(_squeeze(_clean_header(cell))) for cell in cells
+            FIELD_OF_HEADER.get(squeeze(_clean_header(cell))) for cell in cells
         } - {None}
         if len(known) > most:
             best, most = (cells, number), len(known)
@@ -172,13 +187,14 @@ def _clean_header(header: str) -> str:
     return " ".join(text.replace("\x00", "").split())
 
 
-def _squeeze(header: str) -> str:
+def squeeze(header: str) -> str:
+    """Return a header without spaces, punctuation and case."""
     return "".join(symbol for symbol in header.casefold() if symbol.isalnum())
 
 
 def _match_field(header: str, guessed: dict[str, str]) -> str | None:
     """Return the field that a header means; note misspellings in `guessed`."""
-    squeezed = _squeeze(header)
+    squeezed = squeeze(header)
     if not squeezed or len(squeezed) > LONGEST_HEADER:
         return None
     if squeezed in FIELD_OF_HEADER:
@@ -196,21 +212,26 @@ def _match_field(header: str, guessed: dict[str, str]) -> str | None:
 
 def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
     """Return why a column cannot be an attribute, or an empty string."""
-    squeezed = _squeeze(text)
-    if squeezed == _REASON:
+    if squeeze(text) == _REASON:
         return "the reason of an earlier rejection"
-    if _SECRET.search(squeezed):
-        return "passwords are never kept"
-    if _VENDOR.search(text.replace(" ", "")):
-        return "a vendor's own column"
-    if squeezed in FIELD_OF_HEADER or text in columns.guessed:
+    if text in columns.guessed:
         return "another column holds the same"
-    if not squeezed or _IDENTIFIES.search(squeezed):
-        return "it identifies people, so it can't be a subgroup"
     if text in columns.attributes:
         return "another column has the same header"
     if len(text) > LONGEST_HEADER:
         return f"its header is longer than {LONGEST_HEADER} characters"
-    if len(columns.attributes) >= MOST_ATTRIBUTES:
-        return f"there are more than {MOST_ATTRIBUTES} subgroup columns"
+    return reason_not_a_subgroup(text)
+
+
+def reason_not_a_subgroup(text: str) -> str:
+    """Return why no administration may declare this header, or an empty string."""
+    squeezed = squeeze(text)
+    if _SECRET.search(squeezed):
+        return "passwords are never kept"
+    if _VENDOR.search(text.replace(" ", "")):
+        return "a vendor's own column"
+    if squeezed in FIELD_OF_HEADER:
+        return "another column holds the same"
+    if not squeezed or _IDENTIFIES.search(squeezed):
+        return "it identifies people"
     return ""

@@ -18,7 +18,7 @@ from accounts.models import School
 from survey.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.rosters import row_checks
-from survey.rosters.file_reader import RosterTable
+from survey.rosters.file_reader import NearlyUniqueSubgroup, RosterTable
 from survey.rosters.report import RejectionLog, RosterReport
 from survey.rosters.row_parser import CellRejection, RosterPerson, RowParser
 from survey.rosters.school_counts import count_by_school
@@ -92,25 +92,33 @@ def compare_roster(
     applied; until the end no other one starts, and the administration's schools
     cannot change. `get_scope` is called after that, and may raise.
 
-    Raises RosterUnreadable if the file turns out to be damaged in the middle.
+    Raises RosterUnreadable if the file turns out to be damaged in the middle, or
+    if one of its subgroups would identify people.
     """
-    report = RosterReport(table.columns, table.description)
-    columns = table.columns
     with open_staging() as staging:
         if lock:
             on_progress("Waiting for another roster of this administration", 0)
             staging.lock(administration.pk)
         scope = get_scope()
+        columns = table.columns.with_subgroups(administration.subgroups)
+        report = RosterReport(columns, table.description)
         definition = load_definition(administration.published.definition)
         parser = RowParser(
             columns,
             role=administration.role,
             languages={one["code"]: one["name"] for one in definition["languages"]},
+            subgroups=administration.subgroups,
             today=timezone.localdate(),
         )
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
         with loading_rows(staging):
             load_rows(staging, parser, table, log, report, on_progress)
+        if name := parser.nearly_unique_subgroup():
+            raise NearlyUniqueSubgroup(
+                f"'{columns.heading(name)}' is a subgroup, but most values in it belong"
+                " to one person, so it would show who gave which answers. Delete the"
+                " column, or declare fewer values in the administration."
+            )
 
         on_progress("Comparing with the people already there", report.rows)
         row_checks.reject_repeated_people(staging, columns, log)

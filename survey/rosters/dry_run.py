@@ -106,7 +106,7 @@ def compare_upload(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        upload.administration.refresh_from_db(fields=["role", "published"])
+        upload.administration.refresh_from_db(fields=["role", "published", "subgroups"])
         scope = scope_of_upload(upload, Permissions(by))
         if scope is None:
             raise JobRefused(NOT_PERMITTED)

@@ -61,6 +61,10 @@ class NoHeader(RosterUnreadable):
     pass
 
 
+class NearlyUniqueSubgroup(RosterUnreadable):
+    pass
+
+
 class MissingColumns(RosterUnreadable):
     pass
 

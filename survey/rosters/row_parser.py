@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from survey.rosters.file_reader import TooLarge
 # More than any state has. A column of names read as schools has more.
 MOST_SCHOOLS = 20_000
 MOST_NOTES = 200
-# As JSON: thousands of rows wait in memory at once.
-LONGEST_ATTRIBUTES = 4_000
+# A subgroup with so many values, most of them of one person, identifies people.
+MANY_VALUES = 10
 
 
 class RosterPerson(NamedTuple):
@@ -81,9 +81,13 @@ class RowParser:
         *,
         role: str,
         languages: Mapping[str, str],
+        subgroups: Mapping[str, Sequence[str]],
         today: date,
     ) -> None:
-        """Parse for one role, with the survey's languages (code -> name)."""
+        """Parse for one role, with the survey's languages (code -> name).
+
+        `subgroups` are the declared columns and their values.
+        """
         self.columns = columns
         self.role = role
         self.today = today
@@ -114,7 +118,14 @@ class RowParser:
             if name in columns.fields
         ]
         self._birth_date_index = columns.fields.get("birth_date")
-        self._attributes = sorted(columns.attributes.items())
+        # Number of people by value of each subgroup.
+        self.subgroup_counts: dict[str, Counter[str]] = {
+            name: Counter() for name in columns.attributes
+        }
+        self._subgroups = [
+            (name, index, {value.casefold(): value for value in subgroups[name]})
+            for name, index in sorted(columns.attributes.items())
+        ]
         self._is_correction = columns.is_correction
 
     def parse(self, row: int, cells: list[str]) -> RosterPerson | RejectedRow:
@@ -147,18 +158,15 @@ class RowParser:
             except InvalidCell as error:
                 reject(header[birth], str(error), cells[birth])
         attributes: dict[str, str] = {}
-        for name, index in self._attributes:
-            try:
-                if value := field_parsers.parse_text(cells[index]):
-                    attributes[name] = value
-            except InvalidCell as error:
-                reject(name, str(error), cells[index])
-        attributes_json = json.dumps(attributes) if attributes else "{}"
-        if len(attributes_json) > LONGEST_ATTRIBUTES:
-            reason = (
-                f"subgroup columns have more than {LONGEST_ATTRIBUTES:,} characters"
-            )
-            reject("", reason, "")
+        for name, index, declared in self._subgroups:
+            value = declared.get(" ".join(cells[index].split()).casefold())
+            if value is not None:
+                attributes[name] = value
+                self.subgroup_counts[name][value] += 1
+            elif cells[index].strip():
+                # Without the value: notes are kept longer than the file.
+                note = f"{header[index]} has a value that is not declared: left blank"
+                self.notes[note] += 1
 
         get = values.get
         if rejections:
@@ -179,8 +187,15 @@ class RowParser:
             family_name,
             get("email", ""),
             *birth_dates,
-            attributes_json,
+            json.dumps(attributes) if attributes else "{}",
         )
+
+    def nearly_unique_subgroup(self) -> str:
+        """Return a subgroup that most people have to themselves, or ""."""
+        for name, counts in self.subgroup_counts.items():
+            if len(counts) >= MANY_VALUES and 2 * len(counts) > counts.total():
+                return name
+        return ""
 
     def _index_of_place(self, values: dict[str, str], cells: list[str]) -> int:
         key = values["district"], values["school"]

@@ -224,6 +224,23 @@ def test_a_roster_column_is_renamed_if_an_item_has_its_name(
     }
 
 
+def test_roster_columns_that_are_not_declared_are_left_out(
+    staff, fall, spring, maya, enrol
+):
+    names = {"Pupil": "Maya Lopez", "sex": "f"}
+    answer(enrol(fall, staff.lincoln, attributes=names), {"age": "9"})
+    answer(enrol(spring, staff.lincoln, attributes=names), {"safe": "1"})
+    spring.subgroups = {"Pupil": ["Maya Lopez"]}
+    spring.save(update_fields=["subgroups"])
+    assert "Maya Lopez" not in content(made(staff.state, fall)).decode()
+    # A column that another administration declares is empty here.
+    rows = rows_of(made(staff.state, fall, spring))
+    assert {(row["administration"], row["Pupil"], row["sex"]) for row in rows} == {
+        ("fall", "", "f"),
+        ("spring", "Maya Lopez", ""),
+    }
+
+
 def test_finished_only_leaves_out_unfinished_respondents(staff, fall, maya, others):
     export = made(staff.state, fall, finished_only=True)
     assert [row["research_id"] for row in rows_of(export)] == [

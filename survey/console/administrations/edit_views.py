@@ -96,6 +96,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             districts=districts,
             schools=schools,
             coordinators_see_finished=cleaned["coordinators_see_finished"],
+            subgroups=cleaned["subgroups"],
             by=request.user,
             request=request,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar, cast
 
@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
 from accounts.models import District, School
+from survey.administrations import format_subgroups, parse_subgroups
 from survey.models import PublishedSurvey, Wave
 
 # Whole districts take one place each; and Django parses at most a thousand
@@ -140,6 +141,21 @@ def place_choices(
         *((f"district-{one.pk}", f"{one} (whole district)") for one in districts),
         *((f"school-{one.pk}", f"{one}, {one.district}") for one in schools),
     ]
+
+
+class SubgroupsField(forms.CharField):
+    """One line for each column, such as "lunch: free, reduced, paid"."""
+
+    widget = forms.Textarea(attrs={"rows": 12, "spellcheck": "false"})
+
+    def prepare_value(self, value: object) -> object:
+        return format_subgroups(value) if isinstance(value, Mapping) else value
+
+    def clean(self, value: str | None) -> dict[str, list[str]]:
+        try:
+            return parse_subgroups(str(super().clean(value)).splitlines())
+        except ValidationError as error:
+            raise ValidationError(error.messages) from error
 
 
 class SurveyField(forms.ModelChoiceField):

@@ -19,6 +19,7 @@ from accounts.permissions import Capability, Permissions
 from survey.administrations import (
     MAX_NAME_LENGTH,
     AdministrationPlan,
+    default_subgroups,
     has_people,
     has_started,
     plan_of,
@@ -30,6 +31,7 @@ from survey.console.administrations.fields import (
     MAX_PLACES,
     LocalDateTimeField,
     PlacesField,
+    SubgroupsField,
     SurveyField,
     WaveField,
     place_choices,
@@ -88,6 +90,14 @@ class AdministrationForm(forms.Form):
         help_text="Helps them to remind students or parents. Not available for"
         " teachers. Answers are never shown next to a name.",
     )
+    subgroups = SubgroupsField(
+        required=False,
+        max_length=20_000,
+        label="Subgroups",
+        help_text="Columns of the roster that are stored next to answers, and their"
+        " values, one column in each line, such as lunch: free, reduced, paid. Other"
+        " columns and values are left out. Grade and language are always kept.",
+    )
 
     def __init__(
         self,
@@ -97,7 +107,9 @@ class AdministrationForm(forms.Form):
         owner: District | None,
         initial: dict[str, object] | None = None,
     ) -> None:
-        super().__init__(data, initial=initial)
+        super().__init__(
+            data, initial={"subgroups": default_subgroups(), **(initial or {})}
+        )
         self.district = owner
         self.waves = self.get_waves(permissions)
         cast(WaveField, self.fields["wave"]).queryset = self.waves
@@ -194,6 +206,7 @@ class OpenAdministrationForm(AdministrationForm):
         "closes_at",
         "places",
         "coordinators_see_finished",
+        "subgroups",
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
@@ -292,6 +305,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "opens_at": plan.opens_at,
                 "closes_at": plan.closes_at,
                 "coordinators_see_finished": plan.coordinators_see_finished,
+                "subgroups": plan.subgroups,
                 "seen": administration.changes,
             },
         )
@@ -341,6 +355,7 @@ class ChangeAdministrationForm(AdministrationForm):
             opens_at=cleaned["opens_at"],
             closes_at=cleaned["closes_at"],
             coordinators_see_finished=cleaned["coordinators_see_finished"],
+            subgroups=cleaned["subgroups"],
         )
 
 

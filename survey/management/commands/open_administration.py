@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from accounts.models import District, School
-from survey.administrations import open_administration
+from survey.administrations import open_administration, parse_subgroups
 from survey.models import PublishedSurvey, Role, Wave
 from survey.waves import get_or_create_wave
 
@@ -51,6 +51,14 @@ class Command(BaseCommand):
             action="store_true",
             help="coordinators can see who has finished; not allowed for teachers",
         )
+        parser.add_argument(
+            "--subgroup",
+            action="append",
+            metavar="COLUMN: VALUES",
+            help="a column of the roster to store next to answers, such as"
+            " 'lunch: free, reduced, paid'; may be repeated; the standard ones if"
+            " left out",
+        )
 
     # The survey's --version replaces Django's own option.
     def create_parser(
@@ -83,6 +91,11 @@ class Command(BaseCommand):
                     districts=[_district(code) for code in options["for_district"]],
                     schools=[_school(codes) for codes in options["for_school"]],
                     coordinators_see_finished=options["coordinators_see_finished"],
+                    subgroups=(
+                        None
+                        if options["subgroup"] is None
+                        else parse_subgroups(options["subgroup"])
+                    ),
                     by=BY,
                 )
         except ValidationError as error:

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
-from survey.administrations import open_administration
+from survey.administrations import default_subgroups, open_administration
 from survey.models import Administration, Wave
 
 pytestmark = pytest.mark.django_db
@@ -121,3 +121,32 @@ def test_a_district_uses_the_states_wave_of_the_same_name(publish, lincoln):
     Wave.objects.create(name="Spring 2027")
     opened("--wave=spring 2027", "--district=riverside")
     assert Administration.objects.get().wave == Wave.objects.get()
+
+
+def test_subgroups_are_the_standard_ones_or_those_declared(publish):
+    publish()
+    opened()
+    administration = Administration.objects.get()
+    assert administration.subgroups == default_subgroups()
+    administration.delete()
+    opened("--subgroup=House: Red, Blue", "--subgroup=lunch: free, paid")
+    declared = {"House": ["Red", "Blue"], "lunch": ["free", "paid"]}
+    assert Administration.objects.get().subgroups == declared
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Pupil name: Maya", "'Pupil name' can't be a subgroup: it identifies people"),
+        ("grade: 7, 8", "'grade' can't be a subgroup: another column holds the same"),
+        ("House", "List the values of 'House' after a colon"),
+        (f"Seat: {', '.join(map(str, range(51)))}", "'Seat' has 51 values"),
+        ("House: " + "x" * 65, "A value of 'House' is longer than 64 characters"),
+    ],
+)
+def test_subgroups_that_could_identify_people_cannot_be_declared(publish, line, reason):
+    publish()
+    with pytest.raises(CommandError) as refused:
+        opened("--subgroup", line)
+    assert reason in str(refused.value)
+    assert not Administration.objects.exists()

@@ -572,3 +572,25 @@ def test_the_admin_site_is_read_only_for_administrations(client, opened):
     assert client.get(address).status_code == 200
     assert client.post(address, {"role": "teacher"}).status_code == 403
     assert Administration.objects.get().role == "student"
+
+
+def test_subgroups_are_declared_line_by_line(client, staff, published):
+    log_in(client, staff.state)
+    shown = client.get(NEW).context["form"]["subgroups"].value()
+    assert "lunch: free, reduced, paid" in shown
+    lines = "House: Red, Blue\r\n\r\nPupil name: Maya"
+    refused = errors(client.post(NEW, form_for(published, subgroups=lines)))
+    assert "&#x27;Pupil name&#x27; can&#x27;t be a subgroup" in refused
+    client.post(NEW, form_for(published, subgroups=lines.split("\r")[0]))
+    administration = Administration.objects.get()
+    assert administration.subgroups == {"House": ["Red", "Blue"]}
+
+    detail = reverse("administration_detail", args=[administration.pk])
+    assert "Grade, language, House" in client.get(detail).content.decode()
+    held = current_values(client, administration.pk)
+    assert held["subgroups"] == "House: Red, Blue"
+    client.post(f"{detail}change/", {**held, "subgroups": "House: Red, Blue, Green"})
+    administration.refresh_from_db()
+    assert administration.subgroups == {"House": ["Red", "Blue", "Green"]}
+    entry = AuditEntry.objects.filter(action="change administration").first()
+    assert entry.after == {"subgroups": "House: Red, Blue, Green"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from survey.rosters.columns import columns_of
+from survey.administrations import default_subgroups
+from survey.rosters.columns import NOT_DECLARED, columns_of
 
 
 def test_headers_of_real_systems_are_recognised():
@@ -62,3 +63,20 @@ def test_identifying_column_never_becomes_a_subgroup(header):
     columns = columns_of(["district", "school", "student id", header])
     assert not columns.attributes
     assert header in columns.ignored
+
+
+def test_only_declared_columns_are_kept_by_their_declared_names():
+    columns = columns_of(["student id", "Pupil", "LUNCH", "lunch ", "Seat"])
+    kept = columns.with_subgroups(["lunch", "race"])
+    assert kept.attributes == {"lunch": 2}
+    assert kept.ignored == {
+        "Pupil": NOT_DECLARED,
+        "lunch": "another column holds the same",
+        "Seat": NOT_DECLARED,
+    }
+
+
+@pytest.mark.parametrize("name", default_subgroups())
+def test_standard_subgroup_is_recognised_in_a_header(name):
+    header = columns_of(["district", "school", "student id", name])
+    assert header.with_subgroups(default_subgroups()).attributes == {name: 3}

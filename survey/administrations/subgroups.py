@@ -1,0 +1,104 @@
+"""Subgroups: the roster columns and values that are stored next to answers.
+
+An administration declares them. Any other column or value could be a name.
+As text, each line is a column and its values: "lunch: free, reduced, paid".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.core.exceptions import ValidationError
+
+from survey.rosters.columns import LONGEST_HEADER, reason_not_a_subgroup, squeeze
+
+Subgroups = Mapping[str, Sequence[str]]
+
+MAX_COLUMNS = 30
+# With more values, the column describes people rather than groups.
+MAX_VALUES = 50
+LONGEST_VALUE = 64
+
+_FLAG = "yes, no, Y, N, true, false, 1, 0"
+_GENDER = "female, male, nonbinary, other, unspecified, F, M, X"
+_RACE = (
+    "American Indian or Alaska Native, Asian, Black or African American,"
+    " Hispanic or Latino, Native Hawaiian or Other Pacific Islander, White,"
+    " Two or more races"
+)
+# Grade and language are columns of their own. Races are spelt as in OneRoster's
+# demographics.csv, or in the words of the census.
+DEFAULT_LINES = f"""\
+gender: {_GENDER}
+sex: {_GENDER}
+race: {_RACE}
+ethnicity: Hispanic or Latino, Not Hispanic or Latino, {_FLAG}
+race/ethnicity: {_RACE}
+American Indian or Alaska Native: {_FLAG}
+Asian: {_FLAG}
+Black or African American: {_FLAG}
+Native Hawaiian or Other Pacific Islander: {_FLAG}
+White: {_FLAG}
+demographicRaceTwoOrMoreRaces: {_FLAG}
+Hispanic or Latino ethnicity: {_FLAG}
+English learner: {_FLAG}
+special education: {_FLAG}
+Section 504: {_FLAG}
+economically disadvantaged: {_FLAG}
+lunch: free, reduced, paid, F, R, P, {_FLAG}
+gifted: {_FLAG}
+migrant: {_FLAG}
+homeless: {_FLAG}
+foster care: {_FLAG}
+military connected: {_FLAG}
+Title I: {_FLAG}
+"""
+
+
+def parse_subgroups(lines: Iterable[str]) -> dict[str, list[str]]:
+    """Read declared subgroups. Raises ValidationError with every problem."""
+    subgroups: dict[str, list[str]] = {}
+    problems: list[str] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        column, _, values = (" ".join(part.split()) for part in line.partition(":"))
+        found = [value.strip() for value in values.split(",") if value.strip()]
+        if any(squeeze(column) == squeeze(other) for other in subgroups):
+            problems.append(f"'{column}' is there twice.")
+        problems += problems_of(column, found)
+        subgroups[column] = list(dict.fromkeys(found))
+    if len(subgroups) > MAX_COLUMNS:
+        problems.append(f"Declare at most {MAX_COLUMNS} subgroup columns.")
+    if problems:
+        raise ValidationError({"subgroups": problems})
+    return subgroups
+
+
+def problems_of(column: str, values: Sequence[str]) -> list[str]:
+    shown = column[:LONGEST_HEADER]
+    if len(column) > LONGEST_HEADER:
+        return [f"'{shown}…' is longer than {LONGEST_HEADER} characters."]
+    if reason := reason_not_a_subgroup(column):
+        return [f"'{shown}' can't be a subgroup: {reason}."]
+    if not values:
+        return [f"List the values of '{shown}' after a colon, such as '{shown}: A, B'."]
+    if len(values) > MAX_VALUES:
+        return [
+            f"'{shown}' has {len(values)} values. Declare at most {MAX_VALUES}: with"
+            " more, single people could be recognised."
+        ]
+    if any(len(value) > LONGEST_VALUE for value in values):
+        return [f"A value of '{shown}' is longer than {LONGEST_VALUE} characters."]
+    return []
+
+
+def format_subgroups(subgroups: Subgroups) -> str:
+    return "\n".join(
+        f"{column}: {', '.join(values)}" for column, values in subgroups.items()
+    )
+
+
+def default_subgroups() -> dict[str, list[str]]:
+    """Return the columns that most rosters have, by their standard names."""
+    return parse_subgroups(DEFAULT_LINES.splitlines())
