@@ -158,10 +158,10 @@ def save_as_fast_as_possible(
     return {
         "together": together,
         "saves_per_s": round(tally.per_second(SAVE), 1),
-        **tally.overall().figures(),
+        **tally.percentiles(),
         "failed": tally.failed(),
         "failures": tally.failures_by_name(),
-        "non_2xx": {str(status): count for status, count in tally.non_2xx.items()},
+        "non_2xx": tally.non_2xx(),
         "cpu_us_per_save": meter.per_request(tally.answered(SAVE), tally.own_cpu),
         "statements_per_save": ratio(counted.statements, counted.saves),
         "commits_per_fsync": ratio(counted.commits, counted.flushes),
@@ -219,18 +219,18 @@ def mix(
     )
     counted = Counters.now(stack).since(before)
     refuse_silence(tally)
-    figures = tally.figures()
+    views = tally.views()
     # PostgreSQL counted the warm-up too.
     requests = tally.answered() * (1 + size.warm / tally.seconds)
     return {
-        "mix_per_s": figures["per_second"],
+        "mix_per_s": round(tally.per_second(), 1),
         "saves_per_s": round(tally.per_second(SAVE), 1),
         "save_share": ratio(tally.answered(SAVE), tally.answered()),
-        **tally.overall().figures(),
-        "views": {view: figures["views"].get(view) for view in VIEWS},
+        **tally.percentiles(),
+        "views": {view: views.get(view) for view in VIEWS},
         "failed": tally.failed(),
-        "failures": figures["failures"],
-        "non_2xx": figures["non_2xx"],
+        "failures": tally.failures_by_name(),
+        "non_2xx": tally.non_2xx(),
         "cpu_us_per_request": meter.per_request(tally.answered(), tally.own_cpu),
         "statements_per_request": ratio(counted.statements, requests),
         "commits_per_fsync": ratio(counted.commits, counted.flushes),

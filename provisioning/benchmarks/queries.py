@@ -24,7 +24,7 @@ from provisioning.installation.stack_folder import (
     environment_of,
     stack_folder,
 )
-from provisioning.load.crowd import Crowd, Turn
+from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
 from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
 from provisioning.load.tally import Tally
@@ -234,10 +234,8 @@ def _take_survey(address: str, plan: RehearsalSurvey, codes: Sequence[str]) -> T
     target = target_of(address)
     people = [Respondent(code, plan, target) for code in codes]
     with contextlib.closing(Engine(target)) as engine:
-        crowd = Crowd(
-            engine, (Turn(person, visit_requests(person)) for person in people)
-        )
-        return crowd.run_all(together=TOGETHER)
+        crowd = Crowd(engine, map(visit_requests, people))
+        return crowd.run_closed(together=TOGETHER)
 
 
 # The tables

@@ -21,7 +21,7 @@ from random import Random
 from provisioning.commands import Refusal
 from provisioning.fault_injection.load_processes import Rehearsal
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.crowd import Crowd, Turn
+from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine, Exchange, clock, schedule_arrivals
 from provisioning.load.respondent import (
     COMPLETE,
@@ -322,7 +322,7 @@ class OverloadRun:
         gc.disable()
         pages = len(self.survey.pages)
         turns = (
-            Turn(saver, save_requests(saver, [self.random.randint(1, pages)]))
+            save_requests(saver, [self.random.randint(1, pages)])
             for saver in self.savers
         )
         tally = Crowd(self.engine, turns).run_closed(
@@ -364,8 +364,8 @@ class OverloadRun:
 
     def _log_in(self) -> None:
         self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
-        turns = (Turn(person, login_requests(person)) for person in self.respondents)
-        Crowd(self.engine, turns).run_all(together=8)
+        logins = map(login_requests, self.respondents)
+        Crowd(self.engine, logins).run_closed(together=8)
         inside = [person for person in self.respondents if person.tag]
         if not inside:
             raise Refusal("Nobody could log in")
@@ -385,7 +385,7 @@ class OverloadRun:
 
         def receive(exchange: Exchange) -> None:
             if self.count(CLASS_OF_VIEW[request.kind], exchange, None):
-                respondent.check(request, exchange)
+                request.check(exchange)
                 self._send_each(respondent, requests)
             else:
                 wait = retry_after(exchange.reply) or THINKING

@@ -328,10 +328,8 @@ class RetryingRespondent:
     # Shared
 
     def _request(self, request: Request, done: Callable[[str, Exchange], None]) -> None:
-        browser = self.browser
         self.engine.ask(
-            request.data,
-            lambda exchange: done(browser.check(request, exchange), exchange),
+            request.data, lambda exchange: done(request.check(exchange), exchange)
         )
 
     def _retry_later(self, act: Callable[[], None], after: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Let respondents take turns, in a closed loop or at a rate.
+"""Let people send their requests, in a closed loop or at a rate.
 
 Closed loop: a fixed number of requests is always under way, which finds what
 a server can do. Open loop: requests are due by a schedule whatever the server
@@ -7,11 +7,10 @@ does, which finds how long people wait.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 from provisioning.load.engine import Engine, Exchange, clock, schedule_arrivals
 from provisioning.load.respondent import Request
@@ -20,178 +19,145 @@ from provisioning.load.tally import Tally
 # Seconds after an open loop in which late replies are still counted.
 DRAIN = 10.0
 
-
-class Client(Protocol):
-    def check(self, request: Request, exchange: Exchange) -> str: ...
-
-
-@dataclass(slots=True)
-class Turn:
-    """A client, and the requests that it has still to send."""
-
-    client: Client
-    requests: Iterator[Request]
+# The requests that one person has still to send.
+Person = Iterator[Request]
 
 
 class Crowd:
-    """Send clients' requests; replace a client that has finished or failed."""
+    """Send people's requests; replace a person who has finished or failed."""
 
     def __init__(
-        self, engine: Engine, turns: Iterable[Turn], *, present: int = 0
+        self, engine: Engine, people: Iterable[Person], *, present: int = 0
     ) -> None:
-        """Have `present` clients at a time; with 0 one for each request."""
+        """Have `present` people at a time; with 0 one for each request."""
         self.engine = engine
         self.tally = Tally()
-        # A request was due, but all clients had finished.
+        # A request was due, but all people had finished.
         self.out_of_people = False
+        self.idle: deque[Person] = deque()
+        self._people = iter(people)
         self._last_came = False
-        self._turns = iter(turns)
-        self._idle: deque[Turn] = deque()
         self._present = present
         self._inside = 0
-        # When requests were due that no idle client could send.
+        # When requests were due that no idle person could send.
         self._late: deque[float] = deque()
         self._under_way = 0
-        self._counting = False
+        self._is_closed_loop = False
         self._cpu = time.process_time()
-        self._refill: Callable[[], None] | None = None
-        while self._inside < present and (turn := self._next_turn()):
-            self._idle.append(turn)
+        while self._inside < present and (person := self._next_person()):
+            self.idle.append(person)
 
-    def run_closed(self, *, together: int, seconds: float, warm: float = 0.0) -> Tally:
-        """Keep `together` requests under way, until time or clients run out."""
-        begin = clock() + warm
-        self._refill = self._ask_now
+    def run_closed(
+        self, *, together: int, seconds: float = math.inf, warm: float = 0.0
+    ) -> Tally:
+        """Keep `together` requests under way, until time or people run out.
 
-        def end() -> None:
-            # Replies that are still missing are waited for, but not counted.
-            self._stop_counting()
-            self._counting = False
-            self._refill = None
-
-        self.engine.at(begin, self._start_counting)
-        self.engine.at(begin + seconds, end)
-        return self._run(together)
-
-    def run_all(self, *, together: int) -> Tally:
-        """Run until every client has sent all its requests."""
-        self._start_counting()
-        self._refill = self._ask_now
-        return self._run(together)
+        Those of the first `warm` seconds don't count.
+        """
+        self._is_closed_loop = True
+        self._count(clock() + warm, seconds)
+        for _ in range(together):
+            self._ask(clock())
+        return self._run()
 
     def run_open(
         self, *, rate: float, seconds: float, warm: float = 0.0, seed: int = 0
     ) -> Tally:
         """Send `rate` requests a second; those of the first `warm` don't count."""
         begin = clock()
-        counted = begin + warm
+        self._count(begin + warm, seconds)
 
         def give_up() -> None:
             never_sent = sum(due >= self.tally.began for due in self._late)
-            for _ in range(never_sent + self._under_way):
-                self.tally.add("unanswered", 0.0, "unanswered")
+            self.tally.failures.update(unanswered=never_sent + self._under_way)
             self._late.clear()
             self.engine.stop()
 
         schedule_arrivals(
             self.engine,
-            lambda due: self._ask(due, due >= counted),
+            self._ask,
             rate=rate,
             begin=begin,
             seconds=warm + seconds,
             seed=seed,
         )
-        self.engine.at(counted, self._start_counting)
-        self.engine.at(counted + seconds, self._stop_counting)
-        self.engine.at(counted + seconds + DRAIN, give_up)
-        return self._run(0)
+        self.engine.at(begin + warm + seconds + DRAIN, give_up)
+        return self._run()
 
-    def unfinished(self) -> list[Turn]:
-        return list(self._idle)
+    def _count(self, begin: float, seconds: float) -> None:
+        """Count requests that are due from `begin` on, for so many seconds."""
 
-    # Internals
+        def start_cpu() -> None:
+            self._cpu = time.process_time()
 
-    def _run(self, together: int) -> Tally:
-        def is_over() -> bool:
-            if self._under_way:
-                return False
-            ran_out = self._last_came and not self._idle
-            is_ended = bool(self.tally.ended) and not self._late
-            return is_ended or (ran_out and self._refill is not None)
-
-        for _ in range(together):
-            self._ask_now()
-        self.engine.run(idle=is_over)
-        self._stop_counting()
-        return self.tally
-
-    def _start_counting(self) -> None:
-        self._counting = True
-        self.tally.began = clock()
-        self._cpu = time.process_time()
+        self.tally.began = begin
+        self.engine.at(begin, start_cpu)
+        self.engine.at(begin + seconds, self._stop_counting)
 
     def _stop_counting(self) -> None:
         if not self.tally.ended:
             self.tally.ended = clock()
             self.tally.own_cpu = time.process_time() - self._cpu
 
-    def _ask_now(self) -> None:
-        self._ask(clock(), self._counting)
+    def _run(self) -> Tally:
+        def is_over() -> bool:
+            if self._is_closed_loop and self._last_came and not self.idle:
+                return True
+            return bool(self.tally.ended) and not self._late
 
-    def _ask(self, due: float, counted: bool) -> None:
-        request = None
-        while turn := self._idle.popleft() if self._idle else self._next_turn():
-            request = next(turn.requests, None)
-            if request is not None:
-                break
+        self.engine.run(idle=is_over)
+        self._stop_counting()
+        return self.tally
+
+    def _ask(self, due: float) -> None:
+        while person := self.idle.popleft() if self.idle else self._next_person():
+            if request := next(person, None):
+                self._under_way += 1
+                self._send(person, request, due)
+                return
             self._leave()
-        if turn is None or request is None:
-            self.out_of_people |= self._last_came
-            if self._refill is None:
-                self._late.append(due)
-            return
-        self._under_way += 1
-        sender, sent = turn, request
-        self.engine.ask(
-            request.data,
-            lambda exchange: self._receive(sender, sent, exchange, counted),
-            scheduled=due,
-        )
+        self.out_of_people |= self._last_came
+        if not self._is_closed_loop:
+            self._late.append(due)
+
+    def _send(self, person: Person, request: Request, due: float) -> None:
+        def receive(exchange: Exchange) -> None:
+            self._under_way -= 1
+            failure = request.check(exchange)
+            self._note(request.kind, exchange, failure)
+            # After a failure, what the next request needs may be missing.
+            if failure:
+                self._leave()
+            else:
+                self.idle.append(person)
+            if self._late:
+                self._ask(self._late.popleft())
+            elif self._is_closed_loop and not self.tally.ended:
+                self._ask(clock())
+
+        self.engine.ask(request.data, receive, scheduled=due)
+
+    def _note(self, kind: str, exchange: Exchange, failure: str) -> None:
+        tally = self.tally
+        if not failure and exchange.answered >= tally.began and not tally.ended:
+            tally.in_time[kind] += 1
+        # Replies that a closed loop still misses are waited for, but not counted.
+        is_counted = failure or not self._is_closed_loop or not tally.ended
+        if is_counted and exchange.scheduled >= tally.began:
+            tally.add(kind, exchange.answered - exchange.scheduled, failure)
 
     def _leave(self) -> None:
         self._inside -= 1
         # A closed room stays full.
-        if self._present and (turn := self._next_turn()):
-            self._idle.append(turn)
+        if self._present and (person := self._next_person()):
+            self.idle.append(person)
 
-    def _next_turn(self) -> Turn | None:
+    def _next_person(self) -> Person | None:
         if self._present and self._inside >= self._present:
             return None
-        turn = next(self._turns, None)
-        if turn is None:
+        person = next(self._people, None)
+        if person is None:
             self._last_came = True
         else:
             self._inside += 1
-        return turn
-
-    def _receive(
-        self, turn: Turn, request: Request, exchange: Exchange, counted: bool
-    ) -> None:
-        self._under_way -= 1
-        failure = turn.client.check(request, exchange)
-        if not failure and self._counting and not self.tally.ended:
-            self.tally.in_time[request.kind] += 1
-        if counted and (self._counting or failure):
-            status = exchange.reply.status if exchange.reply else 0
-            seconds = exchange.answered - exchange.scheduled
-            self.tally.add(request.kind, seconds, failure, status)
-        # A client that failed may lack what its next request needs.
-        if failure:
-            self._leave()
-        else:
-            self._idle.append(turn)
-        if self._late:
-            due = self._late.popleft()
-            self._ask(due, due >= self.tally.began > 0)
-        elif self._refill:
-            self._refill()
+        return person

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 
 from provisioning.commands import Refusal
-from provisioning.load.crowd import Crowd, Turn
-from provisioning.load.engine import Engine, Exchange, clock
+from provisioning.load.crowd import Crowd, Person
+from provisioning.load.engine import Engine, clock
 from provisioning.load.respondent import (
     REQUESTS_PER_VISIT,
     RehearsalSurvey,
     Request,
     Respondent,
+    check_status,
     login_requests,
     save_requests,
     visit_requests,
@@ -33,24 +36,6 @@ from provisioning.processes import end_with_parent
 # How many log in at a time before a measurement.
 LOGINS_TOGETHER = 16
 OUT_OF_PEOPLE = "There are not enough respondents left: raise --respondents"
-
-
-class Fetcher:
-    """A client that requests one address again and again."""
-
-    def __init__(self, kind: str, data: bytes, accepted: Sequence[int]) -> None:
-        self.request = Request(kind, data)
-        self.accepted = accepted
-
-    def requests(self) -> Iterator[Request]:
-        while True:
-            yield self.request
-
-    def check(self, request: Request, exchange: Exchange) -> str:
-        reply = exchange.reply
-        if reply is None:
-            return exchange.failure
-        return "" if reply.status in self.accepted else f"status {reply.status}"
 
 
 class Driver:
@@ -70,23 +55,22 @@ class Driver:
         # Respondents who have not logged in yet.
         self.outside = (Respondent(code, survey, target, seed=seed) for code in codes)
         # Logged in, with pages that they have not saved yet.
-        self.inside: deque[Turn] = deque()
+        self.inside: deque[Person] = deque()
         self.saves_left = 0
-        # Respondents in the middle of their surveys, for `mix`.
-        self.room: list[Turn] = []
+        # In the middle of their surveys, for `mix`.
+        self.room: deque[Person] = deque()
 
     def enter(self, saves: int) -> int:
         """Log in as many respondents as so many saves need; return their number."""
         page_count = len(self.survey.pages)
         wanted = -(-max(0, saves - self.saves_left) // page_count)
-        people = list(islice(self.outside, wanted))
-        if len(people) < wanted:
+        respondents = self._log_in(wanted)
+        if len(respondents) < wanted:
             raise Refusal(OUT_OF_PEOPLE)
-        self._log_in(people)
         pages = range(1, page_count + 1)
-        self.inside += [Turn(person, save_requests(person, pages)) for person in people]
-        self.saves_left += len(people) * page_count
-        return len(people)
+        self.inside += [save_requests(each, pages) for each in respondents]
+        self.saves_left += wanted * page_count
+        return wanted
 
     def save(
         self, *, present: int, together: int, warm: float, seconds: float
@@ -96,55 +80,42 @@ class Driver:
         `present` respondents take turns, so that none of them saves faster
         than nginx allows one session to.
         """
-
-        def turns() -> Iterator[Turn]:
-            while self.inside:
-                yield self.inside.popleft()
-
-        engine = Engine(self.target)
-        crowd = Crowd(engine, turns(), present=present)
-        tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
-        engine.close()
+        waiting = iter(self.inside)
+        with closing(Engine(self.target)) as engine:
+            crowd = Crowd(engine, waiting, present=present)
+            tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
         self.saves_left -= engine.asked
-        self.inside += crowd.unfinished()
+        self.inside = deque(chain(waiting, crowd.idle))
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
         return tally
 
     def enter_room(self, present: int) -> int:
         """Log in the respondents that are present when a mix begins."""
-        self.room = []
-        people = list(islice(self.outside, present))
-        self._log_in(people)
-        for number, person in enumerate(people):
-            requests = visit_requests(person)
+        self.room.clear()
+        for number, respondent in enumerate(self._log_in(present)):
+            requests = visit_requests(respondent)
             # Each at another stage, as at any moment of a day.
             visit = 2 * len(self.survey.pages) - REQUESTS_PER_VISIT
             deque(islice(requests, number * visit // present), maxlen=0)
-            self.room.append(Turn(person, requests))
-        return len(people)
+            self.room.append(requests)
+        return len(self.room)
 
     def mix(
-        self,
-        *,
-        together: int,
-        warm: float,
-        seconds: float,
-        rate: float = 0.0,
+        self, *, together: int, warm: float, seconds: float, rate: float = 0.0
     ) -> Tally:
         """Take whole surveys, in a closed loop or at a rate."""
-        arriving = (Turn(person, visit_requests(person)) for person in self.outside)
-        engine = Engine(self.target)
-        crowd = Crowd(engine, chain(self.room, arriving), present=len(self.room))
-        if rate:
-            tally = crowd.run_open(
-                rate=rate, seconds=seconds, warm=warm, seed=self.seed
-            )
-        else:
-            tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
-        engine.close()
+        people = chain(self.room, map(visit_requests, self.outside))
+        with closing(Engine(self.target)) as engine:
+            crowd = Crowd(engine, people, present=len(self.room))
+            if rate:
+                tally = crowd.run_open(
+                    rate=rate, seconds=seconds, warm=warm, seed=self.seed
+                )
+            else:
+                tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
         # The next part of a soak goes on with them.
-        self.room = crowd.unfinished()
+        self.room = crowd.idle
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
         return tally
@@ -160,23 +131,21 @@ class Driver:
     ) -> Tally:
         """Request one address in a closed loop."""
         data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n\r\n".encode()
-        fetchers = [Fetcher(path, data, accepted) for _ in range(together)]
-        engine = Engine(target)
-        turns = (Turn(fetcher, fetcher.requests()) for fetcher in fetchers)
-        warm = min(1.0, seconds / 4)
-        tally = Crowd(engine, turns).run_closed(
-            together=together, seconds=seconds, warm=warm
-        )
-        engine.close()
-        return tally
+        request = Request(path, data, lambda reply: check_status(reply, *accepted))
+        with closing(Engine(target)) as engine:
+            crowd = Crowd(engine, repeat(repeat(request)))
+            warm = min(1.0, seconds / 4)
+            return crowd.run_closed(together=together, seconds=seconds, warm=warm)
 
-    def _log_in(self, people: Sequence[Respondent]) -> None:
-        engine = Engine(self.target)
-        turns = (Turn(person, login_requests(person)) for person in people)
-        tally = Crowd(engine, turns).run_all(together=LOGINS_TOGETHER)
-        engine.close()
+    def _log_in(self, count: int) -> list[Respondent]:
+        """Log in so many respondents, or as many as there are."""
+        respondents = list(islice(self.outside, count))
+        with closing(Engine(self.target)) as engine:
+            crowd = Crowd(engine, map(login_requests, respondents))
+            tally = crowd.run_closed(together=LOGINS_TOGETHER)
         if tally.failed():
             raise Refusal(f"Logging in fails: {tally.failures_by_name()}")
+        return respondents
 
 
 @dataclass(slots=True)
@@ -195,8 +164,8 @@ class Drivers:
         drivers = cls([], [])
         for number in range(count):
             ours, theirs = context.Pipe()
-            arguments = (theirs, target, survey, codes[number::count], number)
-            process = context.Process(target=_serve, args=arguments, daemon=True)
+            driver = Driver(target, survey, codes[number::count], seed=number)
+            process = context.Process(target=_serve, args=(theirs, driver), daemon=True)
             process.start()
             theirs.close()
             drivers.pipes.append(ours)
@@ -218,14 +187,11 @@ class Drivers:
             pipe.send((method, arguments, options))
         if meanwhile:
             meanwhile()
-        results: list[object] = []
-        for pipe in self.pipes:
-            try:
-                results.append(pipe.recv())
-            except EOFError:
-                raise Refusal(
-                    "A load process ended; its error is printed above"
-                ) from None
+        results: list[object]
+        try:
+            results = [pipe.recv() for pipe in self.pipes]
+        except EOFError:
+            raise Refusal("A load process ended; its error is printed above") from None
         for result in results:
             if isinstance(result, Refusal):
                 raise result
@@ -239,11 +205,11 @@ class Drivers:
         **options: object,
     ) -> Tally:
         """Call a method that returns a tally, and merge the tallies."""
-        results = self.do(method, meanwhile=meanwhile, **options)
-        tallies = [result for result in results if isinstance(result, Tally)]
-        for other in tallies[1:]:
-            tallies[0].merge(other)
-        return tallies[0]
+        merged = Tally(began=math.inf)
+        for tally in self.do(method, meanwhile=meanwhile, **options):
+            if isinstance(tally, Tally):
+                merged.merge(tally)
+        return merged
 
     def stop(self) -> None:
         # Closing the pipes is not enough: each process inherited both ends.
@@ -253,18 +219,11 @@ class Drivers:
             process.join()
 
 
-def _serve(
-    pipe: Connection,
-    target: Target,
-    survey: RehearsalSurvey,
-    codes: Sequence[str],
-    seed: int,
-) -> None:
+def _serve(pipe: Connection, driver: Driver) -> None:
     end_with_parent(signal.SIGKILL)()
     # The measuring process decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    driver = Driver(target, survey, codes, seed=seed)
     # A pause for garbage collection would count as the server's, and there
     # are no cycles here that take up memory.
     gc.freeze()

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import heapq
 import itertools
+import math
 import random
 import select
 import socket
@@ -18,6 +19,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from provisioning.load.replies import InvalidReply, Reply, ReplyReader
 from provisioning.load.target import Target
@@ -30,120 +32,99 @@ CHUNK = 262_144
 clock = time.monotonic
 
 
+@dataclass(slots=True, eq=False)
 class Exchange:
     """A request and its reply or failure. Times are those of `clock`."""
 
-    __slots__ = (
-        "answered",
-        "connection",
-        "data",
-        "done",
-        "failure",
-        "reply",
-        "scheduled",
-        "sent",
-    )
-
-    def __init__(
-        self, data: bytes, done: Callable[[Exchange], None], scheduled: float
-    ) -> None:
-        self.data = data
-        self.done = done
-        # Latency counts from here: a slow server must not look fast because
-        # it delayed the requests that were due after it.
-        self.scheduled = scheduled
-        self.sent = 0.0
-        self.answered = 0.0
-        self.reply: Reply | None = None
-        self.failure = ""
-        self.connection: Connection | None = None
+    data: bytes
+    done: Callable[[Exchange], None]
+    # Latency counts from here: a slow server must not look fast because it
+    # delayed the requests that were due after it.
+    scheduled: float
+    sent: float = 0.0
+    answered: float = 0.0
+    reply: Reply | None = None
+    failure: str = ""
+    connection: Connection | None = None
 
 
 class Connection:
-    __slots__ = ("_socket", "current", "engine", "number", "pending", "reader", "ready")
+    __slots__ = (
+        "_socket",
+        "current",
+        "engine",
+        "is_open",
+        "is_refused",
+        "number",
+        "reader",
+    )
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.reader = ReplyReader()
         self.current: Exchange | None = None
-        self.pending = b""
-        self.ready = False
         self._socket = socket.socket(engine.target.family, socket.SOCK_STREAM)
         self._socket.setblocking(False)
         self.number = self._socket.fileno()
         if engine.target.family != socket.AF_UNIX:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def connect(self) -> bool:
-        """Start connecting; return whether that is possible."""
+        error = self._socket.connect_ex(engine.target.address)
+        self.is_open = error == 0
         # A Unix socket whose queue is full gives EAGAIN.
-        error = self._socket.connect_ex(self.engine.target.address)
-        self.ready = error == 0
-        return error in (0, errno.EINPROGRESS)
+        self.is_refused = error not in (0, errno.EINPROGRESS)
 
     def send(self, exchange: Exchange) -> None:
         self.current = exchange
         exchange.connection = self
         exchange.sent = clock()
-        self.pending = exchange.data
-        if self.ready:
-            self.flush()
+        if self.is_open:
+            self._flush(exchange)
 
-    def flush(self) -> None:
+    def _flush(self, exchange: Exchange) -> None:
+        # A request is smaller than the socket's buffer, which is empty.
         try:
-            sent = self._socket.send(self.pending)
-        except BlockingIOError:
-            sent = 0
+            is_sent = self._socket.send(exchange.data) == len(exchange.data)
         except OSError:
+            is_sent = False
+        if not is_sent:
             self.engine.lose(self, "cut")
-            return
-        self.pending = self.pending[sent:] if sent < len(self.pending) else b""
-        if self.pending:
-            self.engine.watch(self, select.EPOLLIN | select.EPOLLOUT)
 
     def handle(self, event: int) -> None:
-        if event & select.EPOLLOUT:
-            self.engine.watch(self, select.EPOLLIN)
-            if not self.ready and self._socket.getsockopt(
-                socket.SOL_SOCKET, socket.SO_ERROR
-            ):
-                self.engine.lose(self, "refused")
-                return
-            self.ready = True
-            self.flush()
-        elif event & select.EPOLLERR and not self.ready:
+        if self.is_open:
+            self._receive()
+        elif event & select.EPOLLERR:
             self.engine.lose(self, "refused")
         else:
-            self._receive()
+            self.is_open = True
+            self.engine.watch(self, select.EPOLLIN)
+            if self.current is not None:
+                self._flush(self.current)
 
     def _receive(self) -> None:
         try:
             data = self._socket.recv(CHUNK)
+            reply = self.reader.feed(data) if data else None
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        try:
-            reply = self.reader.feed(data) if data else self.reader.end()
         except InvalidReply:
             self.engine.lose(self, "garbled")
             return
-        if reply is not None and self.current is not None:
+        if not data:
+            self.engine.lose(self, "cut")
+        elif reply is not None and self.current is not None:
             self.engine.answer(self, self.current, reply)
         elif reply is not None:
             self.engine.lose(self, "garbled")
-        elif not data:
-            self.engine.lose(self, "cut")
 
-    def reset(self) -> None:
-        """Close with a reset, as a device that loses its network."""
-        with contextlib.suppress(OSError):
-            self._socket.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
-        self._socket.close()
-
-    def close(self) -> None:
+    def close(self, *, reset: bool = False) -> None:
+        """Close, or reset as a device does that loses its network."""
+        if reset:
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
         self._socket.close()
 
 
@@ -190,8 +171,7 @@ class Engine:
         """Reset the connection of an exchange, as a browser that is closed."""
         connection = exchange.connection
         if connection is not None and connection.current is exchange:
-            connection.reset()
-            self._forget(connection)
+            self._forget(connection, reset=True)
             self._fail(exchange, "abandoned")
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
@@ -205,10 +185,7 @@ class Engine:
         self._stopped = True
 
     def run(
-        self,
-        *,
-        until: float | None = None,
-        idle: Callable[[], bool] | None = None,
+        self, *, until: float = math.inf, idle: Callable[[], bool] | None = None
     ) -> None:
         """Run until nothing is left to do, or that moment, or `stop`.
 
@@ -216,7 +193,7 @@ class Engine:
         returns True.
         """
         self._stopped = False
-        if until is not None:
+        if until < math.inf:
             self.at(until, self.stop)
         poll, next_sweep = self._epoll.poll, 0.0
         while not self._stopped and (self._unanswered or self._timers):
@@ -240,8 +217,6 @@ class Engine:
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
-        self._connections.clear()
-        self._free.clear()
         self._epoll.close()
 
     def drop_free_connections(self) -> None:
@@ -250,8 +225,8 @@ class Engine:
 
     # Called by connections
 
-    def watch(self, connection: Connection, events: int) -> None:
-        self._epoll.modify(connection.number, events)
+    def watch(self, connection: Connection, event: int) -> None:
+        self._epoll.modify(connection.number, event)
 
     def answer(self, connection: Connection, exchange: Exchange, reply: Reply) -> None:
         connection.current = None
@@ -260,7 +235,6 @@ class Engine:
         self._unanswered -= 1
         if reply.closing:
             self._forget(connection)
-            self._replace_connection()
         elif self._waiting:
             connection.send(self._waiting.popleft())
         else:
@@ -272,7 +246,6 @@ class Engine:
         self._forget(connection)
         if exchange is not None:
             self._fail(exchange, failure)
-        self._replace_connection()
 
     # Internals
 
@@ -286,28 +259,27 @@ class Engine:
 
     def _open(self, exchange: Exchange) -> None:
         connection = Connection(self)
-        if not connection.connect():
+        if connection.is_refused:
             connection.close()
             exchange.sent = clock()
             # Not at once: a caller that retries would recurse for ever.
             self.later(0.001, lambda: self._fail(exchange, "refused"))
             return
         self._connections[connection.number] = connection
-        events = select.EPOLLIN if connection.ready else select.EPOLLOUT
-        self._epoll.register(connection.number, events)
+        event = select.EPOLLIN if connection.is_open else select.EPOLLOUT
+        self._epoll.register(connection.number, event)
         connection.send(exchange)
 
-    def _replace_connection(self) -> None:
-        if self._waiting and len(self._connections) < self.limit:
-            self._open(self._waiting.popleft())
-
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: Connection, *, reset: bool = False) -> None:
+        """Close a connection, and open another for a request that waits."""
         del self._connections[connection.number]
         if connection in self._free:
             self._free.remove(connection)
         connection.current = None
         # Closing takes it out of epoll too.
-        connection.close()
+        connection.close(reset=reset)
+        if self._waiting:
+            self._open(self._waiting.popleft())
 
     def _fail(self, exchange: Exchange, failure: str) -> None:
         exchange.answered = clock()

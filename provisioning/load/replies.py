@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 LARGEST_HEAD = 65_536
 WITHOUT_BODY = (204, 304)
 
@@ -10,27 +12,18 @@ class InvalidReply(Exception):
     """The bytes received are not one HTTP reply."""
 
 
+@dataclass(slots=True)
 class Reply:
-    __slots__ = ("body", "closing", "head", "status")
-
-    def __init__(self, status: int, head: bytes, body: bytes, closing: bool) -> None:
-        self.status = status
-        self.head = head
-        self.body = body
-        # The server will not answer another request on this connection.
-        self.closing = closing
-
-    def header(self, name: bytes) -> bytes | None:
-        """Return the first value; `name` is in lower case."""
-        return next(iter(self.headers(name)), None)
+    status: int
+    head: bytes
+    body: bytes
+    # The server will not answer another request on this connection.
+    closing: bool
 
     def headers(self, name: bytes) -> list[bytes]:
-        found = []
-        for line in self.head.split(b"\r\n")[1:]:
-            key, _, value = line.partition(b":")
-            if key.lower() == name:
-                found.append(value.strip())
-        return found
+        """Return the values of a header; `name` is in lower case."""
+        lines = (line.partition(b":") for line in self.head.split(b"\r\n")[1:])
+        return [value.strip() for key, _, value in lines if key.lower() == name]
 
 
 class ReplyReader:
@@ -42,7 +35,10 @@ class ReplyReader:
         self._buffer = b""
 
     def feed(self, data: bytes) -> Reply | None:
-        """Return the reply once it is complete. Raises InvalidReply."""
+        """Return the reply once it is complete. Raises InvalidReply.
+
+        A body needs a length or chunks, as nginx and gunicorn always send.
+        """
         buffer = self._buffer = self._buffer + data if self._buffer else data
         end = buffer.find(b"\r\n\r\n")
         if end < 0:
@@ -50,13 +46,10 @@ class ReplyReader:
                 raise InvalidReply
             return None
         head, start = buffer[:end], end + 4
-        status = _status(head)
-        lower = head.lower()
-        if 100 <= status < 200:
-            # An interim reply; the final one follows.
-            self._buffer = b""
-            return self.feed(buffer[start:]) if len(buffer) > start else None
-        body: bytes | None = None
+        if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
+            raise InvalidReply
+        status, lower = int(head[9:12]), head.lower()
+        body: bytes | None
         at = lower.find(b"\r\ncontent-length:")
         if status in WITHOUT_BODY:
             body = b""
@@ -68,29 +61,13 @@ class ReplyReader:
             body = buffer[start:] if len(buffer) == start + int(length) else None
         elif b"\r\ntransfer-encoding: chunked" in lower:
             body = _join_chunks(buffer, start)
+        else:
+            raise InvalidReply
         if body is None:
             return None
         self._buffer = b""
         closing = b"\r\nconnection: close" in lower or lower.startswith(b"http/1.0")
         return Reply(status, head, body, closing)
-
-    def end(self) -> Reply | None:
-        """Return the reply that ends where the connection was closed, if any."""
-        buffer, self._buffer = self._buffer, b""
-        head, separator, body = buffer.partition(b"\r\n\r\n")
-        lower = head.lower()
-        if not separator or any(
-            name in lower
-            for name in (b"\r\ncontent-length:", b"\r\ntransfer-encoding:")
-        ):
-            return None
-        return Reply(_status(head), head, body, True)
-
-
-def _status(head: bytes) -> int:
-    if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-        raise InvalidReply
-    return int(head[9:12])
 
 
 def _join_chunks(buffer: bytes, at: int) -> bytes | None:

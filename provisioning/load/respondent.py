@@ -10,7 +10,7 @@ import html
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -84,12 +84,18 @@ class RehearsalSurvey:
 class Request:
     kind: str
     data: bytes
-    page: int = 0
+    # Returns the name of what is wrong with a reply, or "".
+    check_reply: Callable[[Reply], str]
     # Of a save only.
     revision: int = 0
-    items: int = 0
-    # Tells the requests of one view apart.
-    step: str = ""
+
+    def check(self, exchange: Exchange) -> str:
+        """Return the name of what went wrong, or ""; keep what the reply brings."""
+        return self.check_reply(exchange.reply) if exchange.reply else exchange.failure
+
+
+def check_status(reply: Reply, *accepted: int) -> str:
+    return "" if reply.status in accepted else f"status {reply.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +125,10 @@ def read_receipt(exchange: Exchange, revision: int) -> Receipt:
     body = json_object(reply)
     error = str(body.get("error", ""))
     summary = f"{reply.status} {error}".strip()
-    if is_receipt(reply, body, revision):
-        return Receipt(ACKED, "saved", summary, revision, str(body.get("at", "")))
     if reply.status == 200:
-        return Receipt(UNKNOWN, "retry", "200 foreign")
+        if body.get("revision") != revision or type(body.get("saved")) is not int:
+            return Receipt(UNKNOWN, "retry", "200 foreign")
+        return Receipt(ACKED, "saved", summary, revision, str(body.get("at", "")))
     if reply.status == 401 and error:
         return Receipt(REJECTED, "session", summary)
     if reply.status == 409 and error in HALTING:
@@ -132,18 +138,10 @@ def read_receipt(exchange: Exchange, revision: int) -> Receipt:
     return Receipt(UNKNOWN, "retry", summary, after=retry_after(reply))
 
 
-def is_receipt(reply: Reply, body: Mapping[str, Any], revision: int) -> bool:
-    return (
-        reply.status == 200
-        and body.get("revision") == revision
-        and type(body.get("saved")) is int
-    )
-
-
 def retry_after(reply: Reply | None) -> float:
     """Return the seconds to wait that a reply asks for, or 0."""
-    value = (reply.header(b"retry-after") if reply else None) or b""
-    return float(value) if value.isdigit() else 0.0
+    values = reply.headers(b"retry-after") if reply else []
+    return float(values[0]) if values and values[0].isdigit() else 0.0
 
 
 def json_object(reply: Reply | None) -> dict[str, Any]:
@@ -189,28 +187,44 @@ class Respondent:
     # Requests
 
     def login_page(self) -> Request:
-        return Request(LOGIN, self._get("/", self.accept), step="page")
+        return self._visit(LOGIN, "/", self._has_cookie("csrftoken"), self.accept)
 
     def login(self) -> Request:
-        data = self._post_form("/", {"code": self.code}, self.accept)
-        return Request(LOGIN, data, step="code")
+        check = self._has_cookie("sessionid")
+        return self._visit(LOGIN, "/", check, self.accept, {"code": self.code})
 
     def display(self) -> Request:
-        return Request(DISPLAY, self._get("/take/", self.accept))
+        return self._visit(DISPLAY, "/take/", self._read_bootstrap, self.accept)
 
     def content(self, page: int) -> Request:
-        """Request page `page`, or the outline, which is page 0."""
-        encoding = "*/*\r\nAccept-Encoding: gzip, deflate, br"
         path = self.survey.content_path(page)
-        return Request(CONTENT, self._get(path, encoding), page=page)
+        data = (
+            f"GET {path} HTTP/1.1\r\n{self._host}Accept: */*\r\n"
+            f"Accept-Encoding: gzip, deflate, br\r\n{self._cookie_line}\r\n"
+        ).encode()
+
+        def check(reply: Reply) -> str:
+            if failure := check_status(reply, 200):
+                return failure
+            known = self.survey.contents.setdefault(page, reply.body)
+            return "" if known == reply.body and known else "other content"
+
+        return Request(CONTENT, data, check)
 
     def save(self, page: int, answers: Answers) -> Request:
         """Save a page under the next revision."""
         revision = self.revision
         self.revision += 1
         body = json.dumps({"revision": revision, "answers": answers})
-        data = self.post_save(page, body)
-        return Request(SAVE, data, page, revision, items=len(answers))
+
+        def check(reply: Reply) -> str:
+            if failure := check_status(reply, 200):
+                return failure
+            receipt = json_object(reply)
+            named = (receipt.get("revision"), receipt.get("saved"))
+            return "" if named == (revision, len(answers)) else "false receipt"
+
+        return Request(SAVE, self.post_save(page, body), check, revision)
 
     def post_save(self, page: int, body: str) -> bytes:
         # json.dumps writes ASCII, so that the length is that in bytes.
@@ -220,63 +234,54 @@ class Respondent:
         ).encode()
 
     def review(self) -> Request:
-        return Request(COMPLETE, self._get("/take/complete/", HTML), step="review")
-
-    def finish(self) -> Request:
-        data = self._post_form("/take/complete/", {"reviewed": self.reviewed}, HTML)
-        return Request(COMPLETE, data, step="finish")
-
-    def thanks(self) -> Request:
-        return Request(COMPLETE, self._get("/take/complete/", HTML), step="thanks")
-
-    def _get(self, path: str, accept: str) -> bytes:
-        return (
-            f"GET {path} HTTP/1.1\r\n{self._host}Accept: {accept}\r\n"
-            f"{self._cookie_line}\r\n"
-        ).encode()
-
-    def _post_form(self, path: str, form: Mapping[str, str], accept: str) -> bytes:
-        token = self.cookies.get("csrftoken", "")
-        body = urlencode({**form, "csrfmiddlewaretoken": token})
-        return (
-            f"POST {path} HTTP/1.1\r\n{self._host}{self._origin}{self._cookie_line}"
-            f"Accept: {accept}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n{body}"
-        ).encode()
-
-    # Replies
-
-    def check(self, request: Request, exchange: Exchange) -> str:
-        """Return the name of what went wrong, or ""; keep what the reply brings."""
-        reply = exchange.reply
-        if reply is None:
-            return exchange.failure
-        if request.kind in (SAVE, CONTENT):
-            if reply.status != 200:
-                return f"status {reply.status}"
-            if request.kind == SAVE:
-                body = json_object(reply)
-                if is_receipt(reply, body, request.revision):
-                    return "" if body["saved"] == request.items else "false receipt"
-                return "false receipt"
-            known = self.survey.contents.setdefault(request.page, reply.body)
-            return "" if known == reply.body and known else "other content"
-        self._keep_cookies(reply)
-        redirects = request.step == "finish" or (
-            request.step == "code" and self.accept == HTML
-        )
-        if reply.status != (302 if redirects else 200):
-            return f"status {reply.status}"
-        if request.kind == DISPLAY:
-            return self._read_bootstrap(reply)
-        if request.step in ("page", "code"):
-            needed = "csrftoken" if request.step == "page" else "sessionid"
-            return "" if needed in self.cookies else "no cookie"
-        found = REVIEWED.search(reply.body)
-        if request.step == "review":
+        def check(reply: Reply) -> str:
+            found = REVIEWED.search(reply.body)
             self.reviewed = html.unescape(found[1].decode()) if found else ""
             return "" if self.reviewed else "no review"
-        return "not finished" if found and request.step == "thanks" else ""
+
+        return self._visit(COMPLETE, "/take/complete/", check)
+
+    def finish(self) -> Request:
+        form = {"reviewed": self.reviewed}
+        return self._visit(COMPLETE, "/take/complete/", lambda reply: "", form=form)
+
+    def thanks(self) -> Request:
+        def check(reply: Reply) -> str:
+            return "not finished" if REVIEWED.search(reply.body) else ""
+
+        return self._visit(COMPLETE, "/take/complete/", check)
+
+    def _visit(
+        self,
+        kind: str,
+        path: str,
+        check_page: Callable[[Reply], str],
+        accept: str = HTML,
+        form: Mapping[str, str] | None = None,
+    ) -> Request:
+        """Open a page, or post a form, which redirects a browser that navigates."""
+        method, headers, body, status = "GET", "", "", 200
+        if form is not None:
+            token = self.cookies.get("csrftoken", "")
+            body = urlencode({**form, "csrfmiddlewaretoken": token})
+            method, status = "POST", 302 if accept == HTML else 200
+            headers = (
+                f"{self._origin}Content-Type: application/x-www-form-urlencoded\r\n"
+                f"Content-Length: {len(body)}\r\n"
+            )
+        data = (
+            f"{method} {path} HTTP/1.1\r\n{self._host}Accept: {accept}\r\n{headers}"
+            f"{self._cookie_line}\r\n{body}"
+        ).encode()
+
+        def check(reply: Reply) -> str:
+            self._keep_cookies(reply)
+            return check_status(reply, status) or check_page(reply)
+
+        return Request(kind, data, check)
+
+    def _has_cookie(self, name: str) -> Callable[[Reply], str]:
+        return lambda reply: "" if name in self.cookies else "no cookie"
 
     def _read_bootstrap(self, reply: Reply) -> str:
         found = BOOTSTRAP.search(reply.body)

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TypedDict
-
-from provisioning.percentiles import LatencyHistogram
-
-
-class TallyFigures(TypedDict):
-    seconds: float
-    per_second: float
-    views: dict[str, dict[str, float]]
-    failures: dict[str, int]
-    non_2xx: dict[str, int]
-    engine_us_per_request: float
 
 
 @dataclass(slots=True)
 class Tally:
-    # Kind of request -> latencies of the right replies.
-    latencies: dict[str, LatencyHistogram] = field(default_factory=dict)
-    # Kind -> failure -> number.
-    failures: dict[str, Counter[str]] = field(default_factory=dict)
-    # Statuses of failures that are not 2xx.
-    non_2xx: Counter[int] = field(default_factory=Counter)
+    # Kind of request -> number of right replies by latency, in steps of 10 µs.
+    latencies: dict[str, Counter[float]] = field(default_factory=dict)
+    failures: Counter[str] = field(default_factory=Counter)
     began: float = 0.0
     ended: float = 0.0
     # Kind -> right replies between these two moments, whenever they were due.
@@ -33,24 +19,19 @@ class Tally:
     # Processor seconds of the process that produced the load.
     own_cpu: float = 0.0
 
-    def add(self, kind: str, seconds: float, failure: str, status: int = 0) -> None:
-        """Count one exchange; `status` is 0 without a reply."""
+    def add(self, kind: str, seconds: float, failure: str) -> None:
         if failure:
-            self.failures.setdefault(kind, Counter())[failure] += 1
-            if status and not 200 <= status < 300:
-                self.non_2xx[status] += 1
+            self.failures[failure] += 1
             return
         if kind not in self.latencies:
-            self.latencies[kind] = LatencyHistogram()
-        self.latencies[kind].add(seconds)
+            self.latencies[kind] = Counter()
+        self.latencies[kind][round(seconds, 5)] += 1
 
     def merge(self, other: Tally) -> None:
         """Add the tally of another process that ran at the same time."""
         for kind, latencies in other.latencies.items():
-            self.latencies.setdefault(kind, LatencyHistogram()).merge(latencies)
-        for kind, failures in other.failures.items():
-            self.failures.setdefault(kind, Counter()).update(failures)
-        self.non_2xx.update(other.non_2xx)
+            self.latencies.setdefault(kind, Counter()).update(latencies)
+        self.failures.update(other.failures)
         self.in_time.update(other.in_time)
         self.began = min(self.began, other.began)
         self.ended = max(self.ended, other.ended)
@@ -62,47 +43,59 @@ class Tally:
 
     def answered(self, kind: str = "") -> int:
         """Return the number of right replies, of one kind or of all."""
-        return sum(
-            latencies.count
-            for name, latencies in self.latencies.items()
-            if kind in ("", name)
-        )
+        return self._latencies_of(kind).total()
 
     def failed(self) -> int:
-        return sum(failures.total() for failures in self.failures.values())
+        return self.failures.total()
 
     def per_second(self, kind: str = "") -> float:
         """Return the rate of right replies while the run was counted."""
         answered = self.in_time[kind] if kind else self.in_time.total()
         return answered / self.seconds if self.seconds > 0 else 0.0
 
-    def overall(self) -> LatencyHistogram:
-        together = LatencyHistogram()
-        for latencies in self.latencies.values():
-            together.merge(latencies)
-        return together
-
     def failures_by_name(self) -> dict[str, int]:
-        together: Counter[str] = Counter()
-        for failures in self.failures.values():
-            together.update(failures)
-        return dict(together.most_common())
+        return dict(self.failures.most_common())
 
-    def figures(self) -> TallyFigures:
-        """Return the figures for JSON, with latencies in milliseconds."""
-        requests = max(1, self.answered() + self.failed())
+    def non_2xx(self) -> dict[str, int]:
+        """Return the number of replies by a wrong status that is not 2xx."""
         return {
-            "seconds": round(self.seconds, 2),
-            "per_second": round(self.per_second(), 1),
-            "views": {
-                kind: {
-                    "count": latencies.count,
-                    "per_second": round(self.per_second(kind), 1),
-                    **latencies.figures(),
-                }
-                for kind, latencies in sorted(self.latencies.items())
-            },
-            "failures": self.failures_by_name(),
-            "non_2xx": {str(status): count for status, count in self.non_2xx.items()},
-            "engine_us_per_request": round(self.own_cpu * 1e6 / requests, 1),
+            failure.removeprefix("status "): count
+            for failure, count in self.failures.items()
+            if failure.startswith("status ") and not failure.startswith("status 2")
         }
+
+    def percentiles(self, kind: str = "") -> dict[str, float]:
+        """Return p50, p95, p99 and max in milliseconds; empty without latencies."""
+        latencies = self._latencies_of(kind)
+        if not latencies:
+            return {}
+        return {
+            name: round(percentile_of(latencies, percent) * 1000, 2)
+            for name, percent in (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
+        }
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Return number, rate and percentiles of each kind of request."""
+        return {
+            kind: {
+                "count": self.answered(kind),
+                "per_second": round(self.per_second(kind), 1),
+                **self.percentiles(kind),
+            }
+            for kind in sorted(self.latencies)
+        }
+
+    def _latencies_of(self, kind: str) -> Counter[float]:
+        if kind:
+            return self.latencies.get(kind, Counter())
+        return sum(self.latencies.values(), Counter())
+
+
+def percentile_of(latencies: Counter[float], percent: int) -> float:
+    """Return the lowest latency that so many percent do not exceed."""
+    rank, passed = math.ceil(percent * latencies.total() / 100), 0
+    for seconds in sorted(latencies):
+        passed += latencies[seconds]
+        if passed >= rank:
+            return seconds
+    return math.nan

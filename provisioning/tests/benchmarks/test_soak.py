@@ -80,7 +80,7 @@ def test_people_stay_for_the_next_part(monkeypatch):
     # They continue where they are, without another login.
     crowd = SimpleNamespace(
         run_closed=lambda **options: "tally",
-        unfinished=lambda: ["somebody"],
+        idle=["somebody"],
         out_of_people=False,
     )
     monkeypatch.setattr("provisioning.load.driver.Crowd", lambda *a, **o: crowd)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from provisioning.load.crowd import Crowd, Turn
+from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
 from provisioning.load.respondent import (
     RehearsalSurvey,
@@ -126,12 +126,12 @@ def logged_in_respondent(server: Server, code: str = "AAAA-BBBB-CCCC") -> Respon
 
 def save_pages(server: Server, pages: int = 3, **options: float) -> Tally:
     """Save each page by another respondent, one request after another."""
-    turns = []
+    people = []
     for n in range(1, pages + 1):
         respondent = logged_in_respondent(server, f"code{n}")
         page = 1 + (n - 1) % 10
-        turns.append(Turn(respondent, save_requests(respondent, [page])))
+        people.append(save_requests(respondent, [page]))
     engine = engine_for(server, **options)
-    tally = Crowd(engine, turns).run_all(together=1)
+    tally = Crowd(engine, people).run_closed(together=1)
     engine.close()
     return tally
