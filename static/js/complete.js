@@ -1,6 +1,6 @@
 // The review page: finishing waits until no answers wait on this device.
 
-import { withLanguage } from "./page_history.js";
+import { searchFor } from "./page_history.js";
 import { countKept, wipeOld } from "./store.js";
 import { fillIn, localTime } from "./messages.js";
 
@@ -14,10 +14,10 @@ function showLocalTimes(language) {
   }
 }
 
-// Links back to the questions keep the language of the review.
-function keepLanguage(language) {
+// Links back to the questions stay with this person, and in this language.
+function keepPlace(tag, language) {
   for (const link of document.querySelectorAll('a[href^="/take/"]')) {
-    link.search = withLanguage(link.search, language);
+    link.search = searchFor({ tag, language });
   }
 }
 
@@ -43,9 +43,9 @@ async function startReview() {
     if (event.persisted) location.reload();
   });
   showLocalTimes(lang);
-  keepLanguage(lang);
-  await wipeOld();
   const form = document.getElementById("finish");
+  if (form) keepPlace(form.dataset.tag, lang);
+  await wipeOld();
   if (form) await watchWaiting(form);
 }
 

@@ -1,6 +1,6 @@
 // Finishing: the review opens once all answers are valid and saved.
 
-import { withLanguage } from "./page_history.js";
+import { searchFor } from "./page_history.js";
 
 export class Finishing {
   constructor(tab) {
@@ -33,6 +33,7 @@ export class Finishing {
     if (tab.isLeaving) return;
     tab.isLeaving = true;
     await tab.store.settled();
-    location.assign(tab.bootstrap.urls.complete + withLanguage("", tab.language));
+    const { urls, tag } = tab.bootstrap;
+    location.assign(urls.complete + searchFor({ tag, language: tab.language }));
   }
 }

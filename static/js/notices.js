@@ -42,13 +42,23 @@ export class Notices {
       const run = () => recovery.continueHere();
       notice.buttons = [{ label: messages.text("continue_here"), run }];
     } else if (halted.error === "person") {
-      const run = () => recovery.startOver();
-      notice.buttons = [{ label: messages.text("log_in_again"), run }];
+      Object.assign(notice, this.waysBack());
     } else {
       notice.text += ` ${messages.text("cannot_save")}`;
       notice.teacherCode = this.teacherCode(halted.error[0].toUpperCase());
     }
     return notice;
+  }
+
+  // To the code field. Leaving the page would lose answers that the device
+  // cannot keep, so then the field is in the notice.
+  waysBack() {
+    const { messages, recovery, queue, store, bootstrap } = this.tab;
+    if (!store.durable && (queue.pending() || queue.isEditing())) {
+      return { askForCode: (code) => recovery.logIn(code) };
+    }
+    const run = () => recovery.leaveFor(bootstrap.urls.login);
+    return { buttons: [{ label: messages.text("login_title"), run }] };
   }
 
   // The server refused one page as a whole.

@@ -30,6 +30,7 @@ export class PageDisplay {
   // the item to focus, `first` leaves the focus where it is.
   async show(n, { replace, stay, item, first } = {}) {
     const { tab } = this;
+    if (tab.queue.halted?.error === "person") return;
     this.shown += 1;
     const { shown } = this;
     tab.drafts.keep();
@@ -135,5 +136,7 @@ export class PageDisplay {
     this.shown += 1;
     this.form = null;
     this.container.replaceChildren();
+    this.nextButton.hidden = true;
+    this.backButton.hidden = true;
   }
 }

@@ -1,5 +1,6 @@
 // The page numbers in the address and in the browser's history. The address only
-// names a page and an item; the tab holds the answers.
+// names a page, an item and, by an opaque tag, whose tab this is; the tab holds
+// the answers.
 
 export function placeIn(fragment) {
   const [, page, item] = /^#page-(\d+)(?:\/(.+))?$/.exec(fragment) ?? [];
@@ -16,7 +17,7 @@ function decodeItem(item) {
 }
 
 export function rememberPlace({ page, tag, language, replace }) {
-  const search = withLanguage(location.search, language);
+  const search = searchFor({ tag, language });
   const address = `${location.pathname}${search}#page-${page}`;
   // No answers: the next person at this computer can open the history.
   const state = { page, tag };
@@ -24,10 +25,11 @@ export function rememberPlace({ page, tag, language, replace }) {
   else history.pushState(state, "", address);
 }
 
-export function withLanguage(search, language) {
-  const parameters = new URLSearchParams(search);
-  parameters.set("language", language);
-  return `?${parameters}`;
+// The server refuses an address with the tag of another person than the one who
+// is logged in, so that a reload never shows one child's answers in another
+// child's tab.
+export function searchFor({ tag, language }) {
+  return `?${new URLSearchParams({ language, for: tag })}`;
 }
 
 // The place where a tab that was just loaded starts. A page in the fragment

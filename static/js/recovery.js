@@ -16,11 +16,12 @@ export class Recovery {
     const { status, reply } = await logInAgain({ url, code, language, fetcher, clock });
     if (status === 200 && typeof reply.tag === "string") {
       if (reply.tag !== bootstrap.tag) {
-        this.startOver();
+        this.leaveFor(bootstrap.urls.renew);
         return null;
       }
       queue.resume(Number.isInteger(reply.revision) ? reply.revision : 0);
-      display.form?.section.querySelector(".page-title").focus();
+      if (display.form) display.form.section.querySelector(".page-title").focus();
+      else display.show(display.current, { stay: true });
       return null;
     }
     if (status === 503 || status === 429) return messages.text("overloaded");
@@ -30,12 +31,20 @@ export class Recovery {
 
   // The session is another person's: nothing of this person stays in the tab.
   // Unsaved answers stay on the device, encrypted with this person's key.
-  async startOver() {
-    const { queue, store, bootstrap } = this.tab;
+  async leaveFor(address) {
+    const { queue, store } = this.tab;
     queue.halt({ kind: "halt", error: "person" });
     this.forget();
     await store.settled();
-    location.replace(bootstrap.urls.renew);
+    location.replace(address);
+  }
+
+  // Somebody else uses this computer now, and should not read these answers.
+  hideAnswers() {
+    const { display, drafts } = this.tab;
+    if (!display.form) return;
+    drafts.keep();
+    display.clear();
   }
 
   forget() {
@@ -49,11 +58,9 @@ export class Recovery {
 
   // *Continue here*: this tab takes over from the one that saved last.
   async continueHere() {
-    const { bootstrap, messages, panel, display, drafts } = this.tab;
+    const { messages, panel, display, drafts } = this.tab;
     const { status, reply } = await this.tab.renew();
-    if (status === 200 && reply.tag !== bootstrap.tag) {
-      this.stop("halt", "person");
-    } else if (status === 200) {
+    if (status === 200) {
       if (display.form && drafts.edited.has(display.current)) drafts.hold();
       this.mergeServerAnswers(reply);
       display.show(display.current, { stay: true });
@@ -61,7 +68,7 @@ export class Recovery {
       this.stop("session", reply.error);
     } else if (status === 409) {
       this.stop("halt", reply.error);
-    } else {
+    } else if (status !== 403) {
       panel.replaceText(messages.text("load_failed"));
     }
   }

@@ -34,7 +34,8 @@ export async function logInAgain({ url, code, language, fetcher, clock }) {
   return askServer({ url, options, fetcher, clock });
 }
 
-export function renewBootstrap({ url, language, fetcher, clock }) {
+export function renewBootstrap({ url, tag, language, fetcher, clock }) {
   const address = `${url}?renew&language=${encodeURIComponent(language)}`;
-  return askServer({ url: address, fetcher, clock });
+  const options = { headers: { "X-Groundswell-Respondent": tag } };
+  return askServer({ url: address, options, fetcher, clock });
 }

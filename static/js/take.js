@@ -88,9 +88,14 @@ class SurveyTab {
   }
 
   // What the page would start with if it were loaded now.
-  renew(language = this.language) {
+  async renew(language = this.language) {
     const { fetcher, clock } = this;
-    return renewBootstrap({ url: this.bootstrap.urls.renew, language, fetcher, clock });
+    const { tag, urls } = this.bootstrap;
+    const renewed = await renewBootstrap({ url: urls.renew, tag, language, fetcher, clock });
+    if (renewed.status === 403 && renewed.reply.error === "person") {
+      this.recovery.stop("halt", "person");
+    }
+    return renewed;
   }
 
   prefetch() {
@@ -104,6 +109,7 @@ class SurveyTab {
   // Shows how saving goes. Called after each change of the queue.
   update() {
     if (!this.queue || this.isLeaving) return;
+    if (this.queue.halted?.error === "person") this.recovery.hideAnswers();
     this.status.show(statusOf(this.queue, this.store.durable));
     if (this.finishing.isReady()) this.finishing.openReview();
     else this.notices.update();

@@ -94,6 +94,8 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None:
         return _end_session(request)
+    if _is_another_persons_tab(request, session):
+        return _refuse_other_person(request)
     published = published_survey(session.digest)
     try:
         saved = read_saved_answers(session, published)
@@ -179,6 +181,8 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None:
         return _end_session(request)
+    if _is_another_persons_tab(request, session):
+        return _refuse_other_person(request)
     if request.method == "POST" and finish(session, request.POST.get("reviewed", "")):
         thanks = redirect("survey_complete")
         shorten_session(request, thanks, session)
@@ -268,6 +272,32 @@ def _page_context(published: Published, language: str) -> dict[str, object]:
         "direction": messages.direction(language),
         "title": published.title_in(language),
     }
+
+
+def _is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:
+    """Return whether the tab that asks was opened for another respondent.
+
+    The address names the tab's respondent, so a reload or the browser's
+    history never shows one child's answers in another child's tab.
+    """
+    opened_for = (
+        request.META.get(RESPONDENT_HEADER)
+        or request.POST.get("for")
+        or request.GET.get("for")
+    )
+    return bool(opened_for) and opened_for != session.tag
+
+
+def _refuse_other_person(request: HttpRequest) -> HttpResponse:
+    if wants_json(request):
+        return JsonResponse({"error": "person"}, status=403)
+    language = _login_language(request)
+    context = {
+        "words": messages.messages_in(language),
+        "language": language,
+        "direction": messages.direction(language),
+    }
+    return render(request, "survey/survey_other_person.html", context, status=403)
 
 
 def _end_session(request: HttpRequest, reason: str = "session") -> HttpResponse:

@@ -198,6 +198,32 @@ def test_finishing_too_late_is_refused(answered, maya):
     assert maya.completed_at is None
 
 
+# One person for each tab
+
+
+@pytest.mark.parametrize("address", ["/take/", "/take/complete/"])
+def test_a_tab_of_another_person_gets_no_answers(answered, maya, noor, address):
+    hers = answered.bootstrap()["tag"]
+    assert b"colours" in answered.get(f"/take/?for={hers}").content
+    stranger = Browser().log_in(noor).bootstrap()["tag"]
+    page = answered.get(f"{address}?for={stranger}")
+    assert page.status_code == 403
+    assert b"colours" not in page.content
+    assert b'href="/"' in page.content
+    headers = {"Accept": "application/json", "X-Groundswell-Respondent": stranger}
+    response = answered.get(address, headers=headers)
+    assert (response.status_code, response.json()) == (403, {"error": "person"})
+
+
+def test_a_tab_of_another_person_cannot_finish(answered, maya, noor):
+    seen = reviewed(answered)
+    stranger = Browser().log_in(noor).bootstrap()["tag"]
+    page = answered.post("/take/complete/", {"reviewed": seen, "for": stranger})
+    assert page.status_code == 403
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
 # Content
 
 
