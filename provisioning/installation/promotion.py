@@ -14,16 +14,16 @@ import xmlrpc.client
 from pathlib import Path
 
 from provisioning.commands import Refusal, output_of, step, wait_until
-from provisioning.installation.supervisor import Supervisor
+from provisioning.installation.supervisor import PATIENCE, Supervisor
 from provisioning.postgresql import run_sql
 
 PRIMARY, REPLICA = 5432, 5433
 # States in which the supervisor does not start a program again.
 ENDED = ("STOPPED", "FATAL")
-PATIENCE = 60.0
 # Seconds since the last transaction that the replica has from a dead primary.
 OLDEST = 60
 
+IN_RECOVERY = "SELECT pg_is_in_recovery()"
 # A copy under way streams as well, but is no standby.
 STREAMING = (
     "SELECT count(*) > 0 FROM pg_stat_replication"
@@ -64,7 +64,7 @@ def promote(
     with contextlib.closing(Supervisor(folder, run=run)) as supervisor:
         run = run or folder / "run"
         refuse_impossible(supervisor, run, although_it_serves)
-        if _is_standby(run):
+        if ask(run, REPLICA, IN_RECOVERY) == "t":
             refuse_lag(run, although_it_lags)
             promote_replica(supervisor, run)
         return _replace_primary(supervisor, folder, run)
@@ -78,7 +78,8 @@ def refuse_impossible(
         raise Refusal("The replica does not answer, so it can't take over")
     serves = _answers(run, PRIMARY)
     ended = not serves and _state(supervisor, "primary") in ENDED
-    if not _is_standby(run) and not ended:
+    # Raises without an answer: a standby must not pass for promoted.
+    if ask(run, REPLICA, IN_RECOVERY) != "t" and not ended:
         # Two primaries: the saves of one of them would be lost.
         raise Refusal("What answers as the replica is a primary already")
     if serves and not although_it_serves:
@@ -87,7 +88,7 @@ def refuse_impossible(
 
 def refuse_lag(run: Path, although_it_lags: bool) -> None:
     if _answers(run, PRIMARY):
-        if not _is_true(run, PRIMARY, STREAMING):
+        if not _answers(run, PRIMARY, STREAMING):
             raise Refusal("The replica does not follow the primary, and lacks saves")
         return
     age = ask(run, REPLICA, AGE)
@@ -111,9 +112,9 @@ def promote_replica(supervisor: Supervisor, run: Path) -> None:
         ask(run, REPLICA, "SELECT pg_reload_conf()")
         ask(run, REPLICA, END_SESSIONS)
         # pg_promote only warns when it takes too long.
-        if ask(run, REPLICA, f"SELECT pg_promote(true, {PATIENCE:.0f})") != "t":
+        if ask(run, REPLICA, f"SELECT pg_promote(true, {PATIENCE})") != "t":
             raise Refusal(
-                f"The replica was not promoted within {PATIENCE:.0f} s, and no data"
+                f"The replica was not promoted within {PATIENCE} s, and no data"
                 " were moved; try again, and see provisioning/stack logs replica"
             )
 
@@ -128,9 +129,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
         (data / "replica").rename(data / "primary")
         supervisor.calls.startProcess("primary", False)
         is_primary = "SELECT NOT pg_is_in_recovery()"
-        if not wait_until(
-            lambda: _is_true(run, PRIMARY, is_primary), seconds=PATIENCE, pause=0.1
-        ):
+        if not wait_until(lambda: _answers(run, PRIMARY, is_primary), seconds=PATIENCE):
             raise Refusal(
                 "The new primary does not start; see provisioning/stack logs primary"
             )
@@ -145,7 +144,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
     if ask(run, PRIMARY, CONFIGURED):
         with step("Waiting until the new replica follows"):
             follows = wait_until(
-                lambda: _is_true(run, PRIMARY, STREAMING), seconds=PATIENCE, pause=0.1
+                lambda: _answers(run, PRIMARY, STREAMING), seconds=PATIENCE
             )
         if not follows:
             print(
@@ -168,7 +167,7 @@ def _stop(supervisor: Supervisor, program: str) -> None:
             supervisor.calls.stopProcess(program)
         return _state(supervisor, program) in ENDED
 
-    if not wait_until(has_stopped, seconds=PATIENCE, pause=0.1):
+    if not wait_until(has_stopped, seconds=PATIENCE):
         raise Refusal(f"{program} can't be stopped")
 
 
@@ -176,17 +175,8 @@ def _state(supervisor: Supervisor, program: str) -> str:
     return str(supervisor.calls.getProcessInfo(program)["statename"])
 
 
-def _answers(run: Path, port: int) -> bool:
-    return _is_true(run, port, "SELECT true")
-
-
-def _is_standby(run: Path) -> bool:
-    # Raises without an answer: a standby must not pass for promoted.
-    return ask(run, REPLICA, "SELECT pg_is_in_recovery()") == "t"
-
-
-def _is_true(run: Path, port: int, query: str) -> bool:
-    """Return False also where the server does not answer."""
+def _answers(run: Path, port: int, query: str = "SELECT true") -> bool:
+    """Return whether the server answers, and answers yes."""
     with contextlib.suppress(Refusal):
         return ask(run, port, query) == "t"
     return False

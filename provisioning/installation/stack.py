@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from provisioning.commands import (
@@ -48,80 +48,75 @@ STOP_ORDER = (
 
 def main() -> int:
     if sys.argv[1:2] == ["manage"]:
-        return run_manage(stack_folder(), sys.argv[2:])
+        return subprocess.run(
+            [PYTHON, ROOT / "manage.py", *sys.argv[2:]],
+            cwd=ROOT,
+            env={**os.environ, **environment_of(stack_folder(), "manage")},
+        ).returncode
     options = parser().parse_args()
-    folder = stack_folder()
-    match options.command:
-        case "up":
-            return up(folder, merge_options(folder, options))
-        case "down":
-            return down(folder)
-        case "status":
-            return print_status(folder)
-        case "logs":
-            return print_logs(folder, options.program, options.follow)
-        case "reload":
-            return reload(folder)
-        case "promote":
-            lost = promote(
-                folder,
-                although_it_serves=options.although_it_serves,
-                although_it_lags=options.although_it_lags,
-            )
-            place = f"lie in {lost}" if lost.exists() else "are gone"
-            print(f"The replica is the primary now; the old one's data {place}")
-            return 0
-    return rebuild(folder, options)
+    status: int = options.run(stack_folder(), options)
+    return status
 
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="provisioning/stack",
-        description="Every server of a real installation on this machine: nginx,"
-        " gunicorn, pgbouncer, PostgreSQL with a replica, Memcached, Redis, RabbitMQ"
-        " and Celery under one supervisor. Data, logs and configuration lie in"
-        " .stack, or in the folder that GROUNDSWELL_STACK names.",
+        description="Runs nginx, gunicorn, pgbouncer, PostgreSQL with a replica,"
+        " Memcached, Redis, RabbitMQ and Celery on this machine, under one supervisor."
+        " Data, logs and configuration are in .stack, or in the folder that"
+        " GROUNDSWELL_STACK names.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, help_text in {
-        "up": "start it; where it runs, bring in what changed",
-        "rebuild": "put it aside with its data, build it anew, and measure it again",
-    }.items():
-        command = commands.add_parser(name, help=help_text, allow_abbrev=False)
-        command.add_argument(
+
+    def command(
+        name: str, run: Callable[[Path, argparse.Namespace], int], help_text: str
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help_text, allow_abbrev=False)
+        added.set_defaults(run=run)
+        return added
+
+    for starts in (
+        command(
+            "up",
+            lambda folder, options: up(folder, merge_options(folder, options)),
+            "Start every server, or bring in what has changed.",
+        ),
+        command("rebuild", rebuild, "Keep the old data aside, start anew and measure."),
+    ):
+        starts.add_argument(
             "--port",
             type=_first_port,
-            help="of nginx, instead of 8080; the next ones are for the monitoring"
-            " and for RabbitMQ; kept for the next time, until --port= forgets it",
+            help="The first of five ports, kept for the next time; empty: the usual"
+            " ones, with nginx on 8080.",
         )
-        command.add_argument(
+        starts.add_argument(
             "--set",
             action="append",
             type=_setting,
             default=[],
             metavar="NAME=VALUE",
-            help="a variable of provisioning/ansible, such as commit_delay=1000;"
-            " kept for the next time, until --set=NAME= forgets it",
+            help="A variable of provisioning/ansible, such as commit_delay=1000, kept"
+            " for the next time; empty: its usual value.",
         )
-    commands.add_parser("down", help="stop it; the data stay")
-    commands.add_parser("status", help="what runs, since when, with how much memory")
-    logs = commands.add_parser("logs", help="the last lines of each program's log")
-    logs.add_argument("program", nargs="?", help="of this one only")
-    logs.add_argument("-f", dest="follow", action="store_true", help="and what follows")
-    promotion = commands.add_parser(
-        "promote", help="make the replica the new primary", allow_abbrev=False
+    command("down", lambda folder, _: down(folder), "Stop every server; keep the data.")
+    command("status", lambda folder, _: print_status(folder), "List the programs.")
+    logs = command("logs", print_logs, "Print the last lines of each program's log.")
+    logs.add_argument("program", nargs="?", help="Print this program's only.")
+    logs.add_argument("-f", dest="follow", action="store_true", help="Follow the log.")
+    promotion = command("promote", promote_command, "Make the replica the new primary.")
+    for flag, meaning in {
+        "--although-it-serves": "Stop a primary that still runs.",
+        "--although-it-lags": "Lose what an old replica has not received.",
+    }.items():
+        promotion.add_argument(flag, action="store_true", help=meaning)
+    command(
+        "reload",
+        lambda folder, _: reload(folder),
+        "Restart the workers without losing a request.",
     )
-    promotion.add_argument(
-        "--although-it-serves", action="store_true", help="the primary still runs"
-    )
-    promotion.add_argument(
-        "--although-it-lags",
-        action="store_true",
-        help="the replica's last transaction is old; later ones are lost",
-    )
-    commands.add_parser("reload", help="restart the workers without losing a request")
-    commands.add_parser("manage", help="manage.py with the stack's environment")
+    # Handled before the options are read.
+    commands.add_parser("manage", help="Run manage.py with the stack's environment.")
     return parser
 
 
@@ -158,13 +153,10 @@ def down(folder: Path) -> int:
 
 def _stop_groups(supervisor: Supervisor, groups: set[str]) -> None:
     """Stop all programs of these groups at once, then wait for the last one."""
-
-    for program in supervisor.programs():
-        if program["group"] in groups:
-            # A program may end by itself in between.
-            with contextlib.suppress(xmlrpc.client.Fault):
-                name = f"{program['group']}:{program['name']}"
-                supervisor.calls.stopProcess(name, False)
+    for group in groups:
+        # A stack may lack some of them.
+        with suppress(xmlrpc.client.Fault):
+            supervisor.calls.stopProcessGroup(group, False)
 
     def have_stopped() -> bool:
         programs = supervisor.programs()
@@ -173,14 +165,26 @@ def _stop_groups(supervisor: Supervisor, groups: set[str]) -> None:
     wait_until(have_stopped, seconds=PATIENCE)
 
 
-def print_logs(folder: Path, program: str | None, follow: bool) -> int:
+def print_logs(folder: Path, options: argparse.Namespace) -> int:
+    program = options.program
     logs = sorted((folder / "log").glob(f"{program or ''}*.log"))
     logs += sorted((folder / "log").glob(f"{program or '*'}/*.log"))
     if not logs:
         raise Refusal(f"There is no log of {program or 'anything'} in {folder / 'log'}")
-    command = ["tail", "-n", "40" if program else "10", *(["-F"] if follow else [])]
-    with contextlib.suppress(Stopped):
-        subprocess.run([*command, *logs], check=False)
+    lines = ["-n", "40" if program else "10", *(["-F"] if options.follow else [])]
+    with suppress(Stopped):
+        subprocess.run(["tail", *lines, *logs])
+    return 0
+
+
+def promote_command(folder: Path, options: argparse.Namespace) -> int:
+    lost = promote(
+        folder,
+        although_it_serves=options.although_it_serves,
+        although_it_lags=options.although_it_lags,
+    )
+    place = f"lie in {lost}" if lost.exists() else "are gone"
+    print(f"The replica is the primary now; the old one's data {place}")
     return 0
 
 
@@ -197,21 +201,17 @@ def reload(folder: Path) -> int:
         for program in supervisor.programs()
         if program["group"] in ("taking", "console")
     ]
-    for program in masters:
-        name = f"{program['group']}:{program['name']}"
-        # Each worker writes its master's process id there when it is ready.
-        ready = folder / "run" / f"{program['name']}.ready"
-
-        def is_ready(name: str = name, ready: Path = ready) -> bool:
-            pid = supervisor.calls.getProcessInfo(name)["pid"]
-            return bool(pid and ready.exists() and ready.read_text() == str(pid))
-
-        with step(f"Restarting {program['name']}"):
+    for master in masters:
+        name = f"{master['group']}:{master['name']}"
+        # Each worker writes this file when it is ready.
+        ready = folder / "run" / f"{master['name']}.ready"
+        with step(f"Restarting {master['name']}"):
             supervisor.calls.stopProcess(name)
+            ready.unlink(missing_ok=True)
             supervisor.calls.startProcess(name, False)
-            if not wait_until(is_ready, seconds=PATIENCE):
+            if not wait_until(ready.exists, seconds=PATIENCE):
                 raise Refusal(
-                    f"{program['name']} does not come back; the other master serves"
+                    f"{master['name']} does not come back; the other master serves"
                     " alone"
                 )
     with step("Reloading nginx"):
@@ -233,18 +233,12 @@ def rebuild(folder: Path, options: argparse.Namespace) -> int:
         keep_options(folder, merged)
     up(folder, merged)
     bench = ROOT / "provisioning" / "bench"
-    if not bench.exists():
-        return 0
-    status = subprocess.run([bench, "--home", folder], check=False).returncode
+    status = subprocess.run([bench, "--home", folder]).returncode
     print()
     rows = []
     for name, figure in _last_benchmark().items():
-        if isinstance(figure, int | float) and not isinstance(figure, bool):
-            old = before.get(name)
-            ratio = (
-                f"{figure / old:.2f}" if isinstance(old, int | float) and old else ""
-            )
-            rows.append((name, old or "-", figure, ratio))
+        old = before.get(name)
+        rows.append((name, old or "-", figure, f"{figure / old:.2f}" if old else ""))
     print_table(("", "before", "rebuilt", "ratio"), rows)
     return status
 
@@ -269,25 +263,12 @@ def put_aside(folder: Path) -> None:
     print(f"Its data stay in {former}; rm -r {former} deletes them.", flush=True)
 
 
-def _last_benchmark() -> dict[str, object]:
-    """Return the last result of provisioning/bench, which it keeps in .bench."""
-    result: dict[str, object] = {}
-    with contextlib.suppress(OSError, ValueError):
+def _last_benchmark() -> dict[str, float]:
+    """Return the figures of the last provisioning/bench, which keeps them in .bench."""
+    with suppress(OSError, ValueError):
         result = json.loads((ROOT / ".bench" / "latest.json").read_text())
-    return result
-
-
-def run_manage(folder: Path, arguments: Sequence[str]) -> int:
-    environment = {**os.environ, **environment_of(folder, "manage")}
-    try:
-        return subprocess.run(
-            [PYTHON, ROOT / "manage.py", *arguments],
-            cwd=ROOT,
-            env=environment,
-            check=False,
-        ).returncode
-    except Stopped as stopped:
-        return 128 + stopped.number
+        return {name: it for name, it in result.items() if type(it) in (int, float)}
+    return {}
 
 
 if __name__ == "__main__":

@@ -55,18 +55,22 @@ def test_workers_are_reloaded_only_where_they_run(tmp_path):
         reload(tmp_path)
 
 
+def logs(*words):
+    return parser().parse_args(["logs", *words])
+
+
 def test_a_missing_log_is_named(tmp_path):
     with pytest.raises(Refusal, match="There is no log of nginx in "):
-        print_logs(tmp_path, "nginx", follow=False)
+        print_logs(tmp_path, logs("nginx"))
     with pytest.raises(Refusal, match="There is no log of anything in "):
-        print_logs(tmp_path, None, follow=False)
+        print_logs(tmp_path, logs())
 
 
 def test_a_programs_logs_are_printed(tmp_path, capfd):
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "nginx-error.log").write_text("an error\n")
     (tmp_path / "log" / "redis.log").write_text("a start\n")
-    assert print_logs(tmp_path, "nginx", follow=False) == 0
+    assert print_logs(tmp_path, logs("nginx")) == 0
     assert capfd.readouterr().out.strip().endswith("an error")
 
 
