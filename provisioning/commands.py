@@ -176,9 +176,9 @@ def fetch(address: str) -> tuple[int, bytes]:
 # Types of options
 
 
-def port_number(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 65535")
+def port_number(text: str, last: int = 65535) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= last:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {last}")
     return int(text)
 
 

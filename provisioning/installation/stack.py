@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 import time
-import xmlrpc.client
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
+    port_number,
     print_table,
     run_command,
     step,
@@ -37,14 +37,6 @@ from provisioning.installation.up import (
 )
 from provisioning.processes import wait_until_gone
 
-# Programs that accept requests stop first, then the servers that they use.
-STOP_ORDER = (
-    {"nginx"},
-    {"taking", "console", "worker", "long_worker", "beat"},
-    {"primary", "replica", "pgbouncer", "memcached", "redis", "rabbitmq", "logs"},
-    {"epmd"},
-)
-
 
 def main() -> int:
     if sys.argv[1:2] == ["manage"]:
@@ -53,9 +45,9 @@ def main() -> int:
             cwd=ROOT,
             env={**os.environ, **environment_of(stack_folder(), "manage")},
         ).returncode
-    options = parser().parse_args()
-    status: int = options.run(stack_folder(), options)
-    return status
+    arguments = vars(parser().parse_args())
+    run: Callable[..., int] = arguments.pop("run")
+    return run(stack_folder(), **arguments)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,65 +59,47 @@ def parser() -> argparse.ArgumentParser:
         " GROUNDSWELL_STACK names.",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(
-        name: str, run: Callable[[Path, argparse.Namespace], int], help_text: str
-    ) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=help_text, allow_abbrev=False)
-        added.set_defaults(run=run)
-        return added
-
-    for starts in (
-        command(
-            "up",
-            lambda folder, options: up(folder, merge_options(folder, options)),
-            "Start every server, or bring in what has changed.",
-        ),
-        command("rebuild", rebuild, "Keep the old data aside, start anew and measure."),
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = {}
+    for name, run, help_text in (
+        ("up", start, "Start every server, or bring in what has changed."),
+        ("rebuild", rebuild, "Put the data aside, start anew, and measure again."),
+        ("down", down, "Stop every server; the data stay."),
+        ("status", print_status, "List the programs, their uptime and memory."),
+        ("logs", print_logs, "Print the last lines of each program's log."),
+        ("promote", promote_replica, "Make the replica the new primary."),
+        ("reload", reload, "Restart the workers without losing a request."),
+        ("manage", None, "Run manage.py with the stack's environment."),
     ):
-        starts.add_argument(
+        commands[name] = subparsers.add_parser(name, help=help_text, allow_abbrev=False)
+        commands[name].set_defaults(run=run)
+    for name in ("up", "rebuild"):
+        commands[name].add_argument(
             "--port",
-            type=_first_port,
+            type=lambda text: port_number(text, 65536 - len(PORTS)) if text else 0,
             help="The first of five ports, kept for the next time; empty: the usual"
             " ones, with nginx on 8080.",
         )
-        starts.add_argument(
+        commands[name].add_argument(
             "--set",
             action="append",
             type=_setting,
             default=[],
+            dest="settings",
             metavar="NAME=VALUE",
             help="A variable of provisioning/ansible, such as commit_delay=1000, kept"
             " for the next time; empty: its usual value.",
         )
-    command("down", lambda folder, _: down(folder), "Stop every server; keep the data.")
-    command("status", lambda folder, _: print_status(folder), "List the programs.")
-    logs = command("logs", print_logs, "Print the last lines of each program's log.")
-    logs.add_argument("program", nargs="?", help="Print this program's only.")
-    logs.add_argument("-f", dest="follow", action="store_true", help="Follow the log.")
-    promotion = command("promote", promote_command, "Make the replica the new primary.")
-    for flag, meaning in {
-        "--although-it-serves": "Stop a primary that still runs.",
-        "--although-it-lags": "Lose what an old replica has not received.",
-    }.items():
-        promotion.add_argument(flag, action="store_true", help=meaning)
-    command(
-        "reload",
-        lambda folder, _: reload(folder),
-        "Restart the workers without losing a request.",
-    )
-    # Handled before the options are read.
-    commands.add_parser("manage", help="Run manage.py with the stack's environment.")
+    add = commands["logs"].add_argument
+    add("program", nargs="?", help="Print this program's only.")
+    add("-f", dest="follow", action="store_true", help="Print new lines as they come.")
+    add = commands["promote"].add_argument
+    for flag, help_text in (
+        ("--although-it-serves", "Stop a primary that still runs."),
+        ("--although-it-lags", "Lose what an old replica has not received."),
+    ):
+        add(flag, action="store_true", help=help_text)
     return parser
-
-
-def _first_port(text: str) -> int:
-    """Return the first of the stack's ports; 0 (the usual ones) for an empty text."""
-    last = 65536 - len(PORTS)
-    if text and (not text.isdecimal() or not 1 <= int(text) <= last):
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {last}")
-    return int(text or 0)
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -135,53 +109,45 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def start(
+    folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]
+) -> int:
+    return up(folder, merge_options(folder, port, settings))
+
+
 def down(folder: Path) -> int:
     supervisor = Supervisor(folder)
     if not supervisor.is_running():
         print("Nothing is running.")
         return 0
     with step("Stopping every program"):
-        for groups in STOP_ORDER:
-            _stop_groups(supervisor, groups)
         pid = supervisor.calls.getPID()
+        # By their priorities: what accepts requests first, PostgreSQL last.
         supervisor.calls.shutdown()
-        if not wait_until_gone([pid], seconds=PATIENCE):
+        if not wait_until_gone([pid], seconds=5 * PATIENCE):
             raise Refusal(f"The supervisor (process {pid}) does not end")
     print(f"Stopped; the data stay in {folder}")
     return 0
 
 
-def _stop_groups(supervisor: Supervisor, groups: set[str]) -> None:
-    """Stop all programs of these groups at once, then wait for the last one."""
-    for group in groups:
-        # A stack may lack some of them.
-        with suppress(xmlrpc.client.Fault):
-            supervisor.calls.stopProcessGroup(group, False)
-
-    def have_stopped() -> bool:
-        programs = supervisor.programs()
-        return not any(each["pid"] for each in programs if each["group"] in groups)
-
-    wait_until(have_stopped, seconds=PATIENCE)
-
-
-def print_logs(folder: Path, options: argparse.Namespace) -> int:
-    program = options.program
+def print_logs(folder: Path, *, program: str | None, follow: bool) -> int:
     logs = sorted((folder / "log").glob(f"{program or ''}*.log"))
     logs += sorted((folder / "log").glob(f"{program or '*'}/*.log"))
     if not logs:
         raise Refusal(f"There is no log of {program or 'anything'} in {folder / 'log'}")
-    lines = ["-n", "40" if program else "10", *(["-F"] if options.follow else [])]
+    lines = ["-n", "40" if program else "10", *(["-F"] if follow else [])]
     with suppress(Stopped):
         subprocess.run(["tail", *lines, *logs])
     return 0
 
 
-def promote_command(folder: Path, options: argparse.Namespace) -> int:
+def promote_replica(
+    folder: Path, *, although_it_serves: bool, although_it_lags: bool
+) -> int:
     lost = promote(
         folder,
-        although_it_serves=options.although_it_serves,
-        although_it_lags=options.although_it_lags,
+        although_it_serves=although_it_serves,
+        although_it_lags=although_it_lags,
     )
     place = f"lie in {lost}" if lost.exists() else "are gone"
     print(f"The replica is the primary now; the old one's data {place}")
@@ -220,10 +186,12 @@ def reload(folder: Path) -> int:
     return 0
 
 
-def rebuild(folder: Path, options: argparse.Namespace) -> int:
+def rebuild(
+    folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]
+) -> int:
     """Build the stack anew, and compare its benchmark with the one before."""
     before = _last_benchmark()
-    merged = merge_options(folder, options)
+    merged = merge_options(folder, port, settings)
     refuse_other_owner(folder, str(variables_of(folder, merged)["server_user"]))
     refuse_unmovable(folder)
     down(folder)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
 import pwd
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -49,7 +49,9 @@ class StackOptions:
     settings: dict[str, str]
 
 
-def merge_options(folder: Path, options: argparse.Namespace) -> StackOptions:
+def merge_options(
+    folder: Path, port: int | None, settings: Sequence[tuple[str, str]]
+) -> StackOptions:
     """Add the options that the stack was last started with, and print them."""
     try:
         kept = StackOptions(**json.loads((folder / OPTIONS_FILE).read_text()))
@@ -57,17 +59,15 @@ def merge_options(folder: Path, options: argparse.Namespace) -> StackOptions:
         kept = StackOptions(port=0, settings={})
     except (TypeError, ValueError):
         raise Refusal(f"{folder / OPTIONS_FILE} can't be read; delete it") from None
-    given = dict(options.set)
-    words = [f"--port={kept.port}"] if kept.port and options.port is None else []
-    words += [
-        f"--set={n}={value}" for n, value in kept.settings.items() if n not in given
-    ]
-    if words:
-        print(f"As the last time: {' '.join(words)}", flush=True)
-    settings = {**kept.settings, **given}
+    given = dict(settings)
+    again = [f"--port={kept.port}"] if kept.port and port is None else []
+    again += [f"--set={n}={v}" for n, v in kept.settings.items() if n not in given]
+    if again:
+        print(f"As the last time: {' '.join(again)}", flush=True)
+    merged = {**kept.settings, **given}
     return StackOptions(
-        port=kept.port if options.port is None else options.port,
-        settings={name: value for name, value in settings.items() if value},
+        port=kept.port if port is None else port,
+        settings={name: value for name, value in merged.items() if value},
     )
 
 

@@ -16,7 +16,7 @@ from provisioning.installation.stack import (
 
 def test_options_are_read():
     options = parser().parse_args(["up", "--port=9000", "--set=a=1", "--set=b=x=y"])
-    assert (options.port, options.set) == (9000, [("a", "1"), ("b", "x=y")])
+    assert (options.port, options.settings) == (9000, [("a", "1"), ("b", "x=y")])
 
 
 def test_an_empty_port_means_the_usual_ones():
@@ -55,22 +55,18 @@ def test_workers_are_reloaded_only_where_they_run(tmp_path):
         reload(tmp_path)
 
 
-def logs(*words):
-    return parser().parse_args(["logs", *words])
-
-
 def test_a_missing_log_is_named(tmp_path):
     with pytest.raises(Refusal, match="There is no log of nginx in "):
-        print_logs(tmp_path, logs("nginx"))
+        print_logs(tmp_path, program="nginx", follow=False)
     with pytest.raises(Refusal, match="There is no log of anything in "):
-        print_logs(tmp_path, logs())
+        print_logs(tmp_path, program=None, follow=False)
 
 
 def test_a_programs_logs_are_printed(tmp_path, capfd):
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "nginx-error.log").write_text("an error\n")
     (tmp_path / "log" / "redis.log").write_text("a start\n")
-    assert print_logs(tmp_path, logs("nginx")) == 0
+    assert print_logs(tmp_path, program="nginx", follow=False) == 0
     assert capfd.readouterr().out.strip().endswith("an error")
 
 

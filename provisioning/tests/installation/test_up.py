@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import socket
-from argparse import Namespace
 
 import pytest
 
@@ -20,7 +19,7 @@ from provisioning.installation.up import (
 
 
 def options(home, *settings, port=None):
-    return merge_options(home, Namespace(port=port, set=list(settings)))
+    return merge_options(home, port, settings)
 
 
 def test_port_and_settings_are_kept_until_they_are_changed(tmp_path, capsys):
