@@ -1,4 +1,4 @@
-"""Staff of the known cast, and where they work."""
+"""Provide the known cast's staff, districts and schools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Role = Membership.Role
 
 @dataclass
 class Staff:
-    """Two districts, three schools, and one of each role in the first."""
+    """Two districts, three schools, and a user of each role in the first district."""
 
     riverside: District
     lakeside: District

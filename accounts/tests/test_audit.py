@@ -1,4 +1,4 @@
-"""What was done is written down, and stays."""
+"""Entries are recorded with each change, and can't be changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_entry_records_user_time_address_and_changes(staff):
     ("peer", "found"), [("", "203.0.113.7"), ("198.51.100.1", "198.51.100.1")]
 )
 def test_clients_cannot_forge_the_recorded_address(peer, found):
-    """On nginx's socket the header is nginx's; elsewhere it is anybody's."""
+    """The header is trusted on nginx's socket only; elsewhere any client may set it."""
     claimed = {"X-Forwarded-For": "203.0.113.7"}
     request = RequestFactory(REMOTE_ADDR=peer).get("/", headers=claimed)
     assert audit.address_of(request) == found
@@ -82,7 +82,6 @@ def test_entries_cannot_be_changed_even_in_sql(staff, rewrite):
 
 
 def test_without_the_trigger_entries_could_be_changed(staff):
-    """The twin."""
     audit.record("reissue code", by=staff.chen)
     on = " ON accounts_auditentry" if connection.vendor == "postgresql" else ""
     name = "append_only" if on else "append_only_update"

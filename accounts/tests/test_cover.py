@@ -1,4 +1,4 @@
-"""Whether somebody may see all of what a file holds."""
+"""Check that a user may see everything that a file contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails go out once what they tell of is done, and are not lost on the way."""
+"""E-mails are sent after their transaction commits, once, and are not lost."""
 
 from __future__ import annotations
 

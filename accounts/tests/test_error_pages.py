@@ -1,4 +1,4 @@
-"""Staff who cannot be shown a page read words for staff, not for respondents."""
+"""Error pages of the console, which differ from the respondents'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a mail to the console; once, and for seven days."""
+"""An invitation's link logs a new user in, once and for seven days."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_deactivated_users_cannot_be_invited(staff, dana):
 
 
 def test_accepting_ends_another_users_session_in_the_browser(staff, client):
-    """A link that is opened on a shared computer."""
+    """The link is opened on a shared computer."""
     invited(staff)
     type_password(client, "analyst@example.org")
     key = invitations.key_of(Invitation.objects.get())

@@ -1,4 +1,4 @@
-"""A list of the console: found, sorted and paged, whatever the address asks."""
+"""Search, sort and page through lists of the console, with any query string."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lakeside() -> District:
 
 @pytest.fixture
 def schools(lakeside) -> list[School]:
-    """Two of one name, so that only their keys put them in order."""
+    """Create schools of which two have one name, so that only their keys order them."""
     riverside = District.objects.create(code="riverside", name="Riverside")
     named = [
         (riverside, "lincoln", "Lincoln Middle"),

@@ -1,4 +1,4 @@
-"""Password and second factor, and how long whoever guesses has to wait."""
+"""Log in by password and second factor, and throttle guesses."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ NOBODY = "nobody@example.org"
 
 
 def words(response) -> str:
-    """What is wrong, as the page says it."""
+    """Return the page's error message."""
     errors = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
     return " ".join(errors)
 
 
 def later(seconds: float) -> None:
-    """As if so much time had passed."""
+    """Move the stored times back, as if this much time had passed."""
     for row in FailedTries.objects.all():
         row.last_at -= timedelta(seconds=seconds)
         row.save()
@@ -138,7 +138,7 @@ def test_deactivated_users_get_the_same_answer(staff, client):
 def test_a_reset_request_does_not_reveal_accounts(
     staff, client, email, django_assert_num_queries
 ):
-    """One row is written, whoever it is; the worker finds out the rest."""
+    """The request writes one row for any address; the worker looks the user up."""
     with django_assert_num_queries(6):
         response = client.post(RESET, {"email": email})
     assert response["Location"] == RESET + "done/"
@@ -175,7 +175,6 @@ def test_the_correct_password_is_not_checked_during_a_delay(staff, client):
 
 
 def test_without_throttling_guesses_are_unlimited(staff, client, monkeypatch):
-    """The twin."""
     monkeypatch.setattr(login_throttle, "wait_after", lambda failures: timedelta(0))
     for guess in ("wrong", "wronger", "wrongest"):
         assert "is wrong" in words(type_password(client, "dana@example.org", guess))
@@ -292,7 +291,7 @@ def link_in(message) -> str:
 def test_a_reset_link_sets_a_password_and_logs_in(
     staff, client, django_capture_on_commit_callbacks
 ):
-    """With a forged Host, which has no say in where the link leads."""
+    """The Host header is forged, and must not change the link."""
     elsewhere = log_in(Client(), staff.dana)
     for _ in range(5):
         type_password(client, "dana@example.org", "wrong")

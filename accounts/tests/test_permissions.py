@@ -1,4 +1,4 @@
-"""Who may see what, and where: the whole table, and its edges."""
+"""Every role's capabilities in every place, and edge cases."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_deactivated_users_have_no_capability(staff):
 
 
 def test_memberships_add_up_without_mixing_capabilities(staff):
-    """A coordinator here who is an analyst there gets no answers from here."""
+    """A coordinator of one school and analyst of another sees only the answers there."""
     Membership.objects.create(
         user=staff.chen, role=Role.ANALYST, school=staff.roosevelt
     )

@@ -1,4 +1,4 @@
-"""Setting it up, keeping it, losing it."""
+"""Set up, use, replace and lose a second factor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shown_codes(response) -> list[str]:
 
 
 def set_up(client: Client) -> tuple[str, list[str]]:
-    """By the page; returns the secret and the recovery codes."""
+    """Set it up on the page, and return the secret and the recovery codes."""
     page = client.get(SET_UP)
     key = page.context["form"].draft.key
     secret = shown_secret(page.content.decode())
@@ -173,7 +173,7 @@ def test_a_stolen_session_and_password_cannot_replace_the_second_factor(staff, c
 
 
 def test_a_session_without_second_factor_is_asked_for_a_code(staff, client):
-    """Logged in before the app was set up in another browser."""
+    """The session began before the app was set up in another browser."""
     log_in(client, staff.dana, second_factor=False)
     secret = give_app(staff.dana)
     first = client.get("/console/", follow=True)
@@ -260,7 +260,6 @@ def test_secrets_are_encrypted_in_the_database(staff, client):
 
 
 def test_without_encryption_secrets_would_be_readable(staff, client, monkeypatch):
-    """The twin."""
     monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.encrypt", lambda s, t: t)
     monkeypatch.setattr("accounts.adapter.SecondFactorAdapter.decrypt", lambda s, t: t)
     type_password(client, "dana@example.org")

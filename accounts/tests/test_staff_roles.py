@@ -1,4 +1,4 @@
-"""Appointing and dismissing: who may, what is refused, what is written down."""
+"""Give and end roles: who may, what is refused, what is recorded."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ class RosterUpload(models.Model):
     class State(models.TextChoices):
         CHECKING = "checking", "being checked"
         # Nothing has changed yet: the upload has to be confirmed.
-        CHECKED = "checked", "waiting for you"
+        CHECKED = "checked", "ready to apply"
         REFUSED = "refused", "cannot be read"
         APPLYING = "applying", "being applied"
         APPLIED = "applied", "applied"
         CANCELLED = "cancelled", "cancelled"
         # An error of the system; it can be started again.
-        FAILED = "failed", "not finished"
+        FAILED = "failed", "not fully applied"
 
     class CompleteFor(models.TextChoices):
         """Places in which people missing from the file are withdrawn."""

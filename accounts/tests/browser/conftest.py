@@ -1,4 +1,4 @@
-"""The respondents' browser and server, for staff."""
+"""Provide the respondents' browser and live server to tests of staff pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How staff come in, as they see it; and no page with a barrier."""
+"""Log in to the console in a browser, and check each page's accessibility."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log_in(page: Page, email: str) -> None:
 
 
 def set_up(page: Page) -> str:
-    """With the page as with an app; returns the secret."""
+    """Set up an authenticator app on its page, and return the secret."""
     secret = page.locator("code.key").inner_text().replace(" ", "")
     page.get_by_role("textbox", name="Code").fill(code_of(secret))
     page.get_by_role("button", name="Set up").click()
@@ -118,7 +118,7 @@ def test_a_district_invites_a_coordinator_who_logs_in(device: Callable, staff):
 
 
 def test_a_long_email_address_fits_the_page(device: Callable, staff):
-    """A user without a name is called by the address, also on a phone."""
+    """A user without a name is shown by address, on a phone too."""
     User.objects.filter(pk=staff.chen.pk).update(
         email="coordinator-of-the-middle-school@lincoln.riverside.example.org",
         first_name="",

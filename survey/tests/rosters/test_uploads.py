@@ -248,7 +248,7 @@ def test_a_partly_applied_roster_cannot_be_cancelled(
 
     response = dana.post(f"/console/rosters/{upload.pk}/cancel/")
     assert [str(one) for one in get_messages(response.wsgi_request)] == [
-        "This can't be done now. Status of this roster: not finished."
+        "This can't be done now. Status of this roster: not fully applied."
     ]
     upload.refresh_from_db()
     assert upload.state == "failed" and upload.file
