@@ -1,8 +1,7 @@
 """List and end the sessions of a user.
 
 Every session contains the number `User.session_series`, which is read with the
-user on each request. Increasing it ends all sessions from the commit on, even
-if the session store cannot be reached.
+user on each request. Increasing it ends all sessions from the commit on.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
 # `invitations` and `passwords` register the values of their letters.
 from accounts import email_outbox, invitations, login_throttle, passwords  # noqa: F401
@@ -16,6 +18,11 @@ def send_letter(pk: int) -> None:
 @shared_task
 def send_letters() -> None:
     email_outbox.send_waiting()
+
+
+@shared_task
+def delete_expired_sessions() -> None:
+    Session.objects.filter(expire_date__lt=timezone.now()).delete()
 
 
 @shared_task

@@ -136,6 +136,10 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+# Staff sessions are in the database: nothing that respondents do, or a full or
+# missing Redis, can keep staff out. The stack stores respondents' in Redis.
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+RESPONDENT_SESSION_ENGINE = SESSION_ENGINE
 # A respondent's session has a fixed lifetime, so that saving a page does not
 # have to write it.
 SESSION_COOKIE_AGE = 4 * 60 * 60
@@ -261,6 +265,10 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     },
     "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
     "send letters": {"task": "accounts.tasks.send_letters", "schedule": 5},
+    "delete expired sessions": {
+        "task": "accounts.tasks.delete_expired_sessions",
+        "schedule": 60 * 60,
+    },
     "forget failed tries": {
         "task": "accounts.tasks.forget_failed_tries",
         "schedule": 60 * 60,

@@ -36,7 +36,6 @@ STORAGES = {
 
 DATABASES = {"default": sqlite_database(DATA_DIR / "groundswell.sqlite3")}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
 # `manage.py work` runs the jobs in a separate process.
 JOBS_BY_MESSAGE = False
 CELERY_TASK_ALWAYS_EAGER = True

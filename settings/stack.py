@@ -76,7 +76,7 @@ CACHES = servers.caches(
     memcached=env.list("GROUNDSWELL_MEMCACHED", default=["127.0.0.1:11211"]),
     redis=env.str("GROUNDSWELL_REDIS", default="redis://127.0.0.1:6379/0"),
 )
-SESSION_ENGINE = servers.SESSION_ENGINE
+RESPONDENT_SESSION_ENGINE = servers.RESPONDENT_SESSION_ENGINE
 SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 
 # On the same disk as the private files, so that storing an upload only renames

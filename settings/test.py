@@ -56,7 +56,7 @@ if SERVERS:
         memcached=[f"unix:{SERVERS}/memcached.sock"],
         redis=f"unix://{SERVERS}/redis.sock",
     )
-    SESSION_ENGINE = servers.SESSION_ENGINE
+    RESPONDENT_SESSION_ENGINE = servers.RESPONDENT_SESSION_ENGINE
     SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 else:
     # A file, not memory, because the tests of races need several connections.
@@ -70,4 +70,3 @@ else:
         }
     }
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-    SESSION_ENGINE = "django.contrib.sessions.backends.db"

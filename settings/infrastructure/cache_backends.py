@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.core.cache.backends.memcached import PyMemcacheCache
@@ -117,6 +117,10 @@ class KeepAliveRedis(BaseCache):
         version: int | None = None,
     ) -> None:
         self._set(key, value, timeout, version)
+
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        """Add to a number that exists. A missing one would start at 0, for ever."""
+        return cast(int, self._ask("INCRBY", self.make_key(key, version), delta))
 
     def delete(self, key: str, version: int | None = None) -> bool:
         return bool(self._ask("DEL", self.make_key(key, version)))

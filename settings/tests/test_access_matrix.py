@@ -36,7 +36,7 @@ def disable_logging():
 @pytest.fixture
 def scenario(settings) -> Scenario:
     # Sessions in the database are restored when a request is rolled back.
-    settings.SESSION_ENGINE = "django.contrib.sessions.backends.db"
+    settings.RESPONDENT_SESSION_ENGINE = "django.contrib.sessions.backends.db"
     return Scenario()
 
 

@@ -72,7 +72,7 @@ class FastPath:
 
     def __init__(self) -> None:
         self.django = WSGIHandler()
-        self.sessions = import_module(settings.SESSION_ENGINE).SessionStore
+        self.sessions = import_module(settings.RESPONDENT_SESSION_ENGINE).SessionStore
         self.origins: dict[tuple[str | None, ...], OriginHeaders] = {}
         proxy = settings.SECURE_PROXY_SSL_HEADER
         self.scheme_header = proxy[0] if proxy else "wsgi.url_scheme"

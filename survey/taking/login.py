@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
+from django.core.cache import caches
 from django.db import connection
 from django.utils import timezone
 
@@ -33,6 +35,10 @@ class LoginRefused(Exception):
         self.at = at
 
 
+# A person types a code a few times a day. Beyond this, somebody fills the session
+# store or tries what a code shows.
+MOST_LOGINS_PER_HOUR = 60
+
 # Written by hand: building the ORM's query took longer than all the rest.
 RESPONDENT = """
 SELECT r.id, r.administration_id, r.issue, a.published_id, r.language,
@@ -45,6 +51,8 @@ WHERE r.code_digest IN ({places})
 
 def log_in_respondent(typed: str) -> Login:
     """Find the respondent of a code. 1 read by unique index, 1 write at first start.
+
+    1 or 2 writes at the session store's cache, which count the code's logins.
 
     Raises LoginRefused. Saying that a person was withdrawn gives nothing away:
     only people who hold the code can learn it.
@@ -64,8 +72,10 @@ def log_in_respondent(typed: str) -> Login:
     opens_at, closes_at = as_datetime(row[8]), as_datetime(row[9])
     if withdrawn_at:
         raise LoginRefused("withdrawn")
+    now = timezone.now()
+    if _count_login(respondent_id, issue, now) > MOST_LOGINS_PER_HOUR:
+        raise LoginRefused("code_used_too_often")
     if not completed_at:
-        now = timezone.now()
         if now < opens_at:
             raise LoginRefused("not_open_yet", opens_at)
         if now >= closes_at + (GRACE if started_at else timedelta()):
@@ -82,3 +92,11 @@ def log_in_respondent(typed: str) -> Login:
         language=language,
         completed=completed_at is not None,
     )
+
+
+def _count_login(respondent_id: int, issue: int, now: datetime) -> int:
+    """Count the logins with one code in one hour of the clock, this one included."""
+    sessions = caches[settings.SESSION_CACHE_ALIAS]
+    key = f"logins.{respondent_id}.{issue}.{now:%d%H}"
+    # Two hours, so that the count can't expire between the two calls.
+    return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)

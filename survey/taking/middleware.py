@@ -1,7 +1,11 @@
-"""Session middleware for a session server that may be down."""
+"""Session middleware for two session stores, of which one may be down."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+
+from django.conf import settings
 from django.contrib.sessions import middleware
 from django.http import HttpRequest, HttpResponse
 
@@ -10,11 +14,22 @@ from survey.taking.unavailable import unavailable_response
 
 
 class SessionMiddleware(middleware.SessionMiddleware):
-    """Answer 503 where Django's middleware can't store a session.
+    """Read staff sessions from one store and respondents' from another.
 
-    Page saves and finishing write no session here, so this is a login. Its
-    reply leaves no cookie, neither of this person nor of the last one.
+    Answers 503 where Django's middleware can't store a session. Page saves and
+    finishing write no session here, so this is a login. Its reply leaves no
+    cookie, neither of this person nor of the last one.
     """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        super().__init__(get_response)
+        engine = import_module(settings.RESPONDENT_SESSION_ENGINE)
+        self.RespondentSessionStore = engine.SessionStore
+
+    def process_request(self, request: HttpRequest) -> None:
+        is_staff = request.path_info.startswith(tuple(settings.STAFF_ADDRESSES))
+        store = self.SessionStore if is_staff else self.RespondentSessionStore
+        request.session = store(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
 
     def process_exception(
         self, request: HttpRequest, exception: Exception

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
+from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
 from django.utils import timezone
@@ -54,11 +56,23 @@ STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"
 
 
 def start_session(request: HttpRequest, session: RespondentSession) -> None:
-    """Replace the browser's session and CSRF token. 1 session write."""
+    """Replace the browser's session, the respondent's last one and the CSRF token.
+
+    2 session writes; 1 read, 1 write and 1 deletion at the store's cache.
+    """
     request.session.flush()
     stored = asdict(session)
     del stored["resumed"]
     request.session["taking"] = stored
+    # Written here and not by the middleware, which chooses the key too late.
+    request.session.create()
+    # Otherwise one code could fill the session store with abandoned sessions.
+    # Another device of the same person goes on with its resume cookie.
+    sessions = caches[settings.SESSION_CACHE_ALIAS]
+    live = f"live.{session.respondent_id}"
+    if previous := sessions.get(live):
+        request.session.delete(previous)
+    sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
     rotate_token(request)
 
 

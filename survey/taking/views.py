@@ -52,7 +52,7 @@ YEAR = 365 * 24 * 60 * 60
 def survey_login(request: HttpRequest) -> HttpResponse:
     """Ask for an access code, and start a session for its respondent.
 
-    POST: 1 read by unique index, 1 write at the first start, 1 session write.
+    POST: 1 read by unique index, 1 write at the first start, 2 session writes.
     """
     if request.method != "POST":
         return _show_login(request)

@@ -6,10 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
-from django.core.cache import cache
+from django.conf import settings
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.cache import cache, caches
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser as ChromiumBrowser
@@ -78,6 +81,8 @@ def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
     cache.clear()
+    # Keys of respondents come again when a test has emptied the tables.
+    caches[settings.SESSION_CACHE_ALIAS].clear()
     yield
     forget_published()
     forget_digests()
@@ -230,6 +235,13 @@ def noor(administration: Administration, roosevelt: School) -> Respondent:
 
 class Browser(Client):
     """Django's test client, with the requests of the survey's own page."""
+
+    @property
+    def session(self) -> SessionBase:
+        """Return the respondent's session, which has a store of its own."""
+        engine = import_module(settings.RESPONDENT_SESSION_ENGINE)
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        return engine.SessionStore(cookie and cookie.value)
 
     def log_in(self, respondent: Respondent) -> Browser:
         response = self.post("/", {"code": code_of(respondent)})

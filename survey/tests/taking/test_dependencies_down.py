@@ -55,7 +55,7 @@ def stack(settings, redis, memcached):
         "django.middleware.common.CommonMiddleware",
         "django.middleware.csrf.CsrfViewMiddleware",
     ]
-    settings.SESSION_ENGINE = "settings.infrastructure.sessions"
+    settings.RESPONDENT_SESSION_ENGINE = "settings.infrastructure.sessions"
     settings.SESSION_CACHE_ALIAS = "sessions"
     settings.CACHES = {
         "default": {
@@ -104,7 +104,7 @@ def test_everything_works_with_both_helpers_up(browser, maya, redis, memcached):
     base = browser.bootstrap()["revision"]
     save_pages(browser, maya, base, cold=True)
     finish(browser, maya, base + PAGES)
-    assert caches["sessions"]._ask("DBSIZE") == 1
+    assert caches["sessions"]._ask("DBSIZE") == 3
     (client,) = caches["default"]._cache.clients.values()
     assert client.stats()[b"curr_items"] >= 1
 
@@ -205,7 +205,8 @@ def test_without_redis_new_logins_get_503(browser, maya, redis, trouble):
         reply = Browser().post("/", {"code": code_of(maya)}, headers=JSON)
         assert (reply.status_code, reply.json()) == (503, {"error": "sessions"})
         assert 1 <= int(reply["Retry-After"]) <= 5
-        assert not any(reply.cookies[name].value for name in reply.cookies)
+        kept = {name for name in reply.cookies if reply.cookies[name].value}
+        assert kept <= {"csrftoken"}
         assert time.monotonic() - began < (1.0 if n < 2 else 0.3)
 
 

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.conf import settings
+from django.core.cache import caches
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
+from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.logging_in import is_inside, type_password
 from survey.access_codes import format_code, reissue
 from survey.models import Administration, Respondent
-from survey.taking import views
-from survey.tests.conftest import Browser, code_of
+from survey.taking import login, views
+from survey.tests.conftest import Browser, code_of, enrol
 
 pytestmark = pytest.mark.django_db
 
@@ -184,3 +189,44 @@ def test_a_form_of_megabytes_gets_the_error_page(browser, db):
     assert browser.post("/", {"code": "x" * 3_000_000}).status_code == 400
     many = {f"field{n}": "x" for n in range(1500)}
     assert browser.post("/", many).status_code == 400
+
+
+def test_a_respondent_has_one_live_session_however_often_the_code_is_typed(maya):
+    browsers = [Browser().log_in(maya) for _ in range(5)]
+    live = [browser for browser in browsers if "taking" in browser.session]
+    assert live == browsers[-1:]
+    # The other devices go on with their resume cookies.
+    assert all(browser.bootstrap() for browser in browsers)
+
+
+def test_a_code_that_is_typed_too_often_is_refused_for_the_rest_of_the_hour(
+    maya, noor, monkeypatch
+):
+    monkeypatch.setattr(login, "MOST_LOGINS_PER_HOUR", 3)
+    answers = [Browser().post("/", {"code": code_of(maya)}) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [302, 302, 302, 422, 422]
+    assert "too many times" in answers[-1].context["error"]
+    assert Browser().post("/", {"code": code_of(noor)}).status_code == 302
+    new = reissue(respondent=maya)
+    assert Browser().post("/", {"code": new}).status_code == 302
+
+
+def test_a_full_session_store_keeps_no_staff_out(
+    staff,  # noqa: F811
+    administration,
+    monkeypatch,
+):
+    """A Redis that is full or down refuses respondents only."""
+
+    def full(*args, **kwargs):
+        raise ConnectionError
+
+    store = import_module(settings.RESPONDENT_SESSION_ENGINE).SessionStore
+    if store is import_module(settings.SESSION_ENGINE).SessionStore:
+        pytest.skip("one store for both, without Redis")
+    monkeypatch.setattr(caches[settings.SESSION_CACHE_ALIAS], "_ask", full)
+    respondent = enrol(administration, staff.lincoln)
+    assert Browser().post("/", {"code": code_of(respondent)}).status_code == 503
+    console = Client()
+    assert type_password(console, "dana@example.org").status_code == 302
+    assert is_inside(console)

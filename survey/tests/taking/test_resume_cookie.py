@@ -36,7 +36,7 @@ def sessions_may_be_away(settings):
 
 
 def store(settings):
-    return import_module(settings.SESSION_ENGINE).SessionStore
+    return import_module(settings.RESPONDENT_SESSION_ENGINE).SessionStore
 
 
 @pytest.fixture
@@ -503,14 +503,24 @@ def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monke
         shown_tag(browser)
 
 
-def test_with_djangos_middleware_a_login_without_redis_would_be_a_500(
-    maya, take_away, settings
+@pytest.mark.parametrize(("ours", "status"), [(True, 503), (False, 500)])
+def test_redis_that_goes_away_during_a_login_gives_503_by_our_middleware(
+    maya, settings, monkeypatch, ours, status
 ):
     django = "django.contrib.sessions.middleware.SessionMiddleware"
-    settings.MIDDLEWARE = [django if m == OURS else m for m in settings.MIDDLEWARE]
-    take_away()
+    if not ours:
+        settings.MIDDLEWARE = [django if m == OURS else m for m in settings.MIDDLEWARE]
+        settings.SESSION_ENGINE = settings.RESPONDENT_SESSION_ENGINE
+    save = store(settings).save
+
+    def save_only_once(self, must_create=False):
+        if not must_create:
+            raise ConnectionError
+        return save(self, must_create)
+
+    monkeypatch.setattr(store(settings), "save", save_only_once)
     browser = Browser(raise_request_exception=False)
-    assert browser.post("/", {"code": code_of(maya)}).status_code == 500
+    assert browser.post("/", {"code": code_of(maya)}).status_code == status
 
 
 # Finished

@@ -4,7 +4,6 @@ import hashlib
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -30,8 +29,6 @@ from survey.xlsform import import_survey
 
 pytestmark = pytest.mark.django_db
 
-# Sessions are in the database where there is no Redis.
-WITHOUT_SESSION = bool(settings.SERVERS)
 REASON = "Consent has to be checked, by order of the board."
 
 
@@ -317,7 +314,7 @@ def test_the_list_needs_as_many_queries_for_three_exports(
     for count in (1, 3):
         while Export.objects.count() < count:
             requested(staff.dana, fall, spring)
-        with django_assert_num_queries(6 - WITHOUT_SESSION):
+        with django_assert_num_queries(6):
             page = client.get(reverse("export_list")).content.decode()
         for name in ("fall", "spring"):
             assert page.count(f'<span class="hint">{name}</span>') == count
@@ -331,7 +328,7 @@ def test_the_form_needs_as_many_queries_for_three_administrations(
     for names in ([], ["two", "three"]):
         for name in names:
             opened(fall.published, name)
-        with django_assert_num_queries(7 - WITHOUT_SESSION):
+        with django_assert_num_queries(7):
             client.get(reverse("export_new"))
 
 
@@ -340,7 +337,7 @@ def test_number_of_queries_of_the_detail_page(
 ):
     export = made(staff.dana, fall, spring, places={"districts": [staff.riverside.pk]})
     log_in(client, staff.dana)
-    with django_assert_num_queries(5 - WITHOUT_SESSION):
+    with django_assert_num_queries(5):
         client.get(reverse("export_detail", args=[export.pk]))
 
 
