@@ -83,7 +83,7 @@ def test_deactivated_users_have_no_capability(staff):
 
 
 def test_memberships_add_up_without_mixing_capabilities(staff):
-    """A coordinator of one school and analyst of another sees only the answers there."""
+    """An analyst of one school who coordinates another sees the first's answers."""
     Membership.objects.create(
         user=staff.chen, role=Role.ANALYST, school=staff.roosevelt
     )
