@@ -11,17 +11,15 @@ import hashlib
 import os
 import re
 import shutil
-import ssl
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError
 
 from provisioning.commands import ROOT, Refusal, run_command, step
 from provisioning.environment import install_packages
@@ -32,25 +30,6 @@ CENTRAL = "https://repo.maven.apache.org/maven2"
 JAVA = 17
 TRIES = 4
 TIMEOUT = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    digest: str
-    # In a Maven repository.
-    path: str
-
-    @property
-    def name(self) -> str:
-        return self.path.rsplit("/", 1)[1]
-
-    @property
-    def place(self) -> str:
-        """The path in JMeter's folder."""
-        if self.name.startswith("ApacheJMeter-"):
-            return "bin/ApacheJMeter.jar"
-        plugin = self.name.startswith("ApacheJMeter_")
-        return f"lib/ext/{self.name}" if plugin else f"lib/{self.name}"
 
 
 def main() -> int:
@@ -73,17 +52,12 @@ def prepare_jmeter() -> Path:
     home = cache_folder() / NAME
     stamp = home / "artifacts.sha256"
     digest = hashlib.sha256(ARTIFACTS.read_bytes()).hexdigest()
-
-    def is_complete() -> bool:
-        return stamp.exists() and stamp.read_text() == digest
-
-    if not is_complete():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with home.with_name(f"{NAME}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not is_complete():
-                with step("Downloading JMeter 5.6.3"):
-                    _assemble(home, digest)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f"{NAME}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != digest:
+            with step("Downloading JMeter 5.6.3"):
+                _assemble(home, digest)
     return home
 
 
@@ -102,9 +76,9 @@ def _assemble(home: Path, digest: str) -> None:
         (draft / name).mkdir(parents=True)
     with ThreadPoolExecutor(max_workers=6) as pool:
         artifacts = read_artifacts()
-        contents = pool.map(_download, artifacts)
-        for artifact, content in zip(artifacts, contents, strict=True):
-            (draft / artifact.place).write_bytes(content)
+        contents = pool.map(_download, artifacts, artifacts.values())
+        for path, content in zip(artifacts, contents, strict=True):
+            (draft / place_of(path)).write_bytes(content)
     # JMeter's configuration is inside one of the files.
     jar = next(draft.glob("lib/ext/ApacheJMeter_config-*.jar"))
     with zipfile.ZipFile(jar) as archive:
@@ -116,37 +90,42 @@ def _assemble(home: Path, digest: str) -> None:
     draft.rename(home)
 
 
-def read_artifacts() -> list[Artifact]:
+def read_artifacts() -> dict[str, str]:
+    """Return paths in a Maven repository, and the SHA-256 of each file."""
     lines = ARTIFACTS.read_text().splitlines()
-    return [Artifact(*line.split()) for line in lines if not line.startswith("#")]
+    pairs = [line.split() for line in lines if not line.startswith("#")]
+    return {path: digest for digest, path in pairs}
 
 
-def _download(artifact: Artifact) -> bytes:
+def place_of(path: str) -> str:
+    """Return the path of an artifact in JMeter's folder."""
+    name = path.rsplit("/", 1)[1]
+    if name.startswith("ApacheJMeter-"):
+        return "bin/ApacheJMeter.jar"
+    return f"lib/ext/{name}" if name.startswith("ApacheJMeter_") else f"lib/{name}"
+
+
+def _download(path: str, digest: str) -> bytes:
     mirror = os.environ.get("MAVEN_MIRROR", CENTRAL).rstrip("/")
-    address = f"{mirror}/{artifact.path}"
+    address = f"{mirror}/{path}"
     if not address.startswith(("https://", "http://", "file://")):
         raise Refusal(f"MAVEN_MIRROR is an address such as {CENTRAL}")
     content = b""
     for attempt in range(1, TRIES + 1):
         try:
-            with urllib.request.urlopen(  # noqa: S310
-                address, timeout=TIMEOUT, context=ssl.create_default_context()
-            ) as response:
+            with urllib.request.urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310
                 content = response.read()
             break
-        except urllib.error.HTTPError as error:
-            if error.code < 500 or attempt == TRIES:
-                raise Refusal(f"{address}: the repository says {error.code}") from None
         except (OSError, HTTPException) as error:
-            if attempt == TRIES:
-                why = getattr(error, "reason", None) or error
+            is_final = isinstance(error, HTTPError) and error.code < 500
+            if is_final or attempt == TRIES:
                 raise Refusal(
-                    f"The Maven repository {mirror} can't be reached ({why}); check"
-                    " the network, or set MAVEN_MIRROR to a mirror of it"
+                    f"{address} can't be downloaded ({error}); check the network, or"
+                    " set MAVEN_MIRROR to a mirror"
                 ) from None
         time.sleep(2**attempt / 4)
-    if hashlib.sha256(content).hexdigest() != artifact.digest:
-        raise Refusal(f"{artifact.name} is not what jmeter/artifacts.txt expects")
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise Refusal(f"{path} is not what jmeter/artifacts.txt expects")
     return content
 
 

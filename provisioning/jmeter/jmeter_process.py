@@ -53,9 +53,8 @@ SETTINGS = {
 class JmeterRun:
     # Seconds since 1970.
     began: float
-    # Processor seconds by program, and the seconds in which they were used.
-    cpu: dict[str, float]
-    elapsed: float
+    # The cores that each program kept busy.
+    cores: dict[str, float]
 
 
 def run_jmeter(
@@ -86,7 +85,7 @@ def run_jmeter(
             elapsed = time.monotonic() - since
             # JMeter itself ends a minute later, after its idle threads.
             _wait_for(process, log, r"(end of run)", deadline)
-            return JmeterRun(start, used, elapsed)
+            return JmeterRun(start, {name: cpu / elapsed for name, cpu in used.items()})
         finally:
             stop_process(process)
             shutil.rmtree(scratch, ignore_errors=True)
@@ -110,7 +109,7 @@ def _wait_for(
 
 def why_ended(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"rror|xception|annot", line)]
+    errors = [line for line in lines if re.search(r"rror|ERROR|xception|annot", line)]
     return (errors or lines or ["it gave no reason"])[0][:300]
 
 

@@ -3,70 +3,50 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import re
-import socket
+from functools import partial
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, port_number, positive_integer
+from provisioning.load.target import is_loopback
 
 LEVELS = ROOT / "jmeter" / "slo.json"
-STACK_MANAGE = str(ROOT / "provisioning" / "stack") + " manage"
+STACK_MANAGE = f"{ROOT / 'provisioning' / 'stack'} manage"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `jmeter/run` and `jmeter/ladder` share."""
+def run_parser(
+    name: str, description: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Return a parser with the options that `jmeter/run` and `jmeter/ladder` share."""
+    parser = argparse.ArgumentParser(prog=name, description=description, epilog=epilog)
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="instead of 127.0.0.1")
-    add("--port", type=port_number, default=8080, help="instead of 8080")
+    add("--host", default="127.0.0.1", help="the target; %(default)s")
+    add("--port", type=port_number, default=8080, help="of the target; %(default)s")
     add("--protocol", choices=("http", "https"), default="http")
-    add(
-        "--duration",
-        type=positive_number,
-        default=60,
-        help="seconds at the rate, not 60",
-    )
+    add_number = partial(add, type=positive_number)
+    add_number("--duration", default=60.0, help="seconds at the rate; %(default)s")
     add("--shape", choices=("day", "bell"), default="day")
-    add(
-        "--think", type=positive_number, help="seconds on a page in a day, instead of 3"
-    )
-    add("--ramp", type=positive_number, default=10.0, help="seconds, in a day: 10")
-    add("--within", type=positive_number, default=20.0, help="seconds, at the bell: 20")
+    add_number("--think", help="seconds on a page in a day; 3")
+    add_number("--ramp", default=10.0, help="seconds, in a day; %(default)s")
+    add_number("--within", default=20.0, help="seconds, at the bell; %(default)s")
     add("--administration", help="an open rehearsal, whose people answer")
-    add(
-        "--survey-pages",
-        type=positive_integer,
-        default=10,
-        help="of a made-up survey: 10",
-    )
-    add(
-        "--survey-items",
-        type=positive_integer,
-        default=5,
-        help="on each of its pages: 5",
-    )
+    add_count = partial(add, type=positive_integer)
+    add_count("--survey-pages", default=10, help="of a made-up survey; %(default)s")
+    add_count("--survey-items", default=5, help="on each page; %(default)s")
     add("--codes", type=caller_path, help="the CSV file of manage.py jmeter_data")
-    add(
-        "--pages", type=caller_path, help="the properties file of manage.py jmeter_data"
-    )
-    add("--manage", default=STACK_MANAGE, help="instead of: provisioning/stack manage")
+    add("--pages", type=caller_path, help="its properties file")
+    add("--manage", default=STACK_MANAGE, help="instead of provisioning/stack manage")
     add("--slo", type=caller_path, default=LEVELS, help="instead of jmeter/slo.json")
-    add("--heap", default="2g", help="of JMeter, at most; instead of 2g")
+    add("--heap", default="2g", help="of JMeter, at most; %(default)s")
     add("--influxdb", metavar="URL", help="send figures there while it runs")
-    add(
-        "--remote",
-        type=_remotes,
-        default=[],
-        metavar="HOST[:PORT],…",
-        help="load servers on which jmeter/server runs; needs --codes and --pages",
-    )
+    servers = "load servers on which jmeter/server runs; needs --codes and --pages"
+    add("--remote", type=_remotes, default=[], metavar="HOST[:PORT],…", help=servers)
     add("--keystore", type=caller_path, help="for load servers that are elsewhere")
-    add(
-        "--elsewhere",
-        action="store_true",
-        help="the target is not this machine, and you may load it",
-    )
+    elsewhere = "the target is not this machine, and you may load it"
+    add("--elsewhere", action="store_true", help=elsewhere)
+    add("--output", type=caller_path, help="a new folder for the results")
+    return parser
 
 
 def caller_path(text: str) -> Path:
@@ -109,11 +89,3 @@ def check_target(options: argparse.Namespace) -> None:
 
 def load_servers(options: argparse.Namespace) -> list[str]:
     return [server.split(":")[0] for server in options.remote]
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        found = socket.getaddrinfo(host, None)
-    except OSError:
-        raise Refusal(f"No address is known for {host}") from None
-    return all(ipaddress.ip_address(info[4][0]).is_loopback for info in found)

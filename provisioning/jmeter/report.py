@@ -1,65 +1,93 @@
-"""Report a run: a table for people, and one line of JSON for programs."""
+"""Judge a run by the service levels of `slo.json`, and report it.
+
+A table for people, and one line of JSON for programs.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypedDict
 
 from provisioning.commands import Refusal, print_table
 from provisioning.jmeter.jmeter_process import JmeterRun
-from provisioning.jmeter.service_levels import (
-    PERCENTILES,
-    SAMPLERS,
-    ServiceLevels,
-    Statistics,
-    judge,
-    table_rows,
-)
 from provisioning.jmeter.shapes import Load
+from provisioning.load.respondent import VIEWS
 
 HEADER = ("", "requests", "errors %", "p50 ms", "p95 ms", "p99 ms", "max ms")
+# Columns of the dashboard, as jmeter/run configures it.
+PERCENTILES = {
+    "p50_ms": "pct1ResTime",
+    "p95_ms": "pct2ResTime",
+    "p99_ms": "pct3ResTime",
+}
+COLUMNS = {"error_percent": "errorPct", **PERCENTILES}
+
+# Columns of a sampler, which is named as the view it requests.
+Statistics = Mapping[str, Mapping[str, float]]
+
+
+class ServiceLevels(TypedDict):
+    error_percent: float
+    rate_percent: float
+    # Bounds by sampler and percentile.
+    samplers: dict[str, dict[str, float]]
+
+
+def read_levels(path: Path, shape: str) -> ServiceLevels:
+    """Return the levels of one shape; refuse a file where one is missing."""
+    try:
+        levels: ServiceLevels = json.loads(path.read_text())[shape]
+        complete = {"error_percent", "rate_percent"} <= levels.keys()
+        complete &= set(VIEWS) == levels["samplers"].keys()
+        used = {name for bounds in levels["samplers"].values() for name in bounds}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Refusal(f"{path} has no levels for the shape {shape}") from None
+    if not complete or not used <= PERCENTILES.keys():
+        raise Refusal(
+            f"{path} needs, for the shape {shape}, error_percent, rate_percent, and"
+            f" {', '.join(PERCENTILES)} of each of {', '.join(VIEWS)}"
+        )
+    return levels
 
 
 def report(
     output: Path, load: Load, levels: ServiceLevels, run: JmeterRun, *, remote: bool
-) -> bool:
-    """Print and keep the result; return whether every level was held."""
+) -> dict[str, Any]:
+    """Print, keep and return the result of a run."""
     path = output / "dashboard" / "statistics.json"
     if not path.exists():
         raise Refusal(f"JMeter wrote no dashboard; its log is {output / 'jmeter.log'}")
     statistics: Statistics = json.loads(path.read_text())
     with (output / "results.csv").open(newline="") as results:
-        arrived = arrivals(results)
+        arrived, answered = read_results(results)
     # Load servers start some time after they were told to.
-    began = arrived[0] / 1000 if remote and arrived else run.began
-    begins, ends = (began + load.begins) * 1000, (began + load.ends) * 1000
-    with (output / "results.csv").open(newline="") as results:
-        achieved = answered_between(results, begins, ends) / load.duration
-    drawn = load.drawn(moment / 1000 - began for moment in arrived)
-    judgements = judge(
+    began = arrived[0] if remote and arrived else run.began
+    begins, ends = began + load.begins, began + load.ends
+    achieved = sum(begins <= moment < ends for moment in answered) / load.duration
+    drawn = load.drawn(moment - began for moment in arrived)
+    missed = missed_levels(
         statistics,
         rate=achieved / drawn if drawn else 0,
         # Each of the three parts of the schedule draws a whole number.
         people=min(1, (len(arrived) + 3) / load.people),
         levels=levels,
     )
-    missed = [str(each) for each in judgements if not each.held]
     print()
-    print_table(HEADER, table_rows(statistics, judgements))
+    print_table(HEADER, table_rows(statistics, missed))
     print(
         f"\n{load.rate:g} requests a second were asked for; {len(arrived):,} of"
         f" {load.people:,} people arrived, who bring {drawn:.1f}; answered well:"
         f" {achieved:.1f}"
     )
-    cores = {name: seconds / run.elapsed for name, seconds in run.cpu.items()}
-    shares = ", ".join(f"{name} {share:.2f}" for name, share in cores.items())
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in run.cores.items())
     print(f"Of {os.cpu_count()} cores: {shares or 'next to nothing'}.")
     print(f"Dashboard: {output / 'dashboard' / 'index.html'}")
-    for judgement in missed:
-        print(f"Missed: {judgement}")
+    for sentence in missed.values():
+        print(f"Missed: {sentence}")
     result = {
         "shape": load.shape,
         "rate_asked": load.rate,
@@ -69,42 +97,84 @@ def report(
         "people": load.people,
         "users": load.users,
         "samplers": sampler_figures(statistics),
-        "cores_used": {name: round(share, 2) for name, share in cores.items()},
-        "missed": missed,
+        "cores_used": {name: round(share, 2) for name, share in run.cores.items()},
+        "missed": list(missed.values()),
         "held": not missed,
         "output": str(output),
     }
     (output / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result), flush=True)
-    return not missed
+    return result
 
 
-def answered_between(results: Iterable[str], begins: float, ends: float) -> int:
-    """Count requests answered well between two moments (ms since 1970)."""
-    return sum(
-        row["success"] == "true"
-        and begins <= int(row["timeStamp"]) + int(row["elapsed"]) < ends
-        for row in csv.DictReader(results)
-    )
+def read_results(results: Iterable[str]) -> tuple[list[float], list[float]]:
+    """Return when people came, and when requests were answered well.
 
-
-def arrivals(results: Iterable[str]) -> list[int]:
-    """Return the moments (ms since 1970) of each person's first request, in order."""
-    first: dict[str, int] = {}
+    Both in seconds since 1970. A person comes with the first request.
+    """
+    came: dict[str, float] = {}
+    answered = []
     for row in csv.DictReader(results):
-        moment = int(row["timeStamp"])
-        first[row["threadName"]] = min(first.get(row["threadName"], moment), moment)
-    return sorted(first.values())
+        person, moment = row["threadName"], int(row["timeStamp"]) / 1000
+        came[person] = min(came.get(person, moment), moment)
+        if row["success"] == "true":
+            answered.append(moment + int(row["elapsed"]) / 1000)
+    return sorted(came.values()), answered
+
+
+def missed_levels(
+    statistics: Statistics, *, rate: float, people: float, levels: ServiceLevels
+) -> dict[tuple[str, str], str]:
+    """Return a sentence for each view and measure that missed its level.
+
+    `rate` is the share of the expected requests that were answered well in
+    time, `people` the share of the planned people who arrived.
+    """
+    least, missed = levels["rate_percent"], {}
+    for measure, share in (("rate_percent", rate), ("people_percent", people)):
+        percent = round(100 * share, 1)
+        if percent < least:
+            missed["all", measure] = f"all {measure}: {percent:g}, not {least:g}"
+    for view in VIEWS:
+        row = statistics.get(view)
+        if row is None:
+            missed[view, "requests"] = f"{view}: no request at all"
+            continue
+        bounds = {"error_percent": levels["error_percent"], **levels["samplers"][view]}
+        for measure, most in bounds.items():
+            value = round(row[COLUMNS[measure]], 3)
+            if value > most:
+                missed[view, measure] = f"{view} {measure}: {value:g}, not {most:g}"
+    return missed
+
+
+def table_rows(
+    statistics: Statistics, missed: Container[tuple[str, str]]
+) -> list[list[str]]:
+    """Return a row for each view; figures that missed their level have a star."""
+    rows = []
+    for view in (*VIEWS, "Total"):
+        row = statistics.get(view)
+        if row is None:
+            rows.append([view, "none *", "", "", "", "", ""])
+            continue
+        measures = [
+            f"{row[column]:.4g}{'*' if (view, measure) in missed else ''}"
+            for measure, column in COLUMNS.items()
+        ]
+        count, longest = f"{row['sampleCount']:,}", f"{row['maxResTime']:.4g}"
+        rows.append([view, count, *measures, longest])
+    return rows
 
 
 def sampler_figures(statistics: Statistics) -> dict[str, dict[str, float]]:
     return {
-        sampler: {
+        view: {
             "requests": row["sampleCount"],
             "errors": row["errorCount"],
             "max_ms": row["maxResTime"],
             **{name: round(row[key], 1) for name, key in PERCENTILES.items()},
         }
-        for sampler, row in statistics.items()
-        if sampler in SAMPLERS
+        for view, row in statistics.items()
+        if view in VIEWS
     }

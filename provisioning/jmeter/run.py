@@ -8,21 +8,15 @@ import shlex
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, run_command, step
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
-from provisioning.jmeter.options import (
-    add_arguments,
-    caller_path,
-    check_target,
-    positive_number,
-)
-from provisioning.jmeter.report import report
-from provisioning.jmeter.service_levels import read_levels
-from provisioning.jmeter.shapes import Load, load_of, mean_pages, read_properties
+from provisioning.jmeter.options import check_target, positive_number, run_parser
+from provisioning.jmeter.report import read_levels, report
+from provisioning.jmeter.shapes import Load, load_of, mean_pages
 
 RESULTS = ROOT / ".jmeter"
 PLAN = ROOT / "jmeter" / "survey.jmx"
@@ -32,48 +26,41 @@ SPARE = 1.1
 
 
 def main() -> int:
-    return 0 if run(parse_options()) else 1
-
-
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="jmeter/run",
-        description="Sends people through a survey with JMeter, for a rate of requests"
-        " a second; writes its results and the HTML dashboard to .jmeter/<time>/, and"
-        " judges them by jmeter/slo.json. Exits with 1 when a level was missed. The"
-        " last line is one JSON object. The people are made up in the running stack"
-        " (open_rehearsal), unless --administration or --codes and --pages are given.",
-        epilog="Shapes: in a day people keep arriving, and the rate is counted while as"
-        " many leave as arrive. At the bell everybody arrives within seconds: classes"
-        " of 30, who are busy for --duration; the rate is that of all of them.",
+    parser = run_parser(
+        "jmeter/run",
+        "Sends people through a survey with JMeter, for a rate of requests a second;"
+        " writes its results and the HTML dashboard to .jmeter/<time>/, and judges them"
+        " by jmeter/slo.json. Exits with 1 when a level was missed. The last line is"
+        " one JSON object. The people are made up in the running stack, unless"
+        " --administration or --codes and --pages are given.",
+        "Shapes: in a day people keep arriving, and the rate is counted while as many"
+        " leave as arrive. At the bell everybody arrives within seconds: classes of 30,"
+        " who are busy for --duration; the rate is that of all of them.",
     )
-    add_arguments(parser)
     parser.add_argument(
         "--rate", type=positive_number, required=True, help="requests/s"
     )
-    parser.add_argument(
-        "--output", type=caller_path, help="a new folder for the results"
-    )
-    return parser.parse_args()
+    options = parser.parse_args()
+    output = options.output or RESULTS / time.strftime("%Y%m%d-%H%M%S")
+    return 0 if run(options, output.absolute())["held"] else 1
 
 
-def run(options: argparse.Namespace) -> bool:
-    """Return whether every level was held; print the table and the JSON line."""
+def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
+    """Print the table and the JSON line; return what is in it."""
     check_target(options)
     levels = read_levels(options.slo, options.shape)
     java, jmeter = prepare_java(), prepare_jmeter()
-    name = time.strftime("%Y%m%d-%H%M%S")
-    output: Path = (options.output or RESULTS / name).absolute()
     try:
         output.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         raise Refusal(f"{output} is there already") from None
     with ExitStack() as cleanup:
-        data = given_data(options) or make_data(options, output, cleanup)
-        load = load_of(options, mean_pages(read_properties(data.pages)))
-        check_people(data.codes, load)
+        codes, pages = given_files(options) or make_files(options, output, cleanup)
+        load = load_of(options, mean_pages(pages))
+        check_people(codes, load)
         print(f"{load}; {options.rate:g} requests a second are asked for", flush=True)
-        write_properties(output / "run.properties", options, data, load)
+        properties = plan_properties(options, codes, load) + pages.read_text("ascii")
+        (output / "run.properties").write_text(properties)
         plan = PLAN.read_text(encoding="utf-8")
         if options.influxdb:
             plan = plan.replace(' enabled="false"', "")
@@ -83,53 +70,42 @@ def run(options: argparse.Namespace) -> bool:
     return report(output, load, levels, jmeter_run, remote=bool(options.remote))
 
 
-# People
-
-
-@dataclass(frozen=True, slots=True)
-class JmeterData:
-    """The files of `manage.py jmeter_data`."""
-
-    codes: Path
-    pages: Path
-
-
-def given_data(options: argparse.Namespace) -> JmeterData | None:
+def given_files(options: argparse.Namespace) -> tuple[Path, Path] | None:
+    """Return the given files of `manage.py jmeter_data`: codes, and pages' answers."""
     if not options.codes:
         return None
     for path in (options.codes, options.pages):
         if not path.is_file():
             raise Refusal(f"{path} is not there")
-    return JmeterData(options.codes.absolute(), options.pages.absolute())
+    return options.codes.absolute(), options.pages.absolute()
 
 
-def make_data(
+def make_files(
     options: argparse.Namespace, output: Path, cleanup: ExitStack
-) -> JmeterData:
+) -> tuple[Path, Path]:
     """Make up people in the installation, and write their codes and answers."""
 
-    def manage(*arguments: str) -> None:
-        command = [*shlex.split(options.manage), *arguments]
+    def manage(*arguments: object) -> None:
+        command = [*shlex.split(options.manage), *map(str, arguments)]
         output_of(command, failing=f"{arguments[0]} failed")
 
-    data = JmeterData(output / "codes.csv", output / "pages.properties")
+    codes, pages = output / "codes.csv", output / "pages.properties"
     name: str | None = options.administration
-    limit: tuple[str, ...] = ()
+    limit: tuple[object, ...] = ()
     if name is None:
-        pages, items = options.survey_pages, options.survey_items
-        name = f"jmeter-{pages}x{items}"
-        people = round(load_of(options, pages).people * SPARE) + 20
-        limit = ("--limit", str(people))
+        size = (options.survey_pages, options.survey_items)
+        name = f"jmeter-{size[0]}x{size[1]}"
+        people = round(load_of(options, size[0]).people * SPARE) + 20
+        limit = ("--limit", people)
+        rehearsal = ("--name", name, "--respondents", people, "--unstarted")
         with step(f"Making up {people:,} people"):
-            size = ("--pages", str(pages), "--items", str(items), "--unstarted")
-            respondents = ("--respondents", str(people))
-            manage("open_rehearsal", "--name", name, *respondents, *size)
+            manage("open_rehearsal", *rehearsal, "--pages", size[0], "--items", size[1])
     with step("Writing their codes and answers"):
         # The codes let anyone answer for these people.
-        cleanup.callback(data.codes.unlink, missing_ok=True)
-        files = ("--codes", str(data.codes), "--pages", str(data.pages))
+        cleanup.callback(codes.unlink, missing_ok=True)
+        files = ("--codes", codes, "--pages", pages)
         manage("jmeter_data", "--administration", name, *files, *limit)
-    return data
+    return codes, pages
 
 
 def check_people(codes: Path, load: Load) -> None:
@@ -142,10 +118,8 @@ def check_people(codes: Path, load: Load) -> None:
         )
 
 
-def write_properties(
-    path: Path, options: argparse.Namespace, data: JmeterData, load: Load
-) -> None:
-    """Write the plan's properties: target, load, codes, then the pages' answers."""
+def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str:
+    """Return the lines of the plan's properties: target, load and codes."""
     usual = options.port == USUAL_PORTS[options.protocol]
     port = "" if usual else f":{options.port}"
     properties = {
@@ -159,9 +133,8 @@ def write_properties(
         properties["influxdb"] = options.influxdb
     if not options.remote:
         # Load servers got their own codes when they were started.
-        properties["codes"] = str(data.codes.with_suffix(""))
-    lines = [f"{name}={value}\n" for name, value in properties.items()]
-    path.write_text("".join(lines) + data.pages.read_text(encoding="ascii"))
+        properties["codes"] = str(codes.with_suffix(""))
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped, run_command
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
-from provisioning.jmeter.jmeter_process import java_command, rmi_options
-from provisioning.jmeter.options import caller_path, is_loopback
+from provisioning.jmeter.jmeter_process import java_command, rmi_options, why_ended
+from provisioning.jmeter.options import caller_path
+from provisioning.load.target import is_loopback
 from provisioning.processes import start_process, stop_process
 
 # Longer than any rehearsal; a server that no run has called ends too.
@@ -29,10 +30,11 @@ def main() -> int:
     java, jmeter = prepare_java(), prepare_jmeter()
     with tempfile.TemporaryDirectory(prefix="groundswell-jmeter-") as folder:
         scratch = Path(folder)
+        log = scratch / "jmeter.log"
         people = write_part(options.codes, scratch / "codes.csv", options.part)
         command = java_command(java, jmeter, heap=options.heap, scratch=scratch)
         command += rmi_options(options.keystore, address=options.address)
-        command += ["-s", "-j", str(scratch / "jmeter.log")]
+        command += ["-s", "-j", str(log)]
         command += [f"-Jcodes={scratch / 'codes'}", "-Jserver.exitaftertest=true"]
         command += [f"-Jserver_port={options.port}"]
         command += [f"-Jserver.rmi.port={options.port}"]
@@ -53,7 +55,8 @@ def main() -> int:
         finally:
             stop_process(process)
         if status:
-            raise Refusal(f"JMeter can't serve here: {last_error(scratch)}")
+            text = log.read_text(errors="replace") if log.exists() else ""
+            raise Refusal(f"JMeter can't serve here: {why_ended(text)}")
     print("The run is over.")
     return 0
 
@@ -67,12 +70,18 @@ def parse_options() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--codes", type=caller_path, required=True, help="the CSV file of jmeter_data")
-    add("--part", type=_part, default=(1, 1), metavar="N/M", help="such as 2/3")
-    add("--address", default="127.0.0.1", help="of this machine: 127.0.0.1")
-    add("--port", type=int, default=1099, help="and, unless --rmi-port, the next one")
+    add(
+        "--part",
+        type=_part,
+        default="1/1",
+        metavar="N/M",
+        help="of the people; %(default)s",
+    )
+    add("--address", default="127.0.0.1", help="of this machine; %(default)s")
+    add("--port", type=int, default=1099, help="and the next one; %(default)s")
     add("--rmi-port", type=int, help="instead of the next one")
     add("--keystore", type=caller_path, help="the one that jmeter/run is given")
-    add("--heap", default="2g", help="at most; instead of 2g")
+    add("--heap", default="2g", help="of JMeter, at most; %(default)s")
     return parser.parse_args()
 
 
@@ -94,13 +103,6 @@ def write_part(codes: Path, path: Path, part: tuple[int, int]) -> int:
     with os.fdopen(descriptor, "w", newline="") as file:
         csv.writer(file).writerows([header, *own_rows])
     return len(own_rows)
-
-
-def last_error(scratch: Path) -> str:
-    log = scratch / "jmeter.log"
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    errors = [line for line in lines if " ERROR " in line or "xception" in line]
-    return (errors or lines or ["it gave no reason"])[-1]
 
 
 if __name__ == "__main__":

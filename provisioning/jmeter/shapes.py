@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,83 +97,49 @@ def requests_per_person(pages: float) -> float:
     return OUTSIDE_PAGES + pages * (2 + shares / 100)
 
 
-def day(
-    *, rate: float, duration: float, pages: float, think: float, ramp: float
-) -> Load:
-    """People keep arriving; while the rate is counted, as many leave as arrive."""
-    arrivals = rate / requests_per_person(pages)
-    # With slow requests.
-    stay = pages * think + SERVED
-    plateau = SETTLED * stay + duration
+def load_of(options: argparse.Namespace, pages: float) -> Load:
+    requests = requests_per_person(pages)
+    rate: float = options.rate
+    duration: float = options.duration
+    if options.shape == "bell":
+        # Everybody arrives within seconds, and is busy for `duration`.
+        people = users = round(rate * duration / requests)
+        arrivals, ramp, plateau = people / options.within, 0.0, options.within
+        stay, think = duration, max(0, duration - SERVED) / pages
+        begins, ends, last = 0.0, plateau + duration, SLOWEST * duration + SERVED
+    else:
+        # People keep arriving; while the rate is counted, as many leave.
+        think = options.think or DEFAULT_THINK
+        stay = pages * think
+        slow_stay = stay + SERVED
+        arrivals, ramp = rate / requests, options.ramp
+        begins, last = ramp + SETTLED * slow_stay, SLOWEST * slow_stay
+        ends = begins + duration
+        plateau = ends - ramp
+        people = round(arrivals * (plateau + ramp))
+        users = round(arrivals * slow_stay)
     return Load(
-        shape="day",
+        shape=options.shape,
         rate=rate,
-        people=round(arrivals * (plateau + ramp)),
-        users=round(arrivals * stay),
+        people=people,
+        users=users,
         arrivals=arrivals,
         ramp=ramp,
         plateau=plateau,
-        last=SLOWEST * stay,
+        last=last,
         think=think,
-        stay=pages * think,
-        requests=requests_per_person(pages),
-        begins=ramp + SETTLED * stay,
-        ends=ramp + SETTLED * stay + duration,
+        stay=stay,
+        requests=requests,
+        begins=begins,
+        ends=ends,
         duration=duration,
     )
 
 
-def bell(*, rate: float, duration: float, pages: float, within: float) -> Load:
-    """Everybody arrives within seconds, and is busy for `duration`."""
-    people = round(rate * duration / requests_per_person(pages))
-    return Load(
-        shape="bell",
-        rate=rate,
-        people=people,
-        users=people,
-        arrivals=people / within,
-        ramp=0,
-        plateau=within,
-        last=SLOWEST * duration + SERVED,
-        think=max(0, duration - SERVED) / pages,
-        stay=duration,
-        requests=requests_per_person(pages),
-        begins=0,
-        ends=within + duration,
-        duration=duration,
-    )
-
-
-def load_of(options: argparse.Namespace, pages: float) -> Load:
-    if options.shape == "bell":
-        return bell(
-            rate=options.rate,
-            duration=options.duration,
-            pages=pages,
-            within=options.within,
-        )
-    return day(
-        rate=options.rate,
-        duration=options.duration,
-        pages=pages,
-        think=options.think or DEFAULT_THINK,
-        ramp=options.ramp,
-    )
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """Return names and values of jmeter_data's file; the values stay escaped."""
-    lines = path.read_text(encoding="ascii").splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line)
-
-
-def mean_pages(properties: Mapping[str, str]) -> float:
-    """Return how many pages a person answers, on average."""
-    taken = [
-        int(value)
-        for name, value in properties.items()
-        if re.fullmatch(r"take\.\d+\.pages", name)
-    ]
-    if not taken or not sum(taken):
+def mean_pages(path: Path) -> float:
+    """Return how many pages a person in jmeter_data's file answers, on average."""
+    text = path.read_text(encoding="ascii")
+    taken = [int(found) for found in re.findall(r"(?m)^take\.\d+\.pages=(\d+)$", text)]
+    if not sum(taken):
         raise Refusal("The file given with --pages has no page to take")
     return sum(taken) / len(taken)

@@ -45,14 +45,18 @@ def target_of(text: str, *, host: str = "") -> Target:
     if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
         raise Refusal(f"{text} is not like http://127.0.0.1:8080 or unix:/a/socket")
     address = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
-    try:
-        is_local = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        is_local = False
-    if not is_local:
+    if not is_loopback(address):
         raise Refusal(f"{address} is not this machine; only loopback can be loaded")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return Target(family, (address, parts.port or 80), host or parts.netloc)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError:
+        raise Refusal(f"No address is known for {host}") from None
+    return all(ipaddress.ip_address(info[4][0]).is_loopback for info in found)
 
 
 def refuse_real_respondents(

@@ -19,6 +19,7 @@ from provisioning.jmeter.jmeter_process import (
         ("Creating\nError in plan\nAn error occurred", "Error in plan"),
         ("Cannot bind\n", "Cannot bind"),
         ("\n  only this\n", "only this"),
+        ("10:00 INFO started\n10:01 ERROR port in use\n", "10:01 ERROR port in use"),
         ("", "it gave no reason"),
     ],
 )

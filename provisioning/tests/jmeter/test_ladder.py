@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 import pytest
 
+from provisioning.jmeter import ladder
 from provisioning.jmeter.ladder import _factor, print_steps, rate_of
 
 
@@ -42,3 +44,26 @@ def test_steps_are_printed_with_the_first_missed_level(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["1,500", "100", "100", "41", "held"]
     assert lines[2].endswith("missed all rate_percent")
+
+
+@pytest.mark.parametrize(("held", "status"), [(2, 0), (0, 1)])
+def test_a_ladder_climbs_until_a_level_is_missed(
+    tmp_path, monkeypatch, capsys, held, status
+):
+    rates = []
+
+    def run(options, output):
+        rates.append(options.rate)
+        result = {"rate_asked": options.rate, "rate_achieved": options.rate}
+        is_held = len(rates) <= held
+        missed = [] if is_held else ["all rate_percent: 90, not 95"]
+        return {**result, "samplers": {}, "held": is_held, "missed": missed}
+
+    monkeypatch.setattr(ladder, "run", run)
+    arguments = ["--users", "330", "--factor", "2", "--output", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["jmeter/ladder", *arguments])
+    assert ladder.main() == status
+    assert rates == pytest.approx([277, 554, 1108][: held + 1])
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [step["held"] for step in result["steps"]] == [True] * held + [False]
+    assert (result["last_good"] or {}).get("users") == (660 if held else None)

@@ -7,10 +7,9 @@ import pytest
 
 from provisioning.commands import Refusal
 from provisioning.jmeter.options import (
-    add_arguments,
     caller_path,
     check_target,
-    is_loopback,
+    run_parser,
 )
 from provisioning.tests.jmeter.commands import run_jmeter_command
 
@@ -42,9 +41,7 @@ def test_wrong_options_are_refused_with_one_line(arguments, says):
 
 
 def options_of(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(arguments)
+    return run_parser("jmeter/run", "Runs.").parse_args(arguments)
 
 
 def test_another_machine_is_loaded_only_with_permission():
@@ -57,17 +54,6 @@ def test_another_machine_is_loaded_only_with_permission():
         check_target(options_of(*data, "--remote", "127.0.0.1,192.0.2.7:1099"))
     with pytest.raises(Refusal, match="need --keystore"):
         check_target(options_of(*data, "--remote", "192.0.2.7", "--elsewhere"))
-
-
-def test_loopback_addresses_are_this_machine():
-    assert is_loopback("localhost")
-    assert is_loopback("::1")
-    assert not is_loopback("192.0.2.1")
-
-
-def test_a_host_without_an_address_is_refused():
-    with pytest.raises(Refusal, match="No address is known for nowhere.invalid"):
-        is_loopback("nowhere.invalid")
 
 
 def test_paths_are_relative_to_the_caller(monkeypatch):

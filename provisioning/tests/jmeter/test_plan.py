@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from provisioning.jmeter.run import PLAN
-from provisioning.jmeter.service_levels import SAMPLERS
+from provisioning.load.respondent import VIEWS
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def plan() -> ElementTree.Element:
 
 def test_the_samplers_are_the_five_views(plan):
     names = [each.get("testname") for each in plan.iter("HTTPSamplerProxy")]
-    assert set(names) == set(SAMPLERS)
+    assert set(names) == set(VIEWS)
     # A save, the same again, and a changed one.
     assert names.count("survey_change_page") == 3
 
@@ -38,7 +38,7 @@ def test_each_save_is_checked_by_its_own_revision(plan):
 
 
 def test_each_request_has_an_assertion(plan):
-    for name in SAMPLERS:
+    for name in VIEWS:
         for _, tree in samplers(plan, name):
             assert tree.find("ResponseAssertion") is not None
 

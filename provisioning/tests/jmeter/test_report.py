@@ -1,42 +1,43 @@
 from __future__ import annotations
 
+import argparse
+import json
+
 import pytest
 
 from provisioning.commands import Refusal
 from provisioning.jmeter.jmeter_process import JmeterRun
+from provisioning.jmeter.options import LEVELS
 from provisioning.jmeter.report import (
-    answered_between,
-    arrivals,
+    missed_levels,
+    read_levels,
+    read_results,
     report,
     sampler_figures,
+    table_rows,
 )
-from provisioning.jmeter.shapes import day
+from provisioning.jmeter.shapes import load_of
+from provisioning.load.respondent import VIEWS
 
 
-def test_only_good_answers_in_the_counted_time_count():
+def test_only_good_answers_count_and_when_they_came():
     results = [
-        "timeStamp,elapsed,label,success\n",
-        "1000,10,survey_login,true\n",
-        "1990,10,survey_login,true\n",
-        "1500,10,survey_login,false\n",
-        "900,50,survey_login,true\n",
+        "timeStamp,elapsed,threadName,success\n",
+        "3000,10,people 1-2,true\n",
+        "1500,10,people 1-1,false\n",
+        "900,50,people 1-2,true\n",
     ]
-    assert answered_between(results, 1000, 2000) == 1
-
-
-def test_a_person_arrives_with_the_first_request():
-    results = [
-        "timeStamp,threadName\n",
-        *("3000,people 1-2\n", "1000,people 1-1\n", "900,people 1-2\n"),
-    ]
-    assert arrivals(results) == [900, 1000]
+    came, answered = read_results(results)
+    assert came == [0.9, 1.5]
+    assert answered == pytest.approx([3.01, 0.95])
 
 
 def test_a_run_without_a_dashboard_names_jmeters_log(tmp_path):
-    load = day(rate=10, duration=10, pages=10, think=1, ramp=1)
+    options = argparse.Namespace(shape="day", rate=10, duration=10, think=1, ramp=1)
     levels = {"error_percent": 0.0, "rate_percent": 95.0, "samplers": {}}
     with pytest.raises(Refusal, match=r"jmeter\.log"):
-        report(tmp_path, load, levels, JmeterRun(0.0, {}, 1.0), remote=False)
+        run = JmeterRun(0.0, {})
+        report(tmp_path, load_of(options, 10), levels, run, remote=False)
 
 
 def test_the_json_holds_the_views_and_not_their_total():
@@ -52,3 +53,96 @@ def test_the_json_holds_the_views_and_not_their_total():
             "p99_ms": 3.0,
         }
     }
+
+
+# The service levels
+
+
+def statistics(**changes: dict) -> dict:
+    of = {
+        "sampleCount": 1000,
+        "errorCount": 0,
+        "errorPct": 0.0,
+        "pct1ResTime": 3.0,
+        "pct2ResTime": 20.0,
+        "pct3ResTime": 60.0,
+        "maxResTime": 90.0,
+    }
+    return {each: {**of, **changes.get(each, {})} for each in (*VIEWS, "Total")}
+
+
+def missed(measured: dict, rate: float = 1, people: float = 1) -> list[str]:
+    levels = read_levels(LEVELS, "day")
+    found = missed_levels(measured, rate=rate, people=people, levels=levels)
+    return list(found.values())
+
+
+def test_good_figures_hold_all_levels():
+    assert missed(statistics()) == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("column", "value", "measure"),
+    [
+        ("errorPct", 0.01, "error_percent: 0.01, not 0"),
+        ("pct2ResTime", 151, "p95_ms: 151, not 1"),
+        ("pct3ResTime", 251, "p99_ms: 251, not 250"),
+    ],
+)
+def test_a_missed_level_is_named_with_both_figures(view, column, value, measure):
+    (sentence,) = missed(statistics(**{view: {column: value}}))
+    assert sentence.startswith(f"{view} {measure}")
+
+
+def test_too_low_a_rate_is_missed():
+    assert missed(statistics(), rate=0.95) == []
+    assert missed(statistics(), rate=0.949) == ["all rate_percent: 94.9, not 95"]
+    # A load generator that cannot bring the people must not look like a success.
+    assert missed(statistics(), people=0.94) == ["all people_percent: 94, not 95"]
+
+
+def test_a_view_without_requests_is_missed():
+    measured = statistics()
+    del measured["survey_complete"]
+    assert missed(measured) == ["survey_complete: no request at all"]
+    assert ["survey_complete", "none *"] in [
+        row[:2] for row in table_rows(measured, [])
+    ]
+
+
+def test_the_table_marks_missed_levels():
+    measured = statistics(survey_login={"errorPct": 2.5})
+    levels = read_levels(LEVELS, "day")
+    found = missed_levels(measured, rate=1, people=1, levels=levels)
+    rows = {row[0]: " ".join(row) for row in table_rows(measured, found)}
+    assert "2.5*" in rows["survey_login"]
+    assert "*" not in rows["survey_display"]
+
+
+@pytest.mark.parametrize("shape", ["day", "bell"])
+def test_both_shapes_have_levels_for_every_view(shape):
+    levels = read_levels(LEVELS, shape)
+    assert levels["error_percent"] == 0
+    assert levels["rate_percent"] >= 95
+    assert all(
+        {"p95_ms", "p99_ms"} <= each.keys() for each in levels["samplers"].values()
+    )
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda levels: levels.pop("day"),
+        lambda levels: levels["day"].pop("error_percent"),
+        lambda levels: levels["day"]["samplers"].pop("survey_login"),
+        lambda levels: levels["day"]["samplers"]["survey_login"].update(p98=1),
+    ],
+)
+def test_incomplete_levels_are_refused(spoil, tmp_path):
+    levels = json.loads(LEVELS.read_text())
+    spoil(levels)
+    path = tmp_path / "slo.json"
+    path.write_text(json.dumps(levels))
+    with pytest.raises(Refusal, match=r"slo\.json"):
+        read_levels(path, "day")

@@ -1,81 +1,175 @@
 from __future__ import annotations
 
 import argparse
+import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.jmeter import shapes
+from provisioning.jmeter import run as jmeter_run
+from provisioning.jmeter.jmeter_process import JmeterRun
+from provisioning.jmeter.options import run_parser
 from provisioning.jmeter.run import (
-    JmeterData,
     check_people,
-    given_data,
-    write_properties,
+    given_files,
+    make_files,
+    plan_properties,
 )
+from provisioning.jmeter.shapes import load_of
+from provisioning.load.respondent import VIEWS
 
-LOAD = shapes.bell(rate=27.7, duration=10, pages=10, within=5)
+
+def options(*arguments: str, **changes: object) -> argparse.Namespace:
+    options = run_parser("jmeter/run", "Runs.").parse_args(
+        ["--shape", "bell", "--duration", "10", "--within", "5", *arguments]
+    )
+    return argparse.Namespace(**{**vars(options), "rate": 27.7, **changes})
+
+
+LOAD = load_of(options(), pages=10)
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> JmeterData:
-    codes, pages = tmp_path / "codes.csv", tmp_path / "pages.properties"
+def codes(tmp_path: Path) -> Path:
+    codes = tmp_path / "codes.csv"
     codes.write_text("code,take\n" + "".join(f"C{n},1\n" for n in range(10)))
+    return codes
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    pages = tmp_path / "pages.properties"
     pages.write_text("take.1.pages=10\n")
-    return JmeterData(codes, pages)
+    return pages
 
 
-def options(**changes: object) -> argparse.Namespace:
-    usual = {"protocol": "http", "host": "127.0.0.1", "port": 8080, "influxdb": None}
-    return argparse.Namespace(**{**usual, "remote": [], **changes})
+def written(*arguments: str, **changes: object) -> dict[str, str]:
+    text = plan_properties(options(*arguments, **changes), Path("/x/codes.csv"), LOAD)
+    return dict(line.split("=", 1) for line in text.splitlines())
 
 
-def test_too_few_people_are_refused_before_the_run(data):
-    check_people(data.codes, LOAD)
-    data.codes.write_text("code,take\nC1,1\n")
+def test_too_few_people_are_refused_before_the_run(codes):
+    check_people(codes, LOAD)
+    codes.write_text("code,take\nC1,1\n")
     with pytest.raises(Refusal, match="1 people have codes, and the load needs 10"):
-        check_people(data.codes, LOAD)
+        check_people(codes, LOAD)
 
 
-def test_given_files_have_to_exist(data):
-    given = options(codes=data.codes, pages=data.pages)
-    assert given_data(given) == data
-    data.pages.unlink()
-    with pytest.raises(Refusal, match="pages.properties is not there"):
-        given_data(given)
-    assert given_data(options(codes=None)) is None
+def test_given_files_have_to_exist(codes, pages):
+    given = options(codes=codes, pages=pages)
+    assert given_files(given) == (codes, pages)
+    pages.unlink()
+    with pytest.raises(Refusal, match=r"pages\.properties is not there"):
+        given_files(given)
+    assert given_files(options()) is None
 
 
 @pytest.mark.parametrize(
     ("protocol", "port", "origin"),
     [
-        ("http", 8080, "http://127.0.0.1:8080"),
-        ("http", 80, "http://127.0.0.1"),
-        ("https", 443, "https://127.0.0.1"),
-        ("https", 80, "https://127.0.0.1:80"),
+        ("http", "8080", "http://127.0.0.1:8080"),
+        ("http", "80", "http://127.0.0.1"),
+        ("https", "443", "https://127.0.0.1"),
+        ("https", "80", "https://127.0.0.1:80"),
     ],
 )
-def test_the_origin_is_written_as_browsers_send_it(
-    tmp_path, data, protocol, port, origin
-):
-    path = tmp_path / "run.properties"
-    write_properties(path, options(protocol=protocol, port=port), data, LOAD)
-    assert shapes.read_properties(path)["origin"] == origin
+def test_the_origin_is_written_as_browsers_send_it(protocol, port, origin):
+    assert written("--protocol", protocol, "--port", port)["origin"] == origin
 
 
-def test_the_plan_reads_codes_target_and_answers(tmp_path, data):
-    path = tmp_path / "run.properties"
-    write_properties(path, options(), data, LOAD)
-    written = shapes.read_properties(path)
-    assert written["codes"] == str(tmp_path / "codes")
-    assert written["take.1.pages"] == "10"
-    assert "influxdb" not in written
+def test_the_plan_reads_codes_and_target():
+    assert written()["codes"] == "/x/codes"
+    assert written()["arrivals"] == f"{LOAD.arrivals:.4f}"
+    assert "influxdb" not in written()
 
 
-def test_load_servers_keep_their_own_codes(tmp_path, data):
-    path = tmp_path / "run.properties"
-    write_properties(path, options(remote=["a", "b"], influxdb="http://x"), data, LOAD)
-    written = shapes.read_properties(path)
-    assert "codes" not in written
-    assert written["influxdb"] == "http://x"
-    assert written["arrivals"] == f"{LOAD.arrivals / 2:.4f}"
+def test_load_servers_keep_their_own_codes():
+    properties = written("--remote", "a,b", "--influxdb", "http://x")
+    assert "codes" not in properties
+    assert properties["influxdb"] == "http://x"
+    assert properties["arrivals"] == f"{LOAD.arrivals / 2:.4f}"
+
+
+@pytest.fixture
+def manage(tmp_path: Path) -> Path:
+    """A manage.py that notes its arguments and writes the files it is asked for."""
+    program = tmp_path / "manage"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {tmp_path}/calls
+while [ $# -gt 0 ]; do
+    case $1 in --codes | --pages) case $2 in /*) echo code > "$2" ;; esac ;; esac
+    shift
+done
+"""
+    )
+    program.chmod(0o755)
+    return program
+
+
+def test_people_are_made_up_and_their_codes_deleted(tmp_path, manage):
+    given = options("--manage", str(manage), "--survey-pages", "10")
+    with ExitStack() as cleanup:
+        codes, pages = make_files(given, tmp_path, cleanup)
+        assert codes.exists()
+        assert pages.exists()
+    assert not codes.exists()
+    opened, drawn = (tmp_path / "calls").read_text().splitlines()
+    assert opened == (
+        "open_rehearsal --name jmeter-10x5 --respondents 31 --unstarted"
+        " --pages 10 --items 5"
+    )
+    assert drawn.endswith(f"--codes {codes} --pages {pages} --limit 31")
+
+
+def test_an_open_rehearsal_gives_all_its_people(tmp_path, manage):
+    given = options("--manage", str(manage), "--administration", "autumn")
+    with ExitStack() as cleanup:
+        make_files(given, tmp_path, cleanup)
+    (drawn,) = (tmp_path / "calls").read_text().splitlines()
+    assert drawn.startswith("jmeter_data --administration autumn --codes ")
+    assert "--limit" not in drawn
+
+
+@pytest.fixture
+def without_jmeter(monkeypatch):
+    """A JMeter that sends ten people in the first second, each of them well."""
+
+    def run_jmeter(java, jmeter, output, load, options):
+        row = {"sampleCount": 55, "errorCount": 0, "errorPct": 0.0, "maxResTime": 9.0}
+        row |= {"pct1ResTime": 1.0, "pct2ResTime": 2.0, "pct3ResTime": 3.0}
+        (output / "dashboard").mkdir()
+        statistics = json.dumps(dict.fromkeys((*VIEWS, "Total"), row))
+        (output / "dashboard" / "statistics.json").write_text(statistics)
+        lines = ["timeStamp,elapsed,success,threadName"]
+        for n in range(277):
+            lines.append(f"{1_000_000 + n * 10},5,true,people 1-{n % 10}")
+        (output / "results.csv").write_text("\n".join(lines))
+        return JmeterRun(began=1000.0, cores={"postgres": 0.512})
+
+    monkeypatch.setattr(jmeter_run, "run_jmeter", run_jmeter)
+    monkeypatch.setattr(jmeter_run, "prepare_java", lambda: "java")
+    monkeypatch.setattr(jmeter_run, "prepare_jmeter", lambda: Path("/opt/jmeter"))
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_a_run_writes_the_plan_and_reports_its_result(tmp_path, codes, pages, capsys):
+    output = tmp_path / "results"
+    given = options("--influxdb", "http://x", codes=codes, pages=pages)
+    result = jmeter_run.run(given, output)
+
+    assert result["held"] is True
+    assert result["rate_achieved"] == 27.7
+    assert result["cores_used"] == {"postgres": 0.51}
+    assert result["samplers"].keys() == set(VIEWS)
+    assert "take.1.pages=10" in (output / "run.properties").read_text().splitlines()
+    assert 'enabled="false"' not in (output / "plan.jmx").read_text()
+    assert json.loads((output / "result.json").read_text()) == result
+    *_, last = capsys.readouterr().out.splitlines()
+    assert json.loads(last) == result
+    # The codes that were given stay.
+    assert codes.exists()
+    with pytest.raises(Refusal, match="is there already"):
+        jmeter_run.run(given, output)

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from provisioning.jmeter.server import _part, last_error, write_part
+from provisioning.jmeter.server import _part, write_part
 from provisioning.tests.jmeter.commands import run_jmeter_command
 
 
@@ -33,10 +33,3 @@ def test_a_part_is_a_number_of_so_many():
 def test_other_parts_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="no part such as 2/3"):
         _part(text)
-
-
-def test_the_last_error_of_jmeters_log_is_shown(tmp_path):
-    assert last_error(tmp_path) == "it gave no reason"
-    log = tmp_path / "jmeter.log"
-    log.write_text("10:00 INFO started\n10:01 ERROR port in use\n10:02 INFO stopped\n")
-    assert last_error(tmp_path) == "10:01 ERROR port in use"

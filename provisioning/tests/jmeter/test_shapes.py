@@ -8,9 +8,14 @@ from provisioning.commands import Refusal
 from provisioning.jmeter import shapes
 
 
+def options(**changes: object) -> argparse.Namespace:
+    usual = {"shape": "day", "rate": 277.0, "duration": 60.0, "think": None}
+    return argparse.Namespace(**{**usual, "ramp": 10.0, "within": 20.0, **changes})
+
+
 def test_people_are_computed_from_requests():
     assert shapes.requests_per_person(10) == pytest.approx(27.7)
-    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.load_of(options(), pages=10)
     assert load.arrivals == pytest.approx(10)
     assert load.ends - load.begins == 60
     # The last to come in that time are still busy when it ends.
@@ -18,7 +23,7 @@ def test_people_are_computed_from_requests():
 
 
 def test_the_expected_rate_follows_actual_arrivals():
-    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.load_of(options(), pages=10)
     even = [second / 10 for second in range(100, 1200)]
     assert load.drawn(even) == pytest.approx(277, rel=0.01)
     # Nobody came in the first half of the time that is looked at.
@@ -28,20 +33,16 @@ def test_the_expected_rate_follows_actual_arrivals():
 
 
 def test_at_the_bell_1250_requests_a_second_are_200_classes():
-    load = shapes.bell(rate=1250, duration=133, pages=10, within=20)
+    given = options(shape="bell", rate=1250.0, duration=133.0)
+    load = shapes.load_of(given, pages=10)
     assert load.people == 6002
     assert str(load).startswith("6,002 people, 200 classes of 30, within 20 s")
     assert load.properties()["ramp"] == "0.0"
 
 
 def test_load_servers_share_the_arrivals():
-    load = shapes.day(rate=277, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.load_of(options(), pages=10)
     assert load.properties(servers=4)["arrivals"] == "2.5000"
-
-
-def options(**changes: object) -> argparse.Namespace:
-    usual = {"shape": "day", "rate": 100.0, "duration": 60.0, "think": None}
-    return argparse.Namespace(**{**usual, "ramp": 10.0, "within": 20.0, **changes})
 
 
 def test_a_day_uses_the_default_think_time():
@@ -62,23 +63,23 @@ def test_a_longer_survey_needs_fewer_people_for_the_same_rate():
 
 
 def test_the_schedule_ends_after_the_last_person():
-    load = shapes.day(rate=100, duration=60, pages=10, think=3, ramp=10)
+    load = shapes.load_of(options(), pages=10)
     assert load.seconds == pytest.approx(2 * 10 + load.plateau + load.last)
     assert load.last > load.stay
 
 
-def test_pages_are_averaged_over_the_answers():
-    properties = {"take.1.pages": "4", "take.2.pages": "8", "take.1.1.items": "99"}
-    assert shapes.mean_pages(properties) == 6
+@pytest.fixture
+def pages(tmp_path):
+    return tmp_path / "pages.properties"
 
 
-@pytest.mark.parametrize("properties", [{}, {"take.1.pages": "0"}])
-def test_a_file_without_pages_is_refused(properties):
+def test_pages_are_averaged_over_the_answers(pages):
+    pages.write_text("take.1.pages=4\ntake.2.pages=8\ntake.1.1.items=99\nno sign\n")
+    assert shapes.mean_pages(pages) == 6
+
+
+@pytest.mark.parametrize("properties", ["", "take.1.pages=0\n"])
+def test_a_file_without_pages_is_refused(pages, properties):
+    pages.write_text(properties)
     with pytest.raises(Refusal, match="no page to take"):
-        shapes.mean_pages(properties)
-
-
-def test_properties_keep_everything_after_the_first_sign(tmp_path):
-    path = tmp_path / "pages.properties"
-    path.write_text("take.1.pages=3\nbody=a=b\nno sign\n")
-    assert shapes.read_properties(path) == {"take.1.pages": "3", "body": "a=b"}
+        shapes.mean_pages(pages)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.load.target import refuse_real_respondents, target_of
+from provisioning.load.target import is_loopback, refuse_real_respondents, target_of
 
 
 def test_the_host_of_a_url_is_sent_to_the_server():
@@ -33,6 +33,17 @@ def test_a_unix_socket_is_sent_a_host_too(tmp_path):
 def test_an_address_that_is_not_understood_is_refused_with_examples(text):
     with pytest.raises(Refusal, match="is not like http://127.0.0.1:8080"):
         target_of(text)
+
+
+def test_loopback_addresses_are_this_machine():
+    assert is_loopback("localhost")
+    assert is_loopback("::1")
+    assert not is_loopback("192.0.2.1")
+
+
+def test_a_host_without_an_address_is_refused():
+    with pytest.raises(Refusal, match=r"No address is known for nowhere\.invalid"):
+        is_loopback("nowhere.invalid")
 
 
 def test_load_is_refused_while_real_people_may_answer():
