@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from glob import glob
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, step
@@ -19,6 +21,12 @@ PYTHON = VENV / "bin" / "python"
 PRODUCTION = ROOT / "requirements.txt"
 TESTS = ROOT / "provisioning" / "requirements-test.txt"
 STACK = ROOT / "provisioning" / "requirements-stack.txt"
+ROLES = ROOT / "provisioning" / "ansible" / "roles"
+# Of a machine that runs everything; load comes from another one.
+STACK_ROLES = ("primary", "replica", "cache", "queue", "web", "worker")
+
+
+# The virtual environment
 
 
 def prepare_environment(*requirements: Path) -> None:
@@ -94,23 +102,15 @@ def _install(requirements: Path) -> None:
         stamp.touch()
 
 
-UNREACHABLE = (
-    "NewConnectionError",
-    "ConnectTimeoutError",
-    "ReadTimeoutError",
-    "NameResolutionError",
-    "ProxyError",
-    "SSLError",
-    "Connection refused",
-    "Temporary failure in name resolution",
-)
-
-
 def why_not_installed(output: str) -> str:
     """Return one sentence for pip's output: a full disk, the network, or an error."""
     if "No space left on device" in output:
         return f"The disk is full: {VENV}"
-    if any(sign in output for sign in UNREACHABLE):
+    if re.search(
+        "(NewConnection|ConnectTimeout|ReadTimeout|NameResolution|Proxy|SSL)Error"
+        "|Connection refused|Temporary failure in name resolution",
+        output,
+    ):
         return (
             "The package registry can't be reached; check the network, or set"
             " PIP_INDEX_URL to a mirror of it"
@@ -126,6 +126,35 @@ def manage(*arguments: str, environment: Mapping[str, str]) -> str:
         failing=f"manage.py {arguments[0]} failed",
         env=environment,
     )
+
+
+# Debian's packages
+
+
+def install_missing_packages(*, browser: bool = False) -> None:
+    """Install what the stack lacks; with `browser`, also what its tests lack.
+
+    The roles list it, for this machine as for a fleet: one package in a line,
+    then the program or file that shows it is installed.
+    """
+    lists = [(ROLES / role / "packages.txt").read_text() for role in STACK_ROLES]
+    lines = [line for text in lists for line in text.splitlines()]
+    signs = dict(line.split() for line in lines)
+    if browser:
+        signs["chromium"] = "chromium"
+    missing = [
+        package
+        for package, sign in signs.items()
+        if not (glob(sign) if sign.startswith("/") else path_of_program(sign))
+    ]
+    if missing:
+        install_packages(missing)
+
+
+def path_of_program(name: str) -> str:
+    """Return the path of a program, or "" where it is missing."""
+    # Debian keeps servers in folders outside an ordinary user's PATH.
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") or ""
 
 
 def install_packages(packages: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.environment import PRODUCTION, PYTHON, manage, prepare_environment
-from provisioning.installation.static_files import collect_static, static_changed
+from provisioning.installation.static_files import collect_static
 from provisioning.processes import start_process, stop_process
 
 # Everything that this command and its settings put into the data folder; the
@@ -130,9 +130,7 @@ def delete_data(data: Path) -> None:
 def _prepare_data(data: Path, environment: Mapping[str, str]) -> DemoPeople:
     with step("Preparing the database"):
         manage("migrate", "--verbosity=0", environment=environment)
-    if static_changed(data / "collected"):
-        with step("Joining style sheets and scripts"):
-            collect_static(data / "collected", environment, replace=True)
+    collect_static(data / "collected", environment, replace=True)
     with step("Loading the demonstration's data"):
         loaded = manage("load_demo", "--json", environment=environment)
     people: DemoPeople = json.loads(loaded)

@@ -17,10 +17,9 @@ from provisioning.environment import (
     PYTHON,
     STACK,
     TESTS,
-    install_packages,
+    install_missing_packages,
     prepare_environment,
 )
-from provisioning.installation.packages import missing_packages
 from provisioning.installation.servers import private_servers
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
@@ -66,9 +65,7 @@ def main() -> int:
         help="start the servers alone and keep them until Ctrl-C",
     )
     options, chosen = parser.parse_known_args()
-    packages = missing_packages(browser=True)
-    if packages:
-        install_packages(packages)
+    install_missing_packages(browser=True)
     prepare_environment(PRODUCTION, TESTS, STACK)
     if options.prepare_only:
         return 0

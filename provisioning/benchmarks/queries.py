@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, output_of, run_command, step
-from provisioning.environment import install_packages, manage
-from provisioning.installation.packages import path_of_program
+from provisioning.environment import install_packages, manage, path_of_program
 from provisioning.installation.stack_folder import (
     addresses_of,
     environment_of,

@@ -52,8 +52,8 @@ def promote(
     although_it_serves: bool = False,
     although_it_lags: bool = False,
     run: Path | None = None,
-) -> Path:
-    """Return the folder of the old primary's data, which may not exist.
+) -> int:
+    """Make the replica the primary, and print where the old one's data are.
 
     Refuses while the primary serves; with `although_it_serves` it is stopped
     first, in order, and loses nothing. Refuses a replica that is behind; if the
@@ -67,7 +67,10 @@ def promote(
         if ask(run, REPLICA, IN_RECOVERY) == "t":
             refuse_lag(run, although_it_lags)
             promote_replica(supervisor, run)
-        return _replace_primary(supervisor, folder, run)
+        lost = _replace_primary(supervisor, folder, run)
+    place = f"lie in {lost}" if lost.exists() else "are gone"
+    print(f"The replica is the primary now; the old one's data {place}")
+    return 0
 
 
 def refuse_impossible(

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         ("down", down, "Stop every server; the data stay."),
         ("status", print_status, "List the programs, their uptime and memory."),
         ("logs", print_logs, "Print the last lines of each program's log."),
-        ("promote", promote_replica, "Make the replica the new primary."),
+        ("promote", promote, "Make the replica the new primary."),
         ("reload", reload, "Restart the workers without losing a request."),
         ("manage", None, "Run manage.py with the stack's environment."),
     ):
@@ -138,19 +138,6 @@ def print_logs(folder: Path, *, program: str | None, follow: bool) -> int:
     lines = ["-n", "40" if program else "10", *(["-F"] if follow else [])]
     with suppress(Stopped):
         subprocess.run(["tail", *lines, *logs])
-    return 0
-
-
-def promote_replica(
-    folder: Path, *, although_it_serves: bool, although_it_lags: bool
-) -> int:
-    lost = promote(
-        folder,
-        although_it_serves=although_it_serves,
-        although_it_lags=although_it_lags,
-    )
-    place = f"lie in {lost}" if lost.exists() else "are gone"
-    print(f"The replica is the primary now; the old one's data {place}")
     return 0
 
 

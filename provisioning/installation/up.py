@@ -17,10 +17,9 @@ from provisioning.environment import (
     PYTHON,
     STACK,
     VENV,
-    install_packages,
+    install_missing_packages,
     prepare_environment,
 )
-from provisioning.installation.packages import missing_packages
 from provisioning.installation.playbook import run_playbook
 from provisioning.installation.stack_folder import addresses_of, is_readable_by_all
 from provisioning.installation.static_files import digest_of
@@ -110,12 +109,11 @@ def up(folder: Path, options: StackOptions) -> int:
         # Before the long work.
         for name in PORTS:
             listen(int(str(variables[name]))).close()
-    if packages := missing_packages():
-        install_packages(packages)
+    install_missing_packages()
     prepare_environment(PRODUCTION, STACK)
     # With other code, or other packages, the workers are restarted.
     folders = ("accounts", "reports", "settings", "static", "survey", "templates")
-    variables["version"] = digest_of(*folders, tests=False)[:16]
+    variables["version"] = digest_of(*folders)[:16]
     variables["postgresql_bin"] = str(postgresql_programs())
     run_playbook(folder, variables)
     keep_options(folder, options)

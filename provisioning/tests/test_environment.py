@@ -73,3 +73,37 @@ def test_another_user_than_root_is_told_what_to_install(monkeypatch):
 def test_a_failed_management_command_is_named(venv):
     with pytest.raises(Refusal, match=r"^manage\.py no_such_command failed: "):
         environment.manage("no_such_command", environment={**os.environ})
+
+
+@pytest.fixture
+def missing(tmp_path, monkeypatch):
+    """Return the packages that would be installed for a list of the role web."""
+
+    def missing(listed="", **options):
+        found = []
+        monkeypatch.setattr(environment, "install_packages", found.extend)
+        (tmp_path / "web" / "packages.txt").write_text(listed)
+        environment.install_missing_packages(**options)
+        return found
+
+    for role in environment.STACK_ROLES:
+        (tmp_path / role).mkdir()
+        (tmp_path / role / "packages.txt").touch()
+    monkeypatch.setattr(environment, "ROLES", tmp_path)
+    return missing
+
+
+def test_a_package_is_missing_without_its_program(missing):
+    assert missing("coreutils ls\nnone no-such-program\n") == ["none"]
+
+
+def test_a_package_may_be_recognised_by_a_file(missing, tmp_path):
+    (tmp_path / "web" / "tzdata").touch()
+    listed = f"tzdata {tmp_path}/web/tz*\nnone {tmp_path}/web/none*\n"
+    assert missing(listed) == ["none"]
+
+
+def test_the_tests_need_a_browser_as_well(missing, monkeypatch):
+    monkeypatch.setattr(environment, "path_of_program", lambda name: "")
+    assert missing() == []
+    assert missing(browser=True) == ["chromium"]

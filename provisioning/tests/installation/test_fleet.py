@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.installation.packages import path_of_program
+from provisioning.environment import path_of_program
 from provisioning.installation.playbook import (
     ANSIBLE,
     THIS_MACHINE,

@@ -31,33 +31,41 @@ def test_other_requirements_change_the_digest(checkout):
 
 
 def test_compiled_files_and_tests_do_not_count(checkout):
-    before = static_files.digest_of("survey", tests=False)
+    before = static_files.digest_of("survey")
     (checkout / "survey" / "models.pyc").write_bytes(b"x")
     (checkout / "survey" / "tests" / "test_models.py").write_text("x")
-    assert static_files.digest_of("survey", tests=False) == before
+    assert static_files.digest_of("survey") == before
+    (checkout / "survey" / "models.py").write_text("x")
     assert static_files.digest_of("survey") != before
 
 
-def test_static_files_are_collected_once_for_each_change(checkout, monkeypatch):
+@pytest.fixture
+def calls(monkeypatch):
+    """The management commands that were run."""
     calls = []
-    monkeypatch.setattr(static_files, "manage", lambda *words, **_: calls.append(words))
     monkeypatch.setattr(static_files, "output_of", lambda *_, **__: "")
+    monkeypatch.setattr(
+        static_files, "manage", lambda *words, **_: calls.append(words[0])
+    )
+    return calls
+
+
+def test_static_files_are_collected_once_for_each_change(checkout, calls):
     folder = checkout / "collected"
-    assert static_files.static_changed(folder)
-    static_files.collect_static(folder, {})
-    assert [words[0] for words in calls] == ["collectstatic", "compress"]
-    assert not static_files.static_changed(folder)
+    for _ in range(2):
+        static_files.collect_static(folder, {})
+        assert calls == ["collectstatic", "compress"]
     (checkout / "templates" / "page.html").write_text("x")
-    assert static_files.static_changed(folder)
+    static_files.collect_static(folder, {})
+    assert calls == ["collectstatic", "compress"] * 2
 
 
-def test_older_files_stay_unless_replaced(checkout, monkeypatch):
-    monkeypatch.setattr(static_files, "manage", lambda *words, **_: "")
-    monkeypatch.setattr(static_files, "output_of", lambda *_, **__: "")
+def test_older_files_stay_unless_replaced(checkout, calls):
     folder = checkout / "collected"
     folder.mkdir()
     (folder / "old.css").touch()
     static_files.collect_static(folder, {})
     assert (folder / "old.css").exists()
+    (checkout / "templates" / "page.html").write_text("x")
     static_files.collect_static(folder, {}, replace=True)
     assert not (folder / "old.css").exists()

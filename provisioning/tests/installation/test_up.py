@@ -81,7 +81,9 @@ def test_root_runs_servers_as_another_user(tmp_path, monkeypatch):
 
 
 def test_used_ports_are_refused_before_the_long_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "missing_packages", lambda: pytest.fail("too late"))
+    monkeypatch.setattr(
+        module, "install_missing_packages", lambda: pytest.fail("too late")
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(Refusal, match=f"Port {port} is taken by another program"):
