@@ -10,6 +10,7 @@ from django.db.models import (
     BooleanField,
     Case,
     Exists,
+    F,
     OuterRef,
     Q,
     QuerySet,
@@ -57,7 +58,10 @@ def appoint(
 def dismiss(
     *, membership: Membership, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """End a membership and the user's sessions. A second call changes nothing.
+    """End a membership, and with the last one the user's sessions.
+
+    Permissions are read on each request, so access ends at once in any case. A
+    second call changes nothing.
 
     Raises PermissionDenied, and ValidationError for the last state
     administrator, because then nobody could appoint another.
@@ -82,30 +86,42 @@ def dismiss(
             ended_at=timezone.now()
         )
         if ended:
-            sessions.end_all(membership.user)
+            # Not for people who work elsewhere too: whoever may invite them could
+            # log them out.
+            if not membership.user.memberships.current().exists():
+                sessions.end_all(membership.user)
             _record("dismiss", membership, by=by, request=request)
 
 
 def members_for(permissions: Permissions) -> QuerySet[Membership]:
     """Return current memberships in the places where the user manages staff.
 
-    Annotated with `is_pending` (no password yet) and `has_app` (second factor).
+    Annotated with `is_pending` (no password yet), `last_login`, `has_app`
+    (second factor) and `works_elsewhere`: for people who also work in other
+    places, which are none of the user's business, the two before are None.
     """
     places = permissions.places(Capability.MANAGE_STAFF)
     current = Membership.objects.current().select_related(
         "user", "district", "school__district"
     )
+    elsewhere = Membership.objects.none()
     if not places.state:
-        current = current.filter(
+        inside = (
             Q(district_id__in=places.districts)
             | Q(school__district_id__in=places.districts)
             | Q(school_id__in=places.schools)
         )
+        current = current.filter(inside)
+        elsewhere = Membership.objects.current().exclude(inside)
     apps = Authenticator.objects.filter(
         user=OuterRef("user"), type=Authenticator.Type.TOTP
     )
     return current.annotate(
-        has_app=Exists(apps),
+        works_elsewhere=Exists(elsewhere.filter(user=OuterRef("user"))),
+        last_login=Case(
+            When(works_elsewhere=False, then=F("user__last_login")), default=None
+        ),
+        has_app=Case(When(works_elsewhere=False, then=Exists(apps)), default=None),
         is_pending=Case(
             When(user__password__startswith=UNUSABLE_PASSWORD_PREFIX, then=Value(True)),
             default=Value(False),

@@ -63,7 +63,7 @@ def staff_list(request: StaffRequest) -> HttpResponse:
             "role": ("role", "user__email"),
             "place": ("school__district__name", "district__name", "school__name"),
             "since": ("-began_at",),
-            "login": ("-user__last_login",),
+            "login": ("-last_login",),
         },
     )
     return listing.render("accounts/staff_list.html", {"filter_form": filters})

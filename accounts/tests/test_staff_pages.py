@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.db import IntegrityError
 from django.test import Client
+from django.urls import reverse
 
 from accounts.models import AuditEntry, Membership, User
 from accounts.staff import appoint
@@ -159,3 +161,22 @@ def test_without_the_check_simultaneous_appointments_would_crash(staff):
         Membership.objects.create(
             user=staff.chen, role=Role.COORDINATOR, school=staff.lincoln
         )
+
+
+def test_whether_people_of_other_places_log_in_is_not_shown(staff, client):
+    """A district administrator can invite anybody, to learn something about them."""
+    User.objects.update(last_login=datetime(2026, 3, 4, 12, 34, tzinfo=UTC))
+    give_app(staff.state)
+    membership = appoint(
+        user=staff.state, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+    )
+    detail = reverse("membership_detail", args=[membership.pk])
+    shown = "Mar 4, 2026"
+    log_in(client, staff.dana)
+    assert client.get(STAFF).content.decode().count(shown) == 3
+    assert shown not in (page := client.get(detail).content.decode())
+    assert "set up" not in page
+    # Unless the user works in those places too.
+    log_in(client, staff.state)
+    assert shown in (page := client.get(detail).content.decode())
+    assert "set up" in page

@@ -59,6 +59,18 @@ def test_dismissal_removes_access_and_keeps_the_record(staff):
     assert AuditEntry.objects.filter(action="dismiss coordinator").count() == 1
 
 
+@pytest.mark.parametrize("works_elsewhere", [True, False])
+def test_dismissal_logs_out_only_people_without_another_role(staff, works_elsewhere):
+    person = staff.state if works_elsewhere else User.objects.create_user("n@x.org")
+    series = person.session_series
+    membership = appoint(
+        user=person, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+    )
+    dismiss(membership=membership, by=staff.dana)
+    person.refresh_from_db()
+    assert (person.session_series == series) is works_elsewhere
+
+
 def test_staff_of_other_places_cannot_be_dismissed(staff):
     [membership] = staff.sam.memberships.all()
     with pytest.raises(PermissionDenied):
