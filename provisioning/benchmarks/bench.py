@@ -6,35 +6,19 @@ import argparse
 import dataclasses
 import json
 import os
+import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks import compare_revisions
+from provisioning.benchmarks import compare_revisions, phases, soak
 from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.machine import describe_machine
-from provisioning.benchmarks.phases import (
-    P99_LIMIT_MS,
-    Size,
-    find_knee,
-    limits,
-    mix,
-    offer,
-    print_step,
-    rehearsal_of,
-    save_as_fast_as_possible,
-    with_enough_people,
-)
-from provisioning.benchmarks.soak import (
-    LONGEST_START,
-    MOST_GROWTH_MB,
-    people_for,
-    soak,
-    start_of_a_worker,
-    start_shortcomings,
-)
+from provisioning.benchmarks.phases import P99_LIMIT_MS, Size, rehearsal_of
+from provisioning.benchmarks.soak import LONGEST_START, MOST_GROWTH_MB
 from provisioning.benchmarks.stack import Stack, running_stack
 from provisioning.commands import (
     ROOT,
@@ -85,61 +69,52 @@ def main() -> int:
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="provisioning/bench",
-        description="Measures the stack that provisioning/stack up has started: page"
-        " saves alone and the mix of a day (half page saves), each as fast as they go,"
-        " and what the database, gunicorn and nginx do by themselves. It opens a"
-        " rehearsal of its own, whose answers it deletes before each run; real"
-        " administrations are never touched. Prints tables, and as its last line one"
-        " JSON object, which is kept in .bench/ as well.",
+        description="Measures page saves alone, the mix of a day (half page saves) and"
+        " what the servers do by themselves, on the stack that provisioning/stack up"
+        " has started. It opens a rehearsal of its own, whose answers it deletes before"
+        " each run; real administrations are never touched. The last line is one JSON"
+        " object, which is kept in .bench/ as well.",
         epilog="45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
         " are 90 each, of which half are page saves.",
     )
-    add = parser.add_argument
-    add("--respondents", type=positive_integer, default=20_000, help="invited (20,000)")
-    add("--pages", type=positive_integer, default=45, help="of the survey (45)")
-    add("--items", type=positive_integer, default=5, help="on each page (5)")
+    add, number = parser.add_argument, positive_integer
+    add("--respondents", type=number, default=20_000, help="invited (20,000)")
+    add("--pages", type=number, default=45, help="of the survey (45)")
+    add("--items", type=number, default=5, help="on each page (5)")
     add("--seconds", type=float, help="of each part (10), or of --rate (60)")
+    add("--drivers", type=number, default=1, help="processes that offer load (1)")
+    add("--home", type=Path, help="of the stack (.stack, or GROUNDSWELL_STACK)")
+    add("--address", default="", help="instead of nginx's own: http://127.0.0.1:8080")
+    add("--output", type=Path, help="also write the JSON there")
+    add = parser.add_mutually_exclusive_group().add_argument
     add(
-        "--drivers",
-        type=positive_integer,
-        default=1,
-        help="processes that offer load (1)",
-    )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
         "--rate",
         type=float,
         help="offer so many requests a second, whatever the answers do; exit status 1"
         f" where p99 is above {P99_LIMIT_MS:.0f} ms or a request fails",
     )
-    what.add_argument(
+    add(
         "--against",
         metavar="REV",
         help="run this checkout and that revision in turns, and print the ratios",
     )
-    what.add_argument(
+    add(
         "--growth",
         type=float,
         metavar="MILLIONS",
-        help="compare the empty partition with one that holds so many responses; says"
-        " beforehand how large it is and how long it takes, and may be interrupted;"
-        f" exit status 1 below {LEAST_WHEN_GROWN:.0%}% of the empty one's speed",
+        help="compare the empty partition with one of so many responses, whose size"
+        f" and time it announces; exit status 1 below {LEAST_WHEN_GROWN:.0%}% of the"
+        " empty one's speed",
     )
-    what.add_argument(
+    add(
         "--soak",
-        type=positive_integer,
+        type=number,
         metavar="REQUESTS",
-        help="the mix until so many were answered, and the memory of each worker; ends"
-        " one worker beforehand, to time the start of the next; exit status 1 above"
-        f" {WORKER_MB} MB, where one grew by more than {MOST_GROWTH_MB:.0f} MB, or took"
-        f" longer than {LONGEST_START:.0f} s",
+        help="answer so many of the mix and watch the workers' memory; exit status 1"
+        f" above {WORKER_MB} MB, where one grew by more than {MOST_GROWTH_MB:.0f} MB,"
+        f" or took longer than {LONGEST_START:.0f} s to start",
     )
-    what.add_argument(
-        "--quick", action="store_true", help="small and short: does everything work?"
-    )
-    add("--home", type=Path, help="of the stack (.stack, or GROUNDSWELL_STACK)")
-    add("--address", default="", help="instead of nginx's own: http://127.0.0.1:8080")
-    add("--output", type=Path, help="also write the JSON there")
+    add("--quick", action="store_true", help="small and short: does everything work?")
     return parser
 
 
@@ -164,40 +139,28 @@ def size_of(options: argparse.Namespace) -> Size:
     return size
 
 
-def name_of(size: Size, purpose: str = "bench") -> str:
-    return f"rehearsal-{purpose}-{size.pages}x{size.items}"
-
-
 # Measurements: each adds to `result`, and returns whether its bounds were held.
 
 
 def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
-    size = with_enough_people(size, parts=len(size.connections) + 1)
-    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
+    size = phases.with_enough_people(size, parts=len(size.connections) + 1)
+    with rehearsal_of(stack, size) as rehearsal:
         print("Page saves alone, closed loop", flush=True)
-        saves = find_knee(rehearsal, size)
+        saves = phases.find_knee(rehearsal)
         # Updated rows would be cheaper than new ones.
         written = sum(step["saves_counted_by_postgresql"] for step in saves["steps"])
         rows = rehearsal.rows()
         saves["inserted_share"] = round(rows / max(1, written * size.items), 4)
         print("The mix, closed loop", flush=True)
-        mixed = mix(rehearsal, size, saves["together"])
+        mixed = phases.mix(rehearsal, saves["together"])
         print("The limits", flush=True)
-        alone = limits(rehearsal, size, saves["together"])
-    statuses = {**saves["non_2xx"], **mixed["non_2xx"]}
+        alone = phases.limits(rehearsal, saves["together"])
+    keys = ("saves_per_s", "cpu_us_per_save", "statements_per_save")
+    result |= {key: saves[key] for key in (*keys, "commits_per_fsync")}
+    result |= {key: mixed[key] for key in ("mix_per_s", "views", "cpu_us_per_request")}
     result |= {
-        "saves_per_s": saves["saves_per_s"],
-        "mix_per_s": mixed["mix_per_s"],
-        "views": mixed["views"],
-        "cpu_us_per_save": saves["cpu_us_per_save"],
-        "cpu_us_per_request": mixed["cpu_us_per_request"],
-        "non_2xx": {
-            status: saves["non_2xx"].get(status, 0) + mixed["non_2xx"].get(status, 0)
-            for status in statuses
-        },
+        "non_2xx": dict(Counter(saves["non_2xx"]) + Counter(mixed["non_2xx"])),
         "failed": saves["failed"] + mixed["failed"],
-        "statements_per_save": saves["statements_per_save"],
-        "commits_per_fsync": saves["commits_per_fsync"],
         "limits": alone,
         "saves": saves,
         "mix": mixed,
@@ -232,10 +195,10 @@ def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
 def _measure_rate(
     stack: Stack, size: Size, rate: float, result: dict[str, Any]
 ) -> bool:
-    size = with_enough_people(size, parts=1, rate=rate)
-    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
+    size = phases.with_enough_people(size, parts=1, rate=rate)
+    with rehearsal_of(stack, size) as rehearsal:
         print(f"Offering {rate:,.0f} requests a second, open loop", flush=True)
-        offered = offer(rehearsal, size, rate)
+        offered = phases.offer(rehearsal, rate)
     keys = ("mix_per_s", "views", "non_2xx", "cpu_us_per_request")
     result |= {"rate": offered, **{key: offered[key] for key in keys}}
     _print_latencies(offered["views"])
@@ -255,20 +218,18 @@ def _measure_growth(
     """Save into an empty and a grown partition in turns, as machines vary."""
     # In the grown partition each of them lies between ten others.
     size = dataclasses.replace(size, respondents=min(size.respondents, 2000))
-    size = with_enough_people(size, parts=3)
-    together = size.connections[-1]
+    size = phases.with_enough_people(size, parts=3)
     speeds: dict[str, list[float]] = {"empty": [], "grown": []}
     with (
-        rehearsal_of(stack, size, name=name_of(size)) as empty,
-        rehearsal_of(stack, size, name=name_of(size, "growth"), grown=rows) as grown,
+        rehearsal_of(stack, size) as empty,
+        rehearsal_of(stack, size, purpose="growth", grown=rows) as grown,
     ):
         for _ in range(3):
             for name, rehearsal in (("empty", empty), ("grown", grown)):
                 print(f"Page saves into the {name} partition", flush=True)
-                step = save_as_fast_as_possible(rehearsal, size, together)
-                print_step(step)
+                step = phases.save_pages(rehearsal, size.connections[-1])
                 speeds[name].append(step["saves_per_s"])
-    medians = {name: sorted(found)[1] for name, found in speeds.items()}
+    medians = {name: statistics.median(found) for name, found in speeds.items()}
     ratio = round(medians["grown"] / medians["empty"], 3)
     result["growth"] = {"rows": rows, "ratio": ratio, "runs": speeds, **medians}
     print(
@@ -281,21 +242,21 @@ def _measure_growth(
 def _measure_soak(
     stack: Stack, size: Size, requests: int, result: dict[str, Any]
 ) -> bool:
-    size = with_enough_people(size, parts=len(size.connections))
-    needed = size.respondents + people_for(size, requests)
+    size = phases.with_enough_people(size, parts=len(size.connections))
+    needed = size.respondents + soak.people_for(size, requests)
     size = dataclasses.replace(size, respondents=needed)
-    start = start_of_a_worker(stack)
-    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
+    start = soak.start_of_a_worker(stack)
+    with rehearsal_of(stack, size) as rehearsal:
         print("Page saves alone, to find the knee", flush=True)
-        together = find_knee(rehearsal, size)["together"]
+        together = phases.find_knee(rehearsal)["together"]
         print(
             f"The mix, {together} at a time, until {requests:,} were answered;"
             " MB of each taking worker (PSS)",
             flush=True,
         )
-        soaked = soak(rehearsal, size, requests, together)
+        soaked = soak.soak(rehearsal, requests, together)
     soaked["start_seconds"] = round(start, 3)
-    soaked["shortcomings"] += start_shortcomings(start)
+    soaked["shortcomings"] += soak.start_shortcomings(start)
     result["soak"] = soaked
     print(
         f"{soaked['requests']:,} requests in {soaked['seconds']:,.0f} s,"
@@ -313,11 +274,11 @@ def _measure_soak(
 
 def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
     """Measure the figures by which two revisions are compared."""
+    size = phases.with_enough_people(size, parts=2)
     together = size.connections[-1]
-    size = with_enough_people(size, parts=2)
-    with rehearsal_of(stack, size, name=name_of(size)) as rehearsal:
-        saves = save_as_fast_as_possible(rehearsal, size, together)
-        mixed = mix(rehearsal, size, together)
+    with rehearsal_of(stack, size) as rehearsal:
+        saves = phases.save_pages(rehearsal, together)
+        mixed = phases.mix(rehearsal, together)
     return {
         "saves_per_s": saves["saves_per_s"],
         "saves_p99_ms": saves["p99"],
@@ -358,12 +319,11 @@ def keep_result(result: Mapping[str, Any], options: argparse.Namespace) -> None:
     RESULTS.mkdir(exist_ok=True)
     kind = next((kind for kind in KINDS if getattr(options, kind)), "latest")
     dated = RESULTS / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    paths: Sequence[Path | None] = (RESULTS / f"{kind}.json", dated, options.output)
-    for path in paths:
-        if path is not None:
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_text(json.dumps(result, indent=1) + "\n")
-            draft.replace(path)
+    paths = (RESULTS / f"{kind}.json", dated, options.output)
+    for path in filter(None, paths):
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(result, indent=1) + "\n")
+        draft.replace(path)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from provisioning.load.respondent import (
     COMPLETE,
@@ -33,47 +33,39 @@ ROW_BYTES = 130
 CONTENT_COPIES = 9
 CONTENT_BYTES = 8192
 WORKER_MB = 90
-# A commit's flush on a good disk, in ms; it holds a connection without using
-# a processor.
-FLUSH_MS = 1.0
+# A commit's flush on a good disk; it holds a connection without using a
+# processor.
+FLUSH_SECONDS = 0.001
 # JMeter 5.6 with cookies, assertions and a connection a thread; jmeter/run
 # prints the split on the machine at hand.
 JMETER_PER_CORE = 600
-# One thread each, whatever the machine.
-SINGLE_THREADED = 1.0
 # For console, reports, tasks, migrations and replicas, without the taking pool.
 OTHER_CONNECTIONS = 40
 MASTERS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyDay:
+class SurveyDay(NamedTuple):
     takers_per_hour: float
     pages: int
     think_seconds: float
 
-    @property
-    def starts_per_s(self) -> float:
-        return self.takers_per_hour / 3600
 
-
-@dataclass(frozen=True, slots=True)
-class Machines:
+class Machines(NamedTuple):
     web_cores: int = 8
     database_cores: int = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
     """Processor µs of an average request of the mix, in each server."""
 
-    gunicorn: float
-    nginx: float
-    pgbouncer: float
-    postgresql: float
-    redis: float
-    memcached: float
-    wal_bytes_per_save: float
+    gunicorn: float = 0.0
+    nginx: float = 0.0
+    pgbouncer: float = 0.0
+    postgresql: float = 0.0
+    redis: float = 0.0
+    memcached: float = 0.0
+    wal_bytes_per_save: float = 0.0
 
     @classmethod
     def of(cls, bench: Mapping[str, Any]) -> RequestCost:
@@ -88,133 +80,20 @@ class RequestCost:
             wal_bytes_per_save=bench["saves"].get("wal_bytes_per_save") or 0.0,
         )
 
-    def of_python_request(self, share: float) -> RequestCost:
-        """Divide by Python's share of the requests; nginx alone serves content."""
-        return RequestCost(
-            gunicorn=self.gunicorn / share,
-            nginx=self.nginx,
-            pgbouncer=self.pgbouncer / share,
-            postgresql=self.postgresql / share,
-            redis=self.redis / share,
-            memcached=self.memcached / share,
-            wal_bytes_per_save=self.wal_bytes_per_save,
-        )
+    @property
+    def in_python(self) -> float:
+        """Return the µs for which a worker is held, without queues and flushes."""
+        waited = self.pgbouncer + self.postgresql + self.redis + self.memcached
+        return self.gunicorn + waited
 
 
-def round_up(value: float) -> int:
-    """Round up, except where the excess is only a rounding error."""
-    return math.ceil(round(value, 6))
-
-
-# Requests
-
-
-def requests_of_a_person(pages: int) -> dict[str, int]:
-    """Count requests as the load engine sends them: half are saves, from six pages."""
-    return {
-        LOGIN: 2,
-        DISPLAY: 1,
-        CONTENT: max(0, pages - REQUESTS_PER_VISIT),
-        SAVE: pages,
-        COMPLETE: 3,
-    }
-
-
-def requests_per_s(day: SurveyDay) -> dict[str, float]:
-    return {
-        view: day.starts_per_s * count
-        for view, count in requests_of_a_person(day.pages).items()
-    }
-
-
-def people_at_once(day: SurveyDay) -> float:
-    """Little's law: people who start in a second, times the seconds of their stay."""
-    return day.starts_per_s * day.pages * day.think_seconds
-
-
-# Processors
-
-
-def cores_used(per_second: float, us_each: float) -> float:
-    """Return processor seconds in each second."""
-    return per_second * us_each / 1e6
-
-
-def servers_for(cores: float, cores_of_server: int) -> int:
-    return max(1, round_up(cores / (cores_of_server * HEADROOM)))
-
-
-def busy_at_once(per_second: float, seconds_each: float) -> float:
-    """Little's law: how many workers, or connections, are in use at any moment."""
-    return per_second * seconds_each
-
-
-def service_seconds(cost: RequestCost) -> float:
-    """Return how long a worker holds a request while nothing is queued."""
-    waited = cost.pgbouncer + cost.postgresql + cost.redis + cost.memcached
-    return (cost.gunicorn + waited) / 1e6 + FLUSH_MS / 1000
-
-
-def statement_seconds(cost: RequestCost) -> float:
-    """Return how long a statement holds a connection to PostgreSQL."""
-    return cost.postgresql / 1e6 + FLUSH_MS / 1000
-
-
-def workers_for(python_per_s: float, cost: RequestCost, cores: int) -> int:
-    """Return workers of all web servers: at least two for each of their cores."""
-    at_once = busy_at_once(python_per_s, service_seconds(cost))
-    return max(round_up(at_once / HEADROOM), 2 * cores)
-
-
-def pool_for(
-    python_per_s: float, cost: RequestCost, servers: int, cores_of_server: int
-) -> int:
-    """Return connections of a web server's taking pool: at least one for each core."""
-    at_once = busy_at_once(python_per_s, statement_seconds(cost)) / HEADROOM
-    return max(cores_of_server, round_up(at_once / servers))
-
-
-# Memory and disk
-
-
-def sessions_mb(day: SurveyDay) -> float:
-    hours = min(SESSION_HOURS, SCHOOL_HOURS)
-    return day.takers_per_hour * hours * SESSION_BYTES / 1e6
-
-
-def content_mb(pages: int) -> float:
-    return (pages + 1) * CONTENT_COPIES * CONTENT_BYTES / 1e6
-
-
-def rows_per_day(day: SurveyDay) -> float:
-    return day.takers_per_hour * SCHOOL_HOURS * day.pages * ITEMS
-
-
-def rows_gb_per_day(day: SurveyDay) -> float:
-    return rows_per_day(day) * ROW_BYTES / 1e9
-
-
-def wal_gb_per_day(day: SurveyDay, cost: RequestCost) -> float:
-    saves = day.takers_per_hour * SCHOOL_HOURS * day.pages
-    return saves * cost.wal_bytes_per_save / 1e9
-
-
-def load_servers_for(per_second: float, cores_of_server: int) -> int:
-    return max(1, round_up(per_second / (JMETER_PER_CORE * cores_of_server)))
-
-
-# The sheet
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     name: str
     value: float
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class CapacitySheet:
+class CapacitySheet(NamedTuple):
     day: SurveyDay
     needs: list[Need]
     # How many times the load fits into each resource, with nothing left free.
@@ -228,56 +107,82 @@ class CapacitySheet:
         return min(self.multiples.items(), key=lambda item: item[1])
 
 
+def round_up(value: float) -> int:
+    """Round up, except where the excess is only a rounding error."""
+    return math.ceil(round(value, 6))
+
+
+def requests_of_a_person(pages: int) -> dict[str, int]:
+    """Count requests as the load engine sends them: half are saves, from six pages."""
+    content = max(0, pages - REQUESTS_PER_VISIT)
+    return {LOGIN: 2, DISPLAY: 1, CONTENT: content, SAVE: pages, COMPLETE: 3}
+
+
 def capacity_sheet(
     day: SurveyDay, machines: Machines, cost: RequestCost
 ) -> CapacitySheet:
-    cores = machines.web_cores
-    by_view = requests_per_s(day)
+    starts_per_s = day.takers_per_hour / 3600
+    by_view = {
+        view: starts_per_s * count
+        for view, count in requests_of_a_person(day.pages).items()
+    }
     total = sum(by_view.values())
-    # Content comes from nginx's cache.
+    # nginx serves content from its cache; the others hold a worker and a
+    # connection, and wait for a flush.
     python = total - by_view[CONTENT]
-    web = cores_used(total, cost.gunicorn + cost.nginx + cost.pgbouncer)
-    database = cores_used(total, cost.postgresql)
-    servers = servers_for(web, cores)
-    python_cost = cost.of_python_request(python / total)
-    workers = round_up(workers_for(python, python_cost, servers * cores) / servers)
-    pool = pool_for(python, python_cost, servers, cores)
-    connections = servers * pool + OTHER_CONNECTIONS
-    each_web = "on each web server"
+    saves_a_day = day.takers_per_hour * SCHOOL_HOURS * day.pages
+
+    # Processor seconds in each second.
+    web = total * (cost.gunicorn + cost.nginx + cost.pgbouncer) / 1e6
+    database, redis, pgbouncer = (
+        total * each / 1e6 for each in (cost.postgresql, cost.redis, cost.pgbouncer)
+    )
+    cores = machines.web_cores
+    servers = max(1, round_up(web / (cores * HEADROOM)))
+
+    # Little's law: how many are in use at any moment.
+    people = starts_per_s * day.pages * day.think_seconds
+    busy_workers = total * cost.in_python / 1e6 + python * FLUSH_SECONDS
+    busy_connections = database + python * FLUSH_SECONDS
+    # At least two workers and one connection for each core.
+    workers = max(round_up(busy_workers / HEADROOM), 2 * servers * cores)
+    workers = round_up(workers / servers)
+    pool = max(cores, round_up(busy_connections / HEADROOM / servers))
+
+    sessions = day.takers_per_hour * min(SESSION_HOURS, SCHOOL_HOURS) * SESSION_BYTES
+    content = (day.pages + 1) * CONTENT_COPIES * CONTENT_BYTES
+    jmeter = max(1, round_up(total / (JMETER_PER_CORE * cores)))
+    each_web, of_cores = "on each web server", f"of {cores} cores"
     needs = [
         *(Need(f"{view} requests", rate, "per s") for view, rate in by_view.items()),
         Need("requests", total, "per s"),
-        Need("people at once", people_at_once(day), ""),
+        Need("people at once", people, ""),
         Need("web processors used", web, "cores"),
         Need("primary processors used", database, "cores"),
-        Need("Redis processor used", cores_used(total, cost.redis), "cores"),
-        Need("web servers", servers, f"of {cores} cores"),
+        Need("Redis processor used", redis, "cores"),
+        Need("web servers", servers, of_cores),
         Need("gunicorn workers", workers, each_web),
         Need("gunicorn memory", workers * WORKER_MB, f"MB {each_web}"),
         Need("taking pool", pool, f"connections {each_web}"),
-        Need("database connections", connections, "on the primary"),
-        Need("Redis sessions", sessions_mb(day), "MB"),
-        Need("nginx content", content_mb(day.pages), f"MB {each_web}"),
-        Need("response rows", rows_gb_per_day(day), "GB a day"),
-        Need("write-ahead log", wal_gb_per_day(day, cost), "GB a day"),
-        Need("JMeter servers", load_servers_for(total, cores), f"of {cores} cores"),
+        Need(
+            "database connections", servers * pool + OTHER_CONNECTIONS, "on the primary"
+        ),
+        Need("Redis sessions", sessions / 1e6, "MB"),
+        Need("nginx content", content / 1e6, f"MB {each_web}"),
+        Need("response rows", saves_a_day * ITEMS * ROW_BYTES / 1e9, "GB a day"),
+        Need(
+            "write-ahead log", saves_a_day * cost.wal_bytes_per_save / 1e9, "GB a day"
+        ),
+        Need("JMeter servers", jmeter, of_cores),
     ]
+    # What there is, and what is used of it.
     resources = {
         "web processors": (servers * cores, web),
         "primary processors": (machines.database_cores, database),
-        "gunicorn workers": (
-            servers * workers,
-            busy_at_once(python, service_seconds(python_cost)),
-        ),
-        "taking pools": (
-            servers * pool,
-            busy_at_once(python, statement_seconds(python_cost)),
-        ),
-        "pgbouncer (one thread each)": (
-            servers * SINGLE_THREADED,
-            cores_used(total, cost.pgbouncer),
-        ),
-        "Redis (one thread)": (SINGLE_THREADED, cores_used(total, cost.redis)),
+        "gunicorn workers": (servers * workers, busy_workers),
+        "taking pools": (servers * pool, busy_connections),
+        "pgbouncer (one thread each)": (servers, pgbouncer),
+        "Redis (one thread)": (1, redis),
     }
     multiples = {
         name: available / used if used else math.inf
@@ -294,19 +199,12 @@ def inventory_of(sheet: CapacitySheet) -> dict[str, int | str | dict[str, int]]:
     # Room for a second wave, and for two versions of a template.
     sessions = max(64, round_up(2 * sheet.value("Redis sessions")))
     content = max(512, round_up(4 * sheet.value("nginx content")))
+    pools = {"taking": pool, "taking_replica": max(4, pool // 2)}
+    pools |= {"console": 6, "console_replica": 6, "worker": 4, "worker_replica": 2}
+    pools |= {"reports": 3, "reports_replica": 3, "groundswell": 4}
     return {
         "taking_workers": workers,
-        "pool_sizes": {
-            "taking": pool,
-            "taking_replica": max(4, pool // 2),
-            "console": 6,
-            "console_replica": 6,
-            "worker": 4,
-            "worker_replica": 2,
-            "reports": 3,
-            "reports_replica": 3,
-            "groundswell": 4,
-        },
+        "pool_sizes": pools,
         # Each worker keeps a connection to each alias.
         "max_client_conn": max(500, 2 * workers * MASTERS + 200),
         "max_connections": max(100, round_up(connections / 50) * 50),

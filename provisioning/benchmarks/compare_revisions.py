@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.stack import Stack, running_stack
@@ -20,20 +20,13 @@ WORKTREES = ROOT / ".bench" / "revisions"
 Figures = dict[str, float]
 
 
-class Comparison(TypedDict):
-    revision: str
-    runs: dict[str, list[Figures]]
-    # Medians of this checkout divided by those of the revision.
-    ratios: Figures
-
-
 def compare(
     stack: Stack,
     revision: str,
     size: Size,
     *,
     measure: Callable[[Stack, Size], Figures],
-) -> Comparison:
+) -> dict[str, Any]:
     """Measure both and print the ratios of their medians; may raise Refusal.
 
     Both stacks are up, and one is driven at a time, so that both pay for the
@@ -66,16 +59,18 @@ def ratios_of_medians(here: Sequence[Figures], there: Sequence[Figures]) -> Figu
 
 @contextmanager
 def _worktree(revision: str) -> Iterator[Path]:
-    git = ["git", "-C", str(ROOT)]
-    name = output_of(
-        [*git, "rev-parse", "--short", "--verify", "--quiet", f"{revision}^{{commit}}"],
+    def git(*arguments: str | Path, failing: str) -> str:
+        return output_of(["git", "-C", ROOT, *arguments], failing=failing).strip()
+
+    name = git(
+        *("rev-parse", "--short", "--verify", "--quiet", f"{revision}^{{commit}}"),
         failing=f"{revision} is no revision of this repository",
-    ).strip()
+    )
     folder = WORKTREES / name
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        output_of(
-            [*git, "worktree", "add", "--detach", folder, name],
+        git(
+            *("worktree", "add", "--detach", folder, name),
             failing=f"{revision} can't be checked out",
         )
     if not (folder / "provisioning" / "stack").exists():
@@ -86,8 +81,8 @@ def _worktree(revision: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        output_of(
-            [*git, "worktree", "remove", "--force", folder],
+        git(
+            *("worktree", "remove", "--force", folder),
             failing="The worktree can't be removed",
         )
 

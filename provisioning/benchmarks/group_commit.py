@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
-from provisioning.benchmarks import statement
 from provisioning.benchmarks.machine import processor
+from provisioning.benchmarks.meter import Counters
+from provisioning.benchmarks.stack import Application, private_application
+from provisioning.benchmarks.statement import pgbench, save_script
 from provisioning.commands import (
-    ROOT,
     Refusal,
     output_of,
+    positive_integer,
     print_table,
     run_command,
     step,
 )
-from provisioning.environment import (
-    PRODUCTION,
-    PYTHON,
-    STACK,
-    manage,
-    prepare_environment,
-)
-from provisioning.installation.servers import private_servers
-from provisioning.postgresql import DATABASE, run_sql
 
 CLIENTS = (1, 8, 16, 32, 64)
 DELAYS = (0, 200, 1000, 4000)
 SIBLINGS = 5
 # The taking pool's size at pgbouncer: the most transactions at once.
 POOL = 12
-PEOPLE, PAGES, ITEMS = 20_000, 45, 5
+SIZE = ("--respondents=20000", "--pages=45", "--items=5")
 # How much faster a delay has to be: it costs time on quiet days.
 CLEARLY = 1.05
 
 
-@dataclass(frozen=True, slots=True)
-class DelayResult:
+class DelayResult(NamedTuple):
     clients: int
     commit_delay_us: int
     per_second: float
@@ -53,35 +43,34 @@ class DelayResult:
 
 def main() -> int:
     options = parse_options()
-    prepare_environment(PRODUCTION, STACK)
     print(f"{processor()}, {os.cpu_count()} cores, commit_siblings {SIBLINGS}")
-    with private_servers() as folder:
-        _refuse_memory(folder)
-        with step("Making people"):
-            pages = _prepare(folder)
-        rows = []
-        with tempfile.TemporaryDirectory() as scratch:
-            script = Path(scratch) / "save.sql"
-            script.write_text(statement.save_script(PYTHON, ROOT, pages))
-            partition = f"survey_response_{pages.administration}"
-            for clients in CLIENTS:
-                for delay in DELAYS:
-                    with step(f"{clients} clients, {delay} µs"):
-                        result = _measure(
-                            folder, script, partition, clients, delay, options.seconds
-                        )
-                    rows.append(result)
+    rows = []
+    with private_application() as application:
+        _refuse_memory(application.run)
+        with step("Inviting people"):
+            rehearsal, _ = application.open_rehearsal(*SIZE)
+        script = save_script(application, rehearsal)
+        partition = f"survey_response_{rehearsal['administration_id']}"
+        for clients in CLIENTS:
+            for delay in DELAYS:
+                with step(f"{clients} clients, {delay} µs"):
+                    _set_delay(application, delay, partition)
+                    before = Counters.now(application)
+                    speed, p95 = pgbench(
+                        application,
+                        script,
+                        clients=clients,
+                        seconds=options.seconds,
+                        logged=True,
+                    )
+                    counted = Counters.now(application).since(before)
+                share = round(counted.commits / max(1, counted.flushes), 2)
+                rows.append(DelayResult(clients, delay, speed, p95, share))
     print()
     print_table(
         ("clients", "delay µs", "tx/s", "p95 ms", "tx/fsync"),
         [
-            (
-                row.clients,
-                row.commit_delay_us,
-                f"{row.per_second:,.0f}",
-                f"{row.p95_ms:.2f}",
-                f"{row.commits_per_fsync:.2f}",
-            )
+            (*row[:2], f"{row.per_second:,.0f}", f"{row[3]:.2f}", f"{row[4]:.2f}")
             for row in rows
         ],
     )
@@ -98,23 +87,16 @@ def main() -> int:
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/group_commit",
-        description="Saves pages by the product's own statement (pgbench) on a private"
-        " PostgreSQL with the stack's settings, with more and more clients and longer"
-        " and longer delays before a flush, and names the best commit_delay for the"
-        " pool that pgbouncer keeps. It is kept in provisioning/measured and set in"
+        description="Saves pages with pgbench on a private PostgreSQL, with more and"
+        " more clients and longer and longer delays before a flush, and names the best"
+        " commit_delay. It is kept in provisioning/measured and set in"
         " provisioning/ansible.",
     )
-    parser.add_argument(
-        "--seconds", type=int, default=8, help="for each of the 20 cells (8)"
-    )
-    parser.add_argument(
-        "--pool", type=int, default=POOL, help=f"connections of the pool ({POOL})"
-    )
-    parser.add_argument("--csv", type=Path, help="write the table there as well")
-    options = parser.parse_args(arguments)
-    if options.seconds < 1 or options.pool < 1:
-        parser.error("--seconds and --pool are at least 1")
-    return options
+    add = parser.add_argument
+    add("--seconds", type=positive_integer, default=8, help="for each of 20 cells (8)")
+    add("--pool", type=positive_integer, default=POOL, help=f"connections ({POOL})")
+    add("--csv", type=Path, help="write the table there as well")
+    return parser.parse_args(arguments)
 
 
 def _refuse_memory(folder: Path) -> None:
@@ -127,75 +109,15 @@ def _refuse_memory(folder: Path) -> None:
         raise Refusal(f"{folder} is in memory ({kind}): a flush costs nothing there")
 
 
-def _prepare(folder: Path) -> statement.SavedPages:
-    """Open a rehearsal in the private database."""
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
-        "GROUNDSWELL_TEST_SERVERS": str(folder),
-        "GROUNDSWELL_TEST_DATABASE": DATABASE,
-    }
-    manage("migrate", "--verbosity=0", environment=environment)
-    size = [f"--respondents={PEOPLE}", f"--pages={PAGES}", f"--items={ITEMS}"]
-    details = json.loads(
-        manage("open_rehearsal", "--json", *size, environment=environment)
-    )
-    [[first, last]] = run_sql(
-        "SELECT min(id), max(id) FROM survey_respondent", run=folder
-    )
-    return statement.SavedPages(
-        administration=details["administration_id"],
-        first_respondent=int(first),
-        last_respondent=int(last),
-        first_items=[page["items"][0]["id"] for page in details["pages"]],
-        items=ITEMS,
-    )
-
-
-def _measure(
-    folder: Path, script: Path, partition: str, clients: int, delay: int, seconds: int
-) -> DelayResult:
+def _set_delay(application: Application, delay: int, partition: str) -> None:
     # Each cell fills the same empty partition, after the same checkpoint.
-    run_sql(
+    application.sql(
         f"ALTER SYSTEM SET commit_delay = {delay};\n"
         f"ALTER SYSTEM SET commit_siblings = {SIBLINGS};\n"
         "SELECT pg_reload_conf();\n"
         f"TRUNCATE {partition};\n"
-        "CHECKPOINT;",
-        run=folder,
+        "CHECKPOINT;"
     )
-    before = _counters(folder)
-    rate = statement.pgbench(
-        script,
-        host=folder,
-        port=5432,
-        database=DATABASE,
-        user="postgres",
-        clients=clients,
-        seconds=seconds,
-        log=script.parent,
-    )
-    commits, flushes = (
-        after - earlier
-        for after, earlier in zip(_counters(folder), before, strict=True)
-    )
-    return DelayResult(
-        clients=clients,
-        commit_delay_us=delay,
-        per_second=round(rate.per_second, 1),
-        p95_ms=round(rate.p95_ms or 0.0, 2),
-        commits_per_fsync=round(commits / max(1, flushes), 2),
-    )
-
-
-def _counters(folder: Path) -> tuple[int, int]:
-    """Return PostgreSQL's counts of commits and of flushes."""
-    [[commits, flushes]] = run_sql(
-        "SELECT d.xact_commit, w.wal_sync FROM pg_stat_database d"
-        " CROSS JOIN pg_stat_wal w WHERE d.datname = current_database()",
-        run=folder,
-    )
-    return int(commits), int(flushes)
 
 
 def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:
@@ -217,8 +139,8 @@ def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:
 def write_csv(path: Path, rows: Sequence[DelayResult]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([field.name for field in fields(DelayResult)])
-        writer.writerows(astuple(row) for row in rows)
+        writer.writerow(DelayResult._fields)
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

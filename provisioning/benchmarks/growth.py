@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from provisioning.benchmarks.stack import Stack
+from provisioning.benchmarks.stack import Stack, sql_file
 from provisioning.commands import Refusal
 
 # Row, key and log, on the primary and once more on the replica.
@@ -19,60 +19,35 @@ PER_SECOND = 120_000
 LEFT_OUT = 11
 PEOPLE_AT_ONCE = 1000
 
-FILL = """
-BEGIN;
-SET LOCAL lock_timeout = '10s';
-CREATE TEMPORARY TABLE filled ON COMMIT DROP AS
-    SELECT id FROM survey_respondent
-    WHERE administration_id = {administration} AND id > {after} AND id % {left_out} <> 0
-      AND started_at IS NULL
-    ORDER BY id LIMIT {people};
-INSERT INTO survey_response_{administration}
-    (administration_id, respondent_id, item_id, state, value, revision, saved_at)
-SELECT {administration}, filled.id, item,
-       CASE WHEN skipped THEN 's' ELSE 'a' END,
-       CASE WHEN NOT skipped THEN (1 + floor(random() * 5))::int::text END,
-       1700000000000000 + filled.id, now() - random() * interval '20 days'
-FROM filled
-CROSS JOIN unnest(ARRAY[{items}]::bigint[]) item
-CROSS JOIN LATERAL (SELECT random() + 0 * (filled.id + item) < 0.03 AS skipped) drawn;
-UPDATE survey_respondent SET started_at = now(), completed_at = now()
-WHERE id IN (SELECT id FROM filled);
-SELECT count(*), coalesce(max(id), 0) FROM filled;
-COMMIT;
-"""
+
+def fill_with_others(
+    stack: Stack, shape: Sequence[str], rows: int, *, measured: int
+) -> None:
+    """Fill a rehearsal of this shape, and leave so many people to measure with."""
+    details, _ = stack.open_rehearsal(*shape, "--respondents=1")
+    items = [item["id"] for page in details["pages"] for item in page["items"]]
+    administration = details["administration_id"]
+    people = math.ceil(rows / len(items))
+    size = rows * BYTES_PER_ROW / 2**30
+    minutes = max(1, rows / PER_SECOND / 60)
+    print(
+        f"{rows / 1e6:,g} million responses of {people:,} people take {size:,.1f} GB,"
+        f" replica included, and about {minutes:,.0f} minutes",
+        flush=True,
+    )
+    check_disk(stack, rows - stored_rows(stack, administration))
+    invited = max(people * LEFT_OUT // (LEFT_OUT - 1), measured * LEFT_OUT) + 1
+    stack.open_rehearsal(*shape, f"--respondents={invited}")
+    fill(stack, administration, rows, items)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    rows: int
-    items: Sequence[int]
-
-    @property
-    def people(self) -> int:
-        """How many people these responses belong to."""
-        return -(-self.rows // len(self.items))
-
-    def invited(self, measured: int) -> int:
-        """Return how many people are needed to leave so many to measure with."""
-        return max(self.people * LEFT_OUT // (LEFT_OUT - 1), measured * LEFT_OUT) + 1
-
-    def announcement(self) -> str:
-        size = self.rows * BYTES_PER_ROW / 2**30
-        minutes = max(1, self.rows / PER_SECOND / 60)
-        return (
-            f"{self.rows / 1e6:,g} million responses of {self.people:,} people take"
-            f" {size:,.1f} GB, replica included, and about {minutes:,.0f} minutes"
-        )
-
-
-def check_disk(stack: Stack, growth: Growth, stored: int) -> None:
-    needed = max(0, growth.rows - stored) * BYTES_PER_ROW + SPARE_BYTES
+def check_disk(stack: Stack, missing: int) -> None:
+    needed = missing * BYTES_PER_ROW + SPARE_BYTES
     free = shutil.disk_usage(stack.folder).free
-    if stored < growth.rows and free < needed:
+    if missing > 0 and free < needed:
         raise Refusal(
-            f"{growth.announcement()}; {needed / 2**30:,.0f} GB must be free in"
-            f" {stack.folder}, and {free / 2**30:,.0f} are"
+            f"{missing / 1e6:,g} million responses more need {needed / 2**30:,.0f} GB"
+            f" in {stack.folder}, and {free / 2**30:,.0f} are free"
         )
 
 
@@ -88,19 +63,19 @@ def stored_rows(stack: Stack, administration: int) -> int:
     return int(count)
 
 
-def fill(stack: Stack, administration: int, growth: Growth) -> int:
+def fill(stack: Stack, administration: int, wanted: int, items: Sequence[int]) -> int:
     """Add missing responses; an interrupted call is continued by the next one."""
     printed_at = time.monotonic()
     rows, after = stored_rows(stack, administration), 0
-    check_disk(stack, growth, rows)
-    while rows < growth.rows:
-        people = min(PEOPLE_AT_ONCE, -(-(growth.rows - rows) // len(growth.items)))
-        statements = FILL.format(
+    while rows < wanted:
+        statements = sql_file(
+            "fill_partition",
             administration=administration,
-            after=after,
+            partition=f"survey_response_{administration}",
+            items=",".join(map(str, items)),
             left_out=LEFT_OUT,
-            people=people,
-            items=", ".join(map(str, growth.items)),
+            people=min(PEOPLE_AT_ONCE, math.ceil((wanted - rows) / len(items))),
+            after=after,
         )
         [[filled, last]] = stack.sql(
             statements, failing="The partition can't be filled"
@@ -108,7 +83,7 @@ def fill(stack: Stack, administration: int, growth: Growth) -> int:
         after = int(last)
         if not int(filled):
             raise Refusal("There are too few people to fill the partition for")
-        rows += int(filled) * len(growth.items)
+        rows += int(filled) * len(items)
         if time.monotonic() - printed_at > 30:
             printed_at = time.monotonic()
             print(f"  {rows / 1e6:,.1f} million", flush=True)

@@ -29,21 +29,16 @@ def processor() -> str:
 
 def describe_machine(stack: Stack) -> dict[str, object]:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    python = [str(stack.python), "--version"]
+    commands = {"python": [str(stack.python), "--version"], **VERSION_COMMANDS}
+    versions = {name: version_in(_output(it)) for name, it in commands.items()}
+    versions["postgresql"] = version_in(stack.sql("SHOW server_version")[0][0])
     return {
         "cpu": processor(),
         "cores": os.cpu_count(),
         "memory_gb": round(memory / 2**30, 1),
         "kernel": platform.release(),
         "revision": revision_of(stack.checkout),
-        "versions": {
-            "python": version_in(_output(python)),
-            "postgresql": stack.sql("SHOW server_version")[0][0].split()[0],
-            **{
-                name: version_in(_output(command))
-                for name, command in VERSION_COMMANDS.items()
-            },
-        },
+        "versions": versions,
         "load_average_before": round(os.getloadavg()[0], 2),
     }
 

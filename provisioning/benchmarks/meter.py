@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provisioning import processes
-from provisioning.benchmarks.stack import Stack
+from provisioning.benchmarks.stack import Application, Stack, sql_file
 from provisioning.installation.supervisor import Supervisor
 
 # Each server's group in the supervisor.
@@ -21,21 +21,10 @@ GROUPS = {
     "nginx": "nginx",
 }
 
-# The superuser's statements are the benchmark's own.
-COUNTERS = """
-SELECT coalesce(sum(s.calls), 0),
-       coalesce(sum(s.calls) FILTER (
-           WHERE s.query ILIKE '%INSERT INTO survey_response%'), 0)
-FROM pg_stat_statements s
-JOIN pg_database d ON d.oid = s.dbid AND d.datname = current_database()
-JOIN pg_roles r ON r.oid = s.userid AND r.rolname <> 'postgres';
-SELECT d.xact_commit, w.wal_sync, w.wal_bytes
-FROM pg_stat_database d CROSS JOIN pg_stat_wal w WHERE d.datname = current_database();
-"""
 
+class Counters(NamedTuple):
+    """What PostgreSQL has counted in the application's database."""
 
-@dataclass(frozen=True, slots=True)
-class Counters:
     statements: int
     saves: int
     commits: int
@@ -43,20 +32,14 @@ class Counters:
     wal_bytes: int
 
     @classmethod
-    def now(cls, stack: Stack) -> Counters:
-        (statements, saves), (commits, flushes, wal) = stack.sql(
-            COUNTERS, failing="PostgreSQL does not count its statements"
+    def now(cls, application: Application) -> Counters:
+        rows = application.sql(
+            sql_file("counters"), failing="PostgreSQL does not count its statements"
         )
-        return cls(*map(int, (statements, saves, commits, flushes, wal)))
+        return cls(*(int(cell) for row in rows for cell in row))
 
     def since(self, before: Counters) -> Counters:
-        return Counters(
-            self.statements - before.statements,
-            self.saves - before.saves,
-            self.commits - before.commits,
-            self.flushes - before.flushes,
-            self.wal_bytes - before.wal_bytes,
-        )
+        return Counters(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 class Meter:

@@ -1,8 +1,4 @@
-"""Follow the console's links in one process, for `provisioning/pages`.
-
-Its imports of Django are inside functions: `provisioning/pages` reads its types
-before the virtual environment exists.
-"""
+"""Follow the console's links in one process, for `provisioning/pages`."""
 
 from __future__ import annotations
 
@@ -13,11 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 from urllib.parse import urldefrag, urljoin
 
-if TYPE_CHECKING:
-    from django.test import Client
+import django
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import Resolver404, resolve, reverse
 
 FIRST = "/console/"
 LOGIN = "/console/account/login/"
@@ -39,28 +38,19 @@ class PageTime(TypedDict):
 
 
 def main() -> None:
-    import django
-
-    times = int(sys.argv[1])
-    demo = json.load(sys.stdin)
     django.setup()
+    demo = json.load(sys.stdin)
     _do_some_work(demo)
-    pages = [
-        page
-        for login in demo["staff"]
-        for page in timed_pages(
-            logged_in(login["email"], demo["staff_password"]),
-            # Without its place.
-            login["role"].partition(",")[0],
-            times,
-        )
-    ]
+    pages: list[PageTime] = []
+    for login in demo["staff"]:
+        client = logged_in(login["email"], demo["staff_password"])
+        # Without its place.
+        role = login["role"].partition(",")[0]
+        pages += timed_pages(client, role, int(sys.argv[1]))
     print(json.dumps(pages))
 
 
 def logged_in(email: str, password: str) -> Client:
-    from django.test import Client
-
     client = Client(raise_request_exception=False, SERVER_NAME="127.0.0.1")
     reply = client.post(LOGIN, {"login": email, "password": password})
     if reply.status_code != 302:
@@ -69,9 +59,6 @@ def logged_in(email: str, password: str) -> Client:
 
 
 def timed_pages(client: Client, role: str, times: int) -> Iterator[PageTime]:
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
     for route, path, status, _ in followed(client):
         took = []
         for _ in range(times):
@@ -93,8 +80,6 @@ def timed_pages(client: Client, role: str, times: int) -> Iterator[PageTime]:
 
 def followed(client: Client) -> Iterator[tuple[str, str, int, bytes]]:
     """Yield route, address, status and body of linked pages, breadth first."""
-    from django.urls import Resolver404, resolve
-
     waiting, known = [FIRST], {FIRST}
     visits: Counter[str] = Counter()
     for path in waiting:
@@ -143,8 +128,7 @@ class LinkParser(HTMLParser):
 
 def _do_some_work(demo: dict[str, Any]) -> None:
     """Roll up rates; upload a roster and a survey; order cards and an export."""
-    from django.urls import reverse
-
+    # Models can be imported only now.
     from reports.tasks import roll_up_rates
     from survey import jobs
     from survey.models import Administration, Respondent

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provisioning.benchmarks.page_walk import PageTime
-from provisioning.commands import ROOT, Refusal, print_table, run_command, step
-from provisioning.environment import PRODUCTION, PYTHON, manage, prepare_environment
+from provisioning.benchmarks.stack import sqlite_application
+from provisioning.commands import print_table, run_command, step
+
+if TYPE_CHECKING:
+    from provisioning.benchmarks.page_walk import PageTime
 
 # Milliseconds, at the median, with the demonstration's data.
 BOUND = 100.0
@@ -34,33 +33,17 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=7, help="of each page")
     parser.add_argument("--bound", type=float, default=BOUND, help="in milliseconds")
     options = parser.parse_args()
-    prepare_environment(PRODUCTION)
-    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
-        environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "settings.embedded",
-            "GROUNDSWELL_DATA": str(folder),
-            "GROUNDSWELL_STATIC_ROOT": str(Path(folder) / "static"),
-            "GROUNDSWELL_SECOND_FACTOR": "off",
-        }
-        with step("Preparing the demonstration"):
-            manage("migrate", "--verbosity=0", environment=environment)
-            quiet = ("--no-input", "--verbosity=0")
-            manage("collectstatic", *quiet, environment=environment)
-            manage("compress", "--verbosity=0", environment=environment)
-            demo = manage("load_demo", "--json", environment=environment)
+    with sqlite_application(GROUNDSWELL_SECOND_FACTOR="off") as application:
+        application.collect_static()
+        with step("Loading the demonstration"):
+            demo = application.manage("load_demo", "--json")
         with step("Walking through the console"):
-            walk = subprocess.run(
-                [PYTHON, "-m", "provisioning.benchmarks.page_walk", str(options.times)],
-                cwd=ROOT,
-                env=environment,
-                input=demo,
-                capture_output=True,
-                text=True,
+            output = application.run_python(
+                *("-m", "provisioning.benchmarks.page_walk", str(options.times)),
+                failing="The walk ended early",
+                data=demo,
             )
-    if walk.returncode:
-        raise Refusal(f"The walk ended early: {walk.stderr.strip()[-2000:]}")
-    pages: list[PageTime] = json.loads(walk.stdout.splitlines()[-1])
+    pages: list[PageTime] = json.loads(output.splitlines()[-1])
     print_pages(pages, options.bound)
     return 1 if any(is_bad(page, options.bound) for page in pages) else 0
 
@@ -71,10 +54,6 @@ def is_bad(page: PageTime, bound: float) -> bool:
 
 def print_pages(pages: Sequence[PageTime], bound: float) -> None:
     """Print errors first, then the slowest pages."""
-
-    def errors_then_slowest(page: PageTime) -> tuple[bool, float]:
-        return page["status"] < 400, -page["median"]
-
     print_table(
         ("  route", "role", "ms", "statements", "KB", ""),
         [
@@ -86,7 +65,9 @@ def print_pages(pages: Sequence[PageTime], bound: float) -> None:
                 f"{page['bytes'] / 1000:.1f}",
                 f"{page['status']} at {page['path']}" if page["status"] >= 400 else "",
             )
-            for page in sorted(pages, key=errors_then_slowest)
+            for page in sorted(
+                pages, key=lambda it: (it["status"] < 400, -it["median"])
+            )
         ],
     )
     bad = sum(is_bad(page, bound) for page in pages)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import tempfile
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from provisioning.benchmarks import growth, statement
+from provisioning.benchmarks import growth
 from provisioning.benchmarks.meter import Counters, Meter
-from provisioning.benchmarks.stack import POOL, Stack
+from provisioning.benchmarks.stack import Stack
+from provisioning.benchmarks.statement import PGBOUNCER, pgbench, save_script
 from provisioning.commands import Refusal
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
 from provisioning.load.respondent import SAVE, VIEWS, RehearsalSurvey
 from provisioning.load.tally import Tally
 from provisioning.load.target import Target, target_of
-from provisioning.postgresql import DATABASE
 
 # Above what any machine of two cores saves in a second: so many people are
 # logged in beforehand.
@@ -55,130 +53,78 @@ def with_enough_people(size: Size, *, parts: int, rate: float = USUAL_SAVES) -> 
     return dataclasses.replace(size, respondents=max(size.respondents, needed))
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Rehearsal(NamedTuple):
     """An open rehearsal in a stack, and the processes that send its people."""
 
     stack: Stack
+    size: Size
     # What open_rehearsal printed.
     details: dict[str, Any]
     drivers: Drivers
 
-    @property
-    def administration(self) -> int:
-        administration: int = self.details["administration_id"]
-        return administration
+    def share(self, number: float) -> int:
+        """Return each driver's part of a number."""
+        return max(1, math.ceil(number / len(self.drivers)))
 
     def rows(self) -> int:
-        table = f"survey_response_{self.administration}"
+        table = f"survey_response_{self.details['administration_id']}"
         [[count]] = self.stack.sql(f"SELECT count(*) FROM {table}")  # noqa: S608
         return int(count)
 
 
 @contextmanager
 def rehearsal_of(
-    stack: Stack, size: Size, *, name: str, grown: int = 0
+    stack: Stack, size: Size, *, purpose: str = "bench", grown: int = 0
 ) -> Iterator[Rehearsal]:
     """Open a rehearsal without answers, or with `grown` responses of others."""
-    # A folder that only the application may read: it contains access codes.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "codes.txt"
-        command = ["open_rehearsal", f"--name={name}", f"--pages={size.pages}"]
-        command += [f"--items={size.items}", f"--codes={path}", "--json"]
-        if grown:
-            details = json.loads(stack.manage(*command, "--respondents=1"))
-            _grow(stack, command, details, size, grown)
-        command += [
-            "--unstarted" if grown else "--empty",
-            f"--respondents={size.respondents}",
-        ]
-        details = json.loads(stack.manage(*command))
-        codes = path.read_text().split()
+    shape = [f"--name=rehearsal-{purpose}-{size.pages}x{size.items}"]
+    shape += [f"--pages={size.pages}", f"--items={size.items}"]
+    if grown:
+        growth.fill_with_others(stack, shape, grown, measured=size.respondents)
+    shape += ["--unstarted" if grown else "--empty"]
+    details, codes = stack.open_rehearsal(*shape, f"--respondents={size.respondents}")
     growth.settle(stack, details["administration_id"])
-    drivers = Drivers.start(
-        size.drivers, stack.target, RehearsalSurvey.of(details), codes
-    )
+    survey = RehearsalSurvey.of(details)
+    drivers = Drivers.start(size.drivers, stack.target, survey, codes)
     try:
-        yield Rehearsal(stack, details, drivers)
+        yield Rehearsal(stack, size, details, drivers)
     finally:
         drivers.stop()
 
 
-def _grow(
-    stack: Stack, command: list[str], details: dict[str, Any], size: Size, rows: int
-) -> None:
-    items = [item["id"] for page in details["pages"] for item in page["items"]]
-    wanted = growth.Growth(rows, items)
-    administration = details["administration_id"]
-    print(wanted.announcement(), flush=True)
-    growth.check_disk(stack, wanted, growth.stored_rows(stack, administration))
-    stack.manage(*command, f"--respondents={wanted.invited(size.respondents)}")
-    growth.fill(stack, administration, wanted)
+class Phase(NamedTuple):
+    tally: Tally
+    meter: Meter
+    counted: Counters
+    # Of all requests; the same keys for each kind of phase.
+    figures: dict[str, Any]
 
 
-# Saves alone
-
-
-def find_knee(rehearsal: Rehearsal, size: Size) -> dict[str, Any]:
-    """Save as fast as possible, at each number of concurrent requests."""
-    steps = []
-    for together in size.connections:
-        steps.append(save_as_fast_as_possible(rehearsal, size, together))
-        print_step(steps[-1])
-    best = max(steps, key=lambda step: step["saves_per_s"])
-    return {**best, "steps": steps}
-
-
-def print_step(step: dict[str, Any]) -> None:
-    print(
-        f"  {step['together']:>3} at a time: {step['saves_per_s']:>7,.0f} saves/s,"
-        f" p50 {step['p50']:.1f} ms, p99 {step['p99']:.1f} ms,"
-        f" {step['failed']} failed",
-        flush=True,
-    )
-
-
-def save_as_fast_as_possible(
-    rehearsal: Rehearsal, size: Size, together: int
-) -> dict[str, Any]:
-    stack, drivers = rehearsal.stack, rehearsal.drivers
-    together = max(together, len(drivers))
-    drivers.do("enter", int((size.warm + size.seconds) * MOST_SAVES / len(drivers)))
+def run_phase(rehearsal: Rehearsal, method: str, **options: object) -> Phase:
+    """Call a method of the drivers that returns a tally, and measure its cost."""
+    stack, size = rehearsal.stack, rehearsal.size
     meter, before = Meter(stack), Counters.now(stack)
-    tally = drivers.tally(
-        "save",
-        present=size.room // len(drivers),
-        together=together // len(drivers),
-        warm=size.warm,
-        seconds=size.seconds,
-        meanwhile=_measure_cpu(meter, size),
-    )
-    counted = Counters.now(stack).since(before)
-    refuse_silence(tally)
-    return {
-        "together": together,
-        "saves_per_s": round(tally.per_second(SAVE), 1),
-        **tally.percentiles(),
-        "failed": tally.failed(),
-        "failures": tally.failures_by_name(),
-        "non_2xx": tally.non_2xx(),
-        "cpu_us_per_save": meter.per_request(tally.answered(SAVE), tally.own_cpu),
-        "statements_per_save": ratio(counted.statements, counted.saves),
-        "commits_per_fsync": ratio(counted.commits, counted.flushes),
-        "wal_bytes_per_save": ratio(counted.wal_bytes, counted.saves),
-        "saves_counted_by_postgresql": counted.saves,
-    }
 
-
-def _measure_cpu(meter: Meter, size: Size) -> Callable[[], None]:
-    def measure() -> None:
+    def measure_cpu() -> None:
         began = clock()
         sleep_until(began + size.warm)
         meter.begin()
         sleep_until(began + size.warm + size.seconds)
         meter.end()
 
-    return measure
+    tally = rehearsal.drivers.tally(
+        method, warm=size.warm, seconds=size.seconds, meanwhile=measure_cpu, **options
+    )
+    counted = Counters.now(stack).since(before)
+    refuse_silence(tally)
+    figures = {
+        **tally.percentiles(),
+        "failed": tally.failed(),
+        "failures": tally.failures_by_name(),
+        "non_2xx": tally.non_2xx(),
+        "commits_per_fsync": ratio(counted.commits, counted.flushes),
+    }
+    return Phase(tally, meter, counted, figures)
 
 
 def refuse_silence(tally: Tally) -> None:
@@ -190,35 +136,67 @@ def ratio(value: float, divisor: float) -> float | None:
     return round(value / divisor, 3) if divisor else None
 
 
+# Saves alone
+
+
+def find_knee(rehearsal: Rehearsal) -> dict[str, Any]:
+    """Save as fast as possible, at each number of concurrent requests."""
+    steps = [save_pages(rehearsal, each) for each in rehearsal.size.connections]
+    best = max(steps, key=lambda step: step["saves_per_s"])
+    return {**best, "steps": steps}
+
+
+def save_pages(rehearsal: Rehearsal, together: int) -> dict[str, Any]:
+    """Save as fast as possible, and print the speed."""
+    size = rehearsal.size
+    saves = (size.warm + size.seconds) * MOST_SAVES
+    rehearsal.drivers.do("enter", rehearsal.share(saves))
+    tally, meter, counted, figures = run_phase(
+        rehearsal,
+        "save",
+        together=rehearsal.share(together),
+        present=rehearsal.share(size.room),
+    )
+    step = {
+        "together": together,
+        "saves_per_s": round(tally.per_second(SAVE), 1),
+        **figures,
+        "cpu_us_per_save": meter.per_request(tally.answered(SAVE), tally.own_cpu),
+        "statements_per_save": ratio(counted.statements, counted.saves),
+        "wal_bytes_per_save": ratio(counted.wal_bytes, counted.saves),
+        "saves_counted_by_postgresql": counted.saves,
+    }
+    print_step(step)
+    return step
+
+
+def print_step(step: dict[str, Any]) -> None:
+    print(
+        f"  {step['together']:>3} at a time: {step['saves_per_s']:>7,.0f} saves/s,"
+        f" p50 {step['p50']:.1f} ms, p99 {step['p99']:.1f} ms,"
+        f" {step['failed']} failed",
+        flush=True,
+    )
+
+
 # The mix
 
 
 def mix(
-    rehearsal: Rehearsal,
-    size: Size,
-    together: int,
-    *,
-    present: int = 0,
-    rate: float = 0.0,
+    rehearsal: Rehearsal, together: int, *, present: int = 0, rate: float = 0.0
 ) -> dict[str, Any]:
     """Send whole people as fast as possible; half of the requests are saves.
 
     With `rate`, so many requests a second are sent, however many are answered.
     """
-    stack, drivers = rehearsal.stack, rehearsal.drivers
-    count = len(drivers)
-    drivers.do("enter_room", -(-(present or size.room) // count))
-    meter, before = Meter(stack), Counters.now(stack)
-    tally = drivers.tally(
+    size = rehearsal.size
+    rehearsal.drivers.do("enter_room", rehearsal.share(present or size.room))
+    tally, meter, counted, figures = run_phase(
+        rehearsal,
         "mix",
-        together=max(1, together // count),
-        warm=size.warm,
-        seconds=size.seconds,
-        rate=rate / count,
-        meanwhile=_measure_cpu(meter, size),
+        together=rehearsal.share(together),
+        rate=rate / len(rehearsal.drivers),
     )
-    counted = Counters.now(stack).since(before)
-    refuse_silence(tally)
     views = tally.views()
     # PostgreSQL counted the warm-up too.
     requests = tally.answered() * (1 + size.warm / tally.seconds)
@@ -226,27 +204,22 @@ def mix(
         "mix_per_s": round(tally.per_second(), 1),
         "saves_per_s": round(tally.per_second(SAVE), 1),
         "save_share": ratio(tally.answered(SAVE), tally.answered()),
-        **tally.percentiles(),
+        **figures,
         "views": {view: views.get(view) for view in VIEWS},
-        "failed": tally.failed(),
-        "failures": tally.failures_by_name(),
-        "non_2xx": tally.non_2xx(),
         "cpu_us_per_request": meter.per_request(tally.answered(), tally.own_cpu),
         "statements_per_request": ratio(counted.statements, requests),
-        "commits_per_fsync": ratio(counted.commits, counted.flushes),
         "processors_used": round(meter.used_by_all / size.seconds, 2),
     }
 
 
-def offer(rehearsal: Rehearsal, size: Size, rate: float) -> dict[str, Any]:
+def offer(rehearsal: Rehearsal, rate: float) -> dict[str, Any]:
     """Send a fixed rate, however it is answered; add whether it was held."""
     # Enough people that one is free when each request is due, even if answers
     # to the others take twice the allowed p99.
-    present = max(size.room, int(rate * 2 * P99_LIMIT_MS / 1000))
-    result = mix(rehearsal, size, 0, present=present, rate=rate)
-    result["offered_per_s"] = rate
-    result["held"] = is_held(result, rate, size.seconds)
-    return result
+    present = max(rehearsal.size.room, int(rate * 2 * P99_LIMIT_MS / 1000))
+    result = mix(rehearsal, 0, present=present, rate=rate)
+    held = is_held(result, rate, rehearsal.size.seconds)
+    return {**result, "offered_per_s": rate, "held": held}
 
 
 def is_held(result: dict[str, Any], rate: float, seconds: float) -> bool:
@@ -261,9 +234,9 @@ def is_held(result: dict[str, Any], rate: float, seconds: float) -> bool:
 # The limits
 
 
-def limits(rehearsal: Rehearsal, size: Size, together: int) -> dict[str, float]:
+def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
     """Measure what the parts of the stack do by themselves, in this run."""
-    stack, seconds = rehearsal.stack, size.seconds / 2
+    stack, seconds = rehearsal.stack, rehearsal.size.seconds / 2
 
     def fetch(target: Target, path: str, *accepted: int) -> float:
         tally = rehearsal.drivers.tally(
@@ -271,18 +244,19 @@ def limits(rehearsal: Rehearsal, size: Size, together: int) -> dict[str, float]:
             target=target,
             path=path,
             accepted=accepted,
-            together=max(1, together // len(rehearsal.drivers)),
+            together=rehearsal.share(together),
             seconds=seconds,
         )
         if tally.failed():
             raise Refusal(f"{path} fails: {tally.failures_by_name()}")
         return round(tally.per_second(), 1)
 
+    script = save_script(stack, rehearsal.details)
     found = {
-        "statement_direct_per_s": _statement_rate(rehearsal, 5432, together, seconds),
-        "statement_by_pgbouncer_per_s": _statement_rate(
-            rehearsal, 6432, together, seconds
-        ),
+        f"statement_{name}_per_s": pgbench(
+            stack, script, clients=together, seconds=seconds, port=port
+        ).per_second
+        for name, port in (("direct", 5432), ("by_pgbouncer", PGBOUNCER))
     }
     socket = stack.run / "taking.sock"
     if socket.is_socket():
@@ -292,38 +266,3 @@ def limits(rehearsal: Rehearsal, size: Size, together: int) -> dict[str, float]:
     content = RehearsalSurvey.of(rehearsal.details).content_path(1)
     found["nginx_cache_per_s"] = fetch(stack.target, content, 200)
     return found
-
-
-def _statement_rate(
-    rehearsal: Rehearsal, port: int, together: int, seconds: float
-) -> float:
-    """Run the save statement with pgbench, through pgbouncer at its port."""
-    stack = rehearsal.stack
-    [[first, last]] = stack.sql(
-        "SELECT min(id), max(id) FROM survey_respondent WHERE completed_at IS NULL"  # noqa: S608
-        f" AND administration_id = {rehearsal.administration}"
-    )
-    pages = rehearsal.details["pages"]
-    saved_pages = statement.SavedPages(
-        administration=rehearsal.administration,
-        first_respondent=int(first),
-        last_respondent=int(last),
-        first_items=[page["items"][0]["id"] for page in pages],
-        items=len(pages[0]["items"]),
-    )
-    database, user = POOL if port == 6432 else (DATABASE, "postgres")
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "save.sql"
-        script.write_text(
-            statement.save_script(stack.python, stack.checkout, saved_pages)
-        )
-        rate = statement.pgbench(
-            script,
-            host=stack.run,
-            port=port,
-            database=database,
-            user=user,
-            clients=together,
-            seconds=seconds,
-        )
-    return round(rate.per_second, 1)

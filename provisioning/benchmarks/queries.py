@@ -3,65 +3,45 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import re
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from provisioning.commands import Refusal, output_of, run_command, step
-from provisioning.environment import install_packages, manage, path_of_program
-from provisioning.installation.stack_folder import (
-    addresses_of,
-    environment_of,
-    stack_folder,
-)
+from provisioning.benchmarks.stack import Stack, running_stack, sql_file
+from provisioning.commands import Refusal, output_of, print_table, run_command, step
+from provisioning.environment import install_packages, path_of_program
 from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
 from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
-from provisioning.load.tally import Tally
-from provisioning.load.target import refuse_real_respondents, target_of
+from provisioning.load.target import refuse_real_respondents
 from provisioning.postgresql import DATABASE, run_sql
 
-NAME = "queries"
 SETTING = "log_min_duration_statement"
 # So few people at the same time that statements do not wait for a processor.
 TOGETHER = 4
 WIDTH = 96
 
-STATEMENTS = """
-SELECT coalesce(json_agg(found), '[]') FROM (
-    SELECT r.rolname AS role, s.query, s.calls, s.rows, s.total_exec_time AS total
-    FROM pg_stat_statements s
-    JOIN pg_database d ON d.oid = s.dbid
-    JOIN pg_roles r ON r.oid = s.userid
-    WHERE d.datname = current_database() AND r.rolname <> 'postgres'
-) found
-"""
 # A value that was set by hand is in a file of its own, and goes back there.
 SET_BY_HAND = f"""
 SELECT coalesce(json_agg(setting), '[]') FROM pg_file_settings
 WHERE name = '{SETTING}' AND sourcefile LIKE '%postgresql.auto.conf'
 """  # noqa: S608
 LOG = """
-SELECT json_build_object('path', pg_current_logfile(),
-    'prefix', current_setting('log_line_prefix'),
-    'size', (pg_stat_file(pg_current_logfile())).size)
+SELECT json_build_array(pg_current_logfile(), current_setting('log_line_prefix'),
+    (pg_stat_file(pg_current_logfile())).size)
 """
 
 
 def main() -> int:
     options = parse_options()
-    folder = stack_folder()
-    environment = {**os.environ, **environment_of(folder, "manage")}
-    servers = running_servers(folder)
+    stack = running_stack()
+    servers = running_servers(stack.run)
     if not options.anyway:
         # The driver writes values into its statements, so the log has them too.
         refuse_real_respondents(
@@ -71,26 +51,27 @@ def main() -> int:
         )
     if not path_of_program("pgbadger"):
         install_packages(["pgbadger"])
-    with (
-        step(f"Inviting {options.respondents} people"),
-        tempfile.TemporaryDirectory() as scratch,
-    ):
-        path = Path(scratch) / "codes"
-        command = ["open_rehearsal", f"--name={NAME}", "--json", "--unstarted"]
-        command += ["--respondents", str(options.respondents), f"--codes={path}"]
-        plan = RehearsalSurvey.of(json.loads(manage(*command, environment=environment)))
-        codes = path.read_text().split()
+    with step(f"Inviting {options.respondents} people"):
+        details, codes = stack.open_rehearsal(
+            *("--name=queries", "--unstarted", f"--respondents={options.respondents}")
+        )
+    survey = RehearsalSurvey.of(details)
     print("\nBefore, since the statements were last reset")
     print_statements(servers, options.top)
+    people = [Respondent(code, survey, stack.target) for code in codes]
     with everything_logged(servers) as logs:
         for server in servers:
             server.ask("SELECT '0' FROM pg_stat_statements_reset()")
-        with step(f"{len(codes)} people take {len(plan.pages)} pages each"):
-            tally = _take_survey(addresses_of(folder)["address"], plan, codes)
+        with (
+            step(f"{len(codes)} people take {len(survey.pages)} pages each"),
+            closing(Engine(stack.target)) as engine,
+        ):
+            crowd = Crowd(engine, map(visit_requests, people))
+            tally = crowd.run_closed(together=TOGETHER)
     print("\nAfter: this run alone")
     calls = print_statements(servers, options.top)
     for server, log in zip(servers, logs, strict=True):
-        _print_report(server, log, folder)
+        _print_report(server, log, stack)
     each = ", ".join(
         f"{count / len(codes):.1f} on the {name}" for name, count in calls.items()
     )
@@ -113,21 +94,11 @@ def parse_options() -> argparse.Namespace:
         " is printed and forgotten; the servers' logging is put back at the end.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--respondents",
-        type=_up_to_10000,
-        default=20,
-        metavar="N",
-        help="instead of 20",
-    )
-    parser.add_argument(
-        "--top",
-        type=_up_to_10000,
-        default=8,
-        metavar="N",
-        help="statements in each table",
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    number = _up_to_10000
+    add("--respondents", type=number, default=20, metavar="N", help="instead of 20")
+    add("--top", type=number, default=8, metavar="N", help="statements in each table")
+    add(
         "--anyway",
         action="store_true",
         help="although real people may answer now, and their answers would be in"
@@ -145,17 +116,16 @@ def _up_to_10000(text: str) -> int:
 # The servers
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(NamedTuple):
     name: str
-    folder: Path
+    run: Path
     port: int
 
     def ask(self, statement: str) -> Any:
         """Return the one JSON value of a statement, as superuser, past pgbouncer."""
         rows = run_sql(
             statement,
-            run=self.folder,
+            run=self.run,
             port=self.port,
             database=DATABASE,
             failing=f"The {self.name} refuses",
@@ -169,8 +139,7 @@ class Server:
         self.ask("SELECT '0' FROM pg_reload_conf()")
 
 
-def running_servers(folder: Path) -> list[Server]:
-    run = folder / "run"
+def running_servers(run: Path) -> list[Server]:
     running = []
     for server in (Server("primary", run, 5432), Server("replica", run, 5433)):
         with socket.socket(socket.AF_UNIX) as probe:
@@ -181,26 +150,12 @@ def running_servers(folder: Path) -> list[Server]:
     return running
 
 
-@dataclass(frozen=True)
-class ServerLog:
+class ServerLog(NamedTuple):
     """A server's log, and its size before the run."""
 
-    path: Path
+    path: str
     prefix: str
     size: int
-
-    @classmethod
-    def of(cls, server: Server) -> ServerLog:
-        log = server.ask(LOG)
-        if log["path"] is None:
-            raise Refusal(f"The {server.name} keeps no log of its own")
-        return cls(Path(log["path"]), log["prefix"], log["size"])
-
-    def copy_to(self, path: Path) -> None:
-        """Copy what was written since; a run over midnight loses the next file."""
-        with self.path.open("rb") as log:
-            log.seek(self.size)
-            path.write_bytes(log.read())
 
 
 @contextmanager
@@ -221,20 +176,15 @@ def everything_logged(servers: Sequence[Server]) -> Iterator[list[ServerLog]]:
         for server in servers:
             by_hand = server.ask(SET_BY_HAND)
             stack.callback(server.set, by_hand[0] if by_hand else None)
-            logs.append(ServerLog.of(server))
+            log = ServerLog(*server.ask(LOG))
+            if log.path is None:
+                raise Refusal(f"The {server.name} keeps no log of its own")
+            logs.append(log)
             server.set("0")
         # Replicated: the primary's roles are the replica's as well.
         stack.callback(log_taking, "-1")
         log_taking("0")
         yield logs
-
-
-def _take_survey(address: str, plan: RehearsalSurvey, codes: Sequence[str]) -> Tally:
-    target = target_of(address)
-    people = [Respondent(code, plan, target) for code in codes]
-    with contextlib.closing(Engine(target)) as engine:
-        crowd = Crowd(engine, map(visit_requests, people))
-        return crowd.run_closed(together=TOGETHER)
 
 
 # The tables
@@ -244,18 +194,25 @@ def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
     """Print each server's top statements; return how many each was sent."""
     calls = {}
     for server in servers:
-        statements = server.ask(STATEMENTS)
+        statements = server.ask(sql_file("statements"))
         calls[server.name] = sum(each["calls"] for each in statements)
         print(f"\n{server.name}: {calls[server.name]:,} statements")
         for key, title in (("calls", "by calls"), ("total", "by time")):
             top = sorted(statements, key=lambda each: -each[key])[:most]
-            if top:
-                header = f"  {title:<10}{'calls':>9}{'mean ms':>10}{'total ms':>10}"
-                print(f"{header}  statement")
-            for each in top:
-                mean = each["total"] / each["calls"]
-                figures = f"{each['calls']:>9,}{mean:>10.3f}{each['total']:>10.1f}"
-                print(f"  {each['role'][:9]:<10}{figures}  {shortened(each['query'])}")
+            rows = [
+                (
+                    f"  {each['role']}",
+                    f"{each['calls']:,}",
+                    f"{each['total'] / each['calls']:.3f}",
+                    f"{each['total']:.1f}",
+                    shortened(each["query"]),
+                )
+                for each in top
+            ]
+            if rows:
+                print_table(
+                    (f"  {title}", "calls", "mean ms", "total ms", "statement"), rows
+                )
     return calls
 
 
@@ -264,12 +221,15 @@ def shortened(query: str) -> str:
     return re.sub(r"\s+", " ", query).strip()[:WIDTH]
 
 
-def _print_report(server: Server, log: ServerLog, folder: Path) -> None:
+def _print_report(server: Server, log: ServerLog, stack: Stack) -> None:
     """Run pgbadger on the server's log, keep its report and print the essentials."""
-    report = folder / "log" / f"queries-{server.name}.html"
+    report = stack.folder / "log" / f"queries-{server.name}.html"
     with tempfile.TemporaryDirectory() as scratch:
         part, text = Path(scratch) / "postgresql.log", Path(scratch) / "report.txt"
-        log.copy_to(part)
+        # What was written since; a run over midnight loses the next file.
+        with open(log.path, "rb") as whole:
+            whole.seek(log.size)
+            part.write_bytes(whole.read())
         for path in (report, text):
             output_of(
                 [path_of_program("pgbadger"), "--quiet", "--format=stderr"]
@@ -287,20 +247,17 @@ def essentials_of(report: str) -> str:
     sections = dict(
         re.findall(r"^- ([^-\n]+?) -+\n(.*?)(?=^- |\Z)", report, re.M | re.S)
     )
-    counted = re.findall(
-        r"^(Number of (?:unique normalized )?queries|Total query duration): (.+)$",
-        sections.get("Overall statistics", ""),
-        re.M,
-    )
-    kinds = re.findall(
-        r"^([A-Z ]+): ([1-9]\d*) ", sections.get("Queries by type", ""), re.M
-    )
-    lines = [f"{name}: {value}" for name, value in counted]
+
+    def found(section: str, pattern: str) -> list[Any]:
+        return re.findall(f"^{pattern}", sections.get(section, ""), re.M)
+
+    counted = r"(Number of (?:unique normalized )?queries|Total query duration): (.+)$"
+    kinds = found("Queries by type", r"([A-Z ]+): ([1-9]\d*) ")
+    lines = [": ".join(each) for each in found("Overall statistics", counted)]
     lines.append(", ".join(f"{count} {kind}" for kind, count in kinds))
-    for name in ("Most frequent queries (N)", "Queries that took up the most time (N)"):
-        lines.append(name.removesuffix(" (N)"))
-        ranked = re.findall(r"^\d+\) .+$", sections.get(name, ""), re.M)
-        lines += [f"  {shortened(line)}" for line in ranked[:5]]
+    for name in ("Most frequent queries", "Queries that took up the most time"):
+        ranked = found(f"{name} (N)", r"\d+\) .+$")
+        lines += [name, *(f"  {shortened(line)}" for line in ranked[:5])]
     return "\n".join(f"  {line}" for line in lines if line)
 
 

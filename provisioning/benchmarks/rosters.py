@@ -10,28 +10,12 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from provisioning.benchmarks.machine import processor
-from provisioning.commands import (
-    ROOT,
-    Refusal,
-    output_of,
-    print_table,
-    run_command,
-    step,
-)
-from provisioning.environment import (
-    PRODUCTION,
-    PYTHON,
-    STACK,
-    manage,
-    prepare_environment,
-)
-from provisioning.installation.servers import private_servers
+from provisioning.benchmarks.stack import Application, private_application
+from provisioning.commands import Refusal, print_table, run_command, step
 
-ROWS = 2_000_000
-CHANGED = 1
 # What the console promises for a state.
 RATE, MEGABYTES = 10_000, 400
 
@@ -47,25 +31,23 @@ from survey import jobs, tasks
 from survey.models import Administration
 from survey.rosters import uploads
 jobs.wake = lambda *_: None
-user, made = User.objects.get_or_create(email="measuring@groundswell.example")
-if made:
-    Membership.objects.create(user=user, role="state")
+user, _ = User.objects.get_or_create(email="measuring@groundswell.example")
+Membership.objects.get_or_create(user=user, role="state")
 with open(sys.argv[1], "rb") as file:
     upload = uploads.receive(
         administration=Administration.objects.get(), complete_for="schools",
         file=File(file, "roster.csv"), by=user,
     )
 seconds = {}
-def timed(name):
+for name in ("check", "apply"):
     start = time.perf_counter()
     jobs.run(uploads.latest_job(upload).pk)
     seconds[name] = time.perf_counter() - start
     upload.refresh_from_db()
-timed("check")
-if upload.state == "checked":
+    if upload.state != "checked":
+        break
     number = str(upload.withdrawn)
     uploads.confirm(upload, by=user, seen=number, typed=number)
-    timed("apply")
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 print(json.dumps({
     "state": upload.state, "message": upload.message, "report": upload.report,
@@ -74,46 +56,28 @@ print(json.dumps({
 """
 
 
-class UploadResult(TypedDict):
-    """The JSON that WORK prints."""
-
-    state: str
-    message: str
-    # Counts of rows: all of them, added, changed, ...
-    report: dict[str, int]
-    seconds: dict[str, float]
-    peak_mb: int
+# The JSON that WORK prints.
+UploadResult = dict[str, Any]
 
 
 def main() -> int:
     options = parse_options()
-    prepare_environment(PRODUCTION, STACK)
     print(f"{processor()}, {os.cpu_count()} cores")
-    with private_servers() as servers, tempfile.TemporaryDirectory() as scratch:
-        environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
-            "GROUNDSWELL_TEST_SERVERS": str(servers),
-            "GROUNDSWELL_TEST_DATABASE": "groundswell",
-            "GROUNDSWELL_FILES": f"{scratch}/files",
-        }
-        with step("Preparing"):
-            manage("migrate", "--verbosity=0", environment=environment)
-            rehearsal = ("open_rehearsal", "--respondents=1", "--json")
-            manage(*rehearsal, environment=environment)
-        results: dict[str, tuple[int, UploadResult]] = {}
+    results: dict[str, tuple[int, UploadResult]] = {}
+    with private_application() as application, tempfile.TemporaryDirectory() as scratch:
+        application.open_rehearsal("--respondents=1")
+        path = Path(scratch) / "roster.csv"
         for name, changed in (("first", 0.0), ("a year after", options.changed)):
-            path = Path(scratch) / "roster.csv"
             with step(f"Writing {options.rows:,} people, {name}"), path.open("wb") as f:
                 subprocess.run(
-                    [str(PYTHON), f"{ROOT}/manage.py", "make_roster"]
-                    + [f"--rows={options.rows}", f"--changed={changed}"],
+                    [application.python, application.checkout / "manage.py"]
+                    + ["make_roster", f"--rows={options.rows}", f"--changed={changed}"],
                     stdout=f,
-                    env=environment,
+                    env=application.environment,
                     check=True,
                 )
             with step("Checking and applying"):
-                results[name] = path.stat().st_size, _upload(environment, path)
+                results[name] = path.stat().st_size, _upload(application, path)
     held = print_results(results)
     verdict = "kept" if held else "not kept"
     print(f"At least {RATE:,} rows a second in at most {MEGABYTES} MB: {verdict}")
@@ -127,26 +91,18 @@ def parse_options() -> argparse.Namespace:
         " empty administration and then as it is a year after, by the jobs that the"
         " console starts; prints rows a second and the worker's memory.",
     )
-    parser.add_argument(
-        "--rows", type=int, default=ROWS, help=f"people in the file ({ROWS:,})"
-    )
-    parser.add_argument(
-        "--changed",
-        type=float,
-        default=CHANGED,
-        help=f"percent that differ a year after ({CHANGED})",
-    )
+    add = parser.add_argument
+    add("--rows", type=int, default=2_000_000, help="people in the file (2,000,000)")
+    add("--changed", type=float, default=1, help="percent that differ a year after (1)")
     options = parser.parse_args()
     if options.rows < 1 or not 0 < options.changed <= 100:
         parser.error("--rows is at least 1, and --changed above 0 and up to 100")
     return options
 
 
-def _upload(environment: Mapping[str, str], path: Path) -> UploadResult:
-    output = output_of(
-        [PYTHON, "-c", WORK, path],
-        failing="The roster was not applied",
-        env={**environment, "PYTHONPATH": str(ROOT)},
+def _upload(application: Application, path: Path) -> UploadResult:
+    output = application.run_python(
+        "-c", WORK, path, failing="The roster was not applied"
     )
     result: UploadResult = json.loads(output.splitlines()[-1])
     if result["state"] != "applied":
@@ -156,7 +112,8 @@ def _upload(environment: Mapping[str, str], path: Path) -> UploadResult:
 
 def rows_per_second(result: UploadResult) -> float:
     """Return the rate of the slower job: each reads the whole file."""
-    return result["report"]["rows"] / max(result["seconds"].values())
+    rows: int = result["report"]["rows"]
+    return rows / max(result["seconds"].values())
 
 
 def print_results(results: Mapping[str, tuple[int, UploadResult]]) -> bool:

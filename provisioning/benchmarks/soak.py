@@ -11,17 +11,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any
 
 from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size, refuse_silence
 from provisioning.benchmarks.stack import Stack
-from provisioning.commands import Refusal
+from provisioning.commands import Refusal, wait_until
 from provisioning.installation.supervisor import Supervisor, workers_of
-from provisioning.load.tally import Tally
 from provisioning.processes import children_of, stat_of
 
 MOST_GROWTH_MB = 5.0
@@ -32,77 +31,23 @@ SHORTEST = 0.5
 # Seconds to wait for a new worker.
 PATIENCE = 30
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    answered: int
-    # MB by worker.
-    workers: Mapping[int, float]
+# MB by worker, at one moment.
+Reading = Mapping[int, float]
 
 
-@dataclass(slots=True)
-class Memory:
-    readings: list[Reading] = field(default_factory=list)
-
-    @property
-    def most(self) -> float:
-        return max(
-            max(reading.workers.values(), default=0.0) for reading in self.readings
-        )
-
-    @property
-    def growth(self) -> float:
-        """The most that a worker ever had above its own second reading."""
-        return max((max(own[1:]) - own[1] for own in self._settled()), default=0.0)
-
-    @property
-    def compared(self) -> int:
-        """The number of workers that were compared with themselves."""
-        return len(self._settled())
-
-    @property
-    def restarted(self) -> int:
-        """The number of workers that replaced another one."""
-        first, *later = self.readings
-        pids = {pid for reading in later for pid in reading.workers}
-        return len(pids - set(first.workers))
-
-    def _settled(self) -> list[list[float]]:
-        """Return the readings of each worker that has more than two."""
-        found: dict[int, list[float]] = {}
-        for reading in self.readings:
-            for pid, megabytes in reading.workers.items():
-                found.setdefault(pid, []).append(megabytes)
-        return [own for own in found.values() if len(own) > 2]
-
-    def shortcomings(self) -> list[str]:
-        found = []
-        if self.most > WORKER_MB:
-            found.append(f"a worker has {self.most:.1f} MB, above {WORKER_MB}")
-        if self.growth > MOST_GROWTH_MB:
-            found.append(
-                f"a worker grew by {self.growth:.1f} MB, above {MOST_GROWTH_MB:.0f}"
-            )
-        if not self.compared:
-            found.append("no worker lived for two tenths: ask for fewer requests")
-        return found
-
-
-def soak(
-    rehearsal: Rehearsal, size: Size, requests: int, together: int
-) -> dict[str, Any]:
+def soak(rehearsal: Rehearsal, requests: int, together: int) -> dict[str, Any]:
     """Send the mix until so many requests were answered; read memory ten times."""
-    drivers, memory = rehearsal.drivers, Memory()
-    count = len(drivers)
-    drivers.do("enter_room", -(-size.room // count))
+    drivers = rehearsal.drivers
+    drivers.do("enter_room", rehearsal.share(rehearsal.size.room))
+    readings: list[tuple[int, Reading]] = []
     answered, speed, failed, began = 0, float(USUAL_SAVES), 0, time.monotonic()
     with closing(Supervisor(rehearsal.stack.folder)) as supervisor:
         for part in range(PARTS + 1):
             wanted = requests * part // PARTS
             while answered < wanted:
-                tally: Tally = drivers.tally(
+                tally = drivers.tally(
                     "mix",
-                    together=max(1, together // count),
+                    together=rehearsal.share(together),
                     warm=0.0,
                     seconds=max(SHORTEST, (wanted - answered) / speed),
                 )
@@ -111,7 +56,7 @@ def soak(
                 failed += tally.failed()
                 speed = tally.per_second()
             workers = workers_of(supervisor.programs(), "taking")
-            memory.readings.append(Reading(answered, workers))
+            readings.append((answered, workers))
             sizes = " ".join(f"{megabytes:.1f}" for megabytes in workers.values())
             share = answered / requests
             print(f"  {share:>5.0%} {answered:>11,}  {sizes}", flush=True)
@@ -120,18 +65,39 @@ def soak(
         "seconds": round(time.monotonic() - began, 1),
         "together": together,
         "failed": failed,
-        "most_mb": round(memory.most, 1),
-        "growth_mb": round(memory.growth, 1),
-        "restarted": memory.restarted,
-        "compared": memory.compared,
-        "shortcomings": memory.shortcomings(),
+        **judge_memory([workers for _, workers in readings]),
         "readings": [
-            {
-                "answered": reading.answered,
-                "mb": [round(megabytes, 1) for megabytes in reading.workers.values()],
-            }
-            for reading in memory.readings
+            {"answered": at, "mb": [round(mb, 1) for mb in workers.values()]}
+            for at, workers in readings
         ],
+    }
+
+
+def judge_memory(readings: Sequence[Reading]) -> dict[str, Any]:
+    """Return the most memory of a worker, the most growth, and what is too much."""
+    by_worker: dict[int, list[float]] = defaultdict(list)
+    for reading in readings:
+        for pid, megabytes in reading.items():
+            by_worker[pid].append(megabytes)
+    most = max((max(own) for own in by_worker.values()), default=0.0)
+    settled = [own[1:] for own in by_worker.values() if len(own) > 2]
+    growth = max((max(own) - own[0] for own in settled), default=0.0)
+    shortcomings = []
+    if most > WORKER_MB:
+        shortcomings.append(f"a worker has {most:.1f} MB, above {WORKER_MB}")
+    if growth > MOST_GROWTH_MB:
+        shortcomings.append(
+            f"a worker grew by {growth:.1f} MB, above {MOST_GROWTH_MB:.0f}"
+        )
+    if not settled:
+        shortcomings.append("no worker lived for two tenths: ask for fewer requests")
+    return {
+        "most_mb": round(most, 1),
+        "growth_mb": round(growth, 1),
+        # Workers that replaced another one.
+        "restarted": len(by_worker.keys() - readings[0].keys()),
+        "compared": len(settled),
+        "shortcomings": shortcomings,
     }
 
 
@@ -140,9 +106,6 @@ def people_for(size: Size, requests: int) -> int:
     # People whose request failed are replaced before their last page, and
     # logging in counts too.
     return 2 * size.room + requests * 6 // 10 // size.pages
-
-
-# The start of a worker
 
 
 def start_of_a_worker(stack: Stack) -> float:
@@ -165,17 +128,19 @@ def start_of_a_worker(stack: Stack) -> float:
     def written() -> float:
         return ready.stat().st_mtime if ready.exists() else 0.0
 
+    def new_worker() -> float | None:
+        """Return when a new worker that is ready was forked."""
+        new = set(children_of(master)) - before
+        stat = stat_of(min(new)) if new else None
+        return stat.started if stat and written() > written_before else None
+
     before, written_before = set(children_of(master)), written()
     if not before:
         raise Refusal(f"{name} has no workers; see provisioning/stack status")
     os.kill(min(before), signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        new = set(children_of(master)) - before
-        stat = stat_of(min(new)) if new else None
-        if stat and written() > written_before:
-            return seconds_between(stat.started, written())
-        time.sleep(0.005)
+    wait_until(new_worker, seconds=PATIENCE, pause=0.005)
+    if forked := new_worker():
+        return seconds_between(forked, written())
     raise Refusal(f"{name} has not replaced a worker within {PATIENCE} s")
 
 

@@ -1,57 +1,102 @@
-"""Find the stack that runs on this machine, its database and its commands."""
+"""The application that is measured: the stack that runs here, or a private one."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from provisioning.commands import ROOT, Refusal, output_of
+from provisioning.commands import ROOT, Refusal, output_of, step
+from provisioning.environment import PRODUCTION, STACK, prepare_environment
+from provisioning.installation.servers import private_servers
 from provisioning.installation.stack_folder import (
     addresses_of,
     environment_of,
     stack_folder,
 )
+from provisioning.installation.static_files import collect_static
 from provisioning.load.target import Target, target_of
-from provisioning.postgresql import run_sql
+from provisioning.postgresql import DATABASE, run_sql
 
-# The taking pool's database and user at pgbouncer.
-POOL = ("taking", "taking")
+SQL = Path(__file__).with_name("sql")
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    folder: Path
-    target: Target
+def sql_file(name: str, **variables: object) -> str:
+    """Return the statements of a file in the folder `sql`, with psql's variables."""
+    lines = [f"\\set {variable} '{value}'\n" for variable, value in variables.items()]
+    return "".join(lines) + (SQL / f"{name}.sql").read_text()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """A checkout's application, with the settings and servers that it uses."""
+
+    environment: Mapping[str, str]
     checkout: Path = ROOT
-
-    @property
-    def run(self) -> Path:
-        return self.folder / "run"
+    # The folder of the servers' sockets.
+    run: Path = Path()
 
     @property
     def python(self) -> Path:
         return self.checkout / ".venv" / "bin" / "python"
 
+    def manage(self, *arguments: str) -> str:
+        """Run a management command, and return what it prints."""
+        return self.run_python(
+            self.checkout / "manage.py",
+            *arguments,
+            failing=f"manage.py {arguments[0]} failed",
+        )
+
+    def run_python(self, *arguments: str | Path, failing: str, data: str = "") -> str:
+        return output_of(
+            [self.python, *arguments],
+            failing=failing,
+            env={**self.environment, "PYTHONPATH": str(self.checkout)},
+            input_text=data,
+        )
+
+    def sql(
+        self,
+        statements: str,
+        *,
+        port: int = 5432,
+        failing: str = "PostgreSQL refuses",
+    ) -> list[list[str]]:
+        """Return rows from the primary or the replica itself, as its superuser."""
+        return run_sql(statements, run=self.run, port=port, failing=failing)
+
+    def open_rehearsal(self, *options: str) -> tuple[dict[str, Any], list[str]]:
+        """Return the description of a rehearsal, and its people's access codes."""
+        # A folder that only the application may read.
+        with tempfile.TemporaryDirectory() as folder:
+            codes = Path(folder) / "codes"
+            printed = self.manage(
+                "open_rehearsal", "--json", f"--codes={codes}", *options
+            )
+            return json.loads(printed), codes.read_text().split()
+
+    def collect_static(self) -> None:
+        """Collect the style sheets and scripts, which pages need."""
+        folder = Path(self.environment["GROUNDSWELL_STATIC_ROOT"])
+        collect_static(folder, self.environment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack(Application):
+    folder: Path
+    target: Target
+
     @property
     def port(self) -> int:
         """nginx's port; 0 where its address is a Unix socket."""
         return self.target.address[1] if isinstance(self.target.address, tuple) else 0
-
-    def manage(self, *arguments: str) -> str:
-        """Run a management command of the stack's checkout, as the tables' owner."""
-        return output_of(
-            [self.python, self.checkout / "manage.py", *arguments],
-            failing=f"manage.py {arguments[0]} failed",
-            env={**os.environ, **environment_of(self.folder, "manage")},
-        )
-
-    def sql(
-        self, statements: str, *, failing: str = "PostgreSQL refuses"
-    ) -> list[list[str]]:
-        """Return rows from the primary itself, as its superuser."""
-        return run_sql(statements, run=self.run, failing=failing)
 
 
 def running_stack(
@@ -70,4 +115,49 @@ def running_stack(
             raise Refusal(
                 f"Nothing answers at {address}; start it: provisioning/stack up"
             )
-    return Stack(folder, target, checkout)
+    return Stack(
+        folder=folder,
+        run=folder / "run",
+        target=target,
+        checkout=checkout,
+        environment={**os.environ, **environment_of(folder, "manage")},
+    )
+
+
+@contextmanager
+def private_application(**variables: str) -> Iterator[Application]:
+    """Create the tables on private servers, which are deleted afterwards."""
+    prepare_environment(PRODUCTION, STACK)
+    with private_servers() as run:
+        own = {"GROUNDSWELL_TEST_SERVERS": str(run), **variables}
+        own["GROUNDSWELL_TEST_DATABASE"] = DATABASE
+        with _migrated("settings.browser_test_server", own, run) as application:
+            yield application
+
+
+@contextmanager
+def sqlite_application(**variables: str) -> Iterator[Application]:
+    """Create the tables on SQLite, in a folder that is deleted afterwards."""
+    prepare_environment(PRODUCTION)
+    with _migrated("settings.embedded", variables) as application:
+        yield application
+
+
+@contextmanager
+def _migrated(
+    settings: str, variables: Mapping[str, str], run: Path = Path()
+) -> Iterator[Application]:
+    # On the disk of the checkout, since /tmp may be in memory.
+    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": settings,
+            "GROUNDSWELL_DATA": folder,
+            "GROUNDSWELL_FILES": f"{folder}/files",
+            "GROUNDSWELL_STATIC_ROOT": f"{folder}/static",
+            **variables,
+        }
+        application = Application(environment=environment, run=run)
+        with step(f"Creating the tables of {settings}"):
+            application.manage("migrate", "--verbosity=0")
+        yield application

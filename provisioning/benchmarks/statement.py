@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from provisioning.commands import Refusal, output_of, reason
+from provisioning.benchmarks.stack import Application
+from provisioning.commands import Refusal, reason
 from provisioning.percentiles import percentile
-from provisioning.postgresql import postgresql_programs
+from provisioning.postgresql import DATABASE, postgresql_programs
+
+# pgbouncer's port, and the taking pool's database and user there.
+PGBOUNCER, POOL = 6432, ("taking", "taking")
 
 # Runs where the application is installed; prints the statement for so many
 # rows, with parameters left open.
@@ -26,37 +30,33 @@ print(json.dumps([text, EVERY_REVISION]))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPages:
-    """The respondents and items that the script saves pages of, by ids."""
+def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
+    """Return a pgbench script that saves a random page of a random person.
 
-    administration: int
-    first_respondent: int
-    last_respondent: int
-    # The first item of each page; the others follow it.
-    first_items: Sequence[int]
-    items: int
-
-
-def save_script(python: Path, checkout: Path, pages: SavedPages) -> str:
-    """Return a pgbench script that saves a random page of a random person."""
+    `rehearsal` is its description by open_rehearsal.
+    """
+    administration = rehearsal["administration_id"]
+    pages = [[item["id"] for item in page["items"]] for page in rehearsal["pages"]]
+    [[first, last]] = application.sql(
+        "SELECT min(id), max(id) FROM survey_respondent WHERE completed_at IS NULL"  # noqa: S608
+        f" AND administration_id = {administration}"
+    )
+    count = len(pages[0])
     statement, everything = json.loads(
-        output_of(
-            [python, "-c", PRINT_STATEMENT, str(pages.items)],
+        application.run_python(
+            *("-c", PRINT_STATEMENT, str(count)),
             failing="The save statement can't be read",
-            env={**os.environ, "PYTHONPATH": str(checkout)},
         )
     )
-    values = [":person", str(pages.administration), "1", str(pages.administration)]
-    values.append(":revision")
-    for item in range(pages.items):
+    values = [":person", str(administration), "1", str(administration), ":revision"]
+    for item in range(count):
         values += [f":item + {item}", "'a'", f"(:answer + {item}) % 5 + 1"]
     values += [str(everything), "0"]
     return "\n".join(
         [
-            f"\\set person random({pages.first_respondent}, {pages.last_respondent})",
-            f"\\set page random(0, {len(pages.first_items) - 1})",
-            f"\\set item {pages.first_items[0]} + :page * {distance(pages)}",
+            f"\\set person random({first}, {last})",
+            f"\\set page random(0, {len(pages) - 1})",
+            f"\\set item {pages[0][0]} + :page * {distance(pages)}",
             "\\set answer random(0, 4)",
             # Any rising number: a person's page is rarely drawn twice.
             "\\set revision 1000000000000000 + random(0, 700000000000000)",
@@ -65,15 +65,15 @@ def save_script(python: Path, checkout: Path, pages: SavedPages) -> str:
     )
 
 
-def distance(pages: SavedPages) -> int:
+def distance(pages: Sequence[Sequence[int]]) -> int:
     """Return how far apart the first items of pages are; refuse several distances."""
-    first = pages.first_items
+    first = [items[0] for items in pages]
     distances = {
         after - before for before, after in zip(first, first[1:], strict=False)
     }
     if len(distances) > 1:
         raise Refusal("The items of this survey have no regular ids")
-    return distances.pop() if distances else pages.items
+    return distances.pop() if distances else len(pages[0])
 
 
 def fill_in(statement: str, values: Sequence[str]) -> str:
@@ -85,53 +85,50 @@ def fill_in(statement: str, values: Sequence[str]) -> str:
     return re.sub(r"\((:answer \+ \d+)\) % 5 \+ 1", r"((\1) % 5 + 1)::text", filled)
 
 
-@dataclass(frozen=True, slots=True)
-class PgbenchRate:
+class PgbenchRate(NamedTuple):
     per_second: float
-    average_ms: float
-    # From pgbench's own log, where one was asked for.
-    p95_ms: float | None = None
+    # 0 without a log.
+    p95_ms: float
 
 
 def pgbench(
-    script: Path,
+    application: Application,
+    script: str,
     *,
-    host: Path,
-    port: int,
-    database: str,
-    user: str,
     clients: int,
     seconds: float,
-    log: Path | None = None,
+    port: int = 5432,
+    logged: bool = False,
 ) -> PgbenchRate:
     """Run a script; raise Refusal if it, or one of its statements, fails.
 
-    In the folder `log`, pgbench writes its transactions, for the percentile.
+    With `logged`, pgbench writes down each transaction, for the percentile.
     """
-    done = subprocess.run(
-        [str(postgresql_programs() / "pgbench"), "--no-vacuum", f"--host={host}"]
-        + [f"--port={port}", f"--username={user}", f"--client={clients}"]
-        + ["--protocol=simple", f"--jobs={min(2, clients)}", f"--file={script}"]
-        + [f"--time={max(1, round(seconds))}"]
-        + (["--log", f"--log-prefix={log / 'pgbench'}"] if log else [])
-        + [database],
-        capture_output=True,
-        text=True,
-    )
-    rate = re.search(r"tps = ([\d.]+)", done.stdout)
-    average = re.search(r"latency average = ([\d.]+) ms", done.stdout)
-    if done.returncode or not rate or not average:
-        raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
-    p95 = p95_of_logs(log) if log else None
-    return PgbenchRate(float(rate[1]), float(average[1]), p95)
+    database, user = POOL if port == PGBOUNCER else (DATABASE, "postgres")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "save.sql").write_text(script)
+        log = ["--log", f"--log-prefix={folder / 'pgbench'}"] if logged else []
+        done = subprocess.run(
+            [f"{postgresql_programs()}/pgbench", "--no-vacuum", "--protocol=simple"]
+            + [f"--host={application.run}", f"--port={port}", f"--username={user}"]
+            + [f"--client={clients}", f"--jobs={min(2, clients)}"]
+            + [f"--time={max(1, round(seconds))}", f"--file={folder / 'save.sql'}"]
+            + [*log, database],
+            capture_output=True,
+            text=True,
+        )
+        rate = re.search(r"tps = ([\d.]+)", done.stdout)
+        if done.returncode or not rate:
+            raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
+        return PgbenchRate(round(float(rate[1]), 1), p95_of_logs(folder))
 
 
-def p95_of_logs(folder: Path) -> float | None:
-    """Return the 95th percentile in ms from pgbench's logs, and delete them."""
+def p95_of_logs(folder: Path) -> float:
+    """Return the 95th percentile in ms from pgbench's logs."""
     times: list[int] = []
     for path in folder.glob("pgbench.*"):
         with path.open() as file:
             # client, transaction, µs, script, and when.
             times += [int(line.split(maxsplit=3)[2]) for line in file]
-        path.unlink()
-    return percentile(times, 95) / 1000 if times else None
+    return round(percentile(times, 95) / 1000, 2)

@@ -10,7 +10,7 @@ import html
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -322,7 +322,7 @@ def login_requests(respondent: Respondent) -> Iterator[Request]:
     yield respondent.display()
 
 
-def save_requests(respondent: Respondent, pages: Sequence[int]) -> Iterator[Request]:
+def save_requests(respondent: Respondent, pages: Iterable[int]) -> Iterator[Request]:
     for page in pages:
         answers = respondent.survey.draw_answers(page, respondent.chance)
         yield respondent.save(page, answers)

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from provisioning.benchmarks import bench
-from provisioning.benchmarks.phases import Size
 from provisioning.commands import ROOT, Refusal
 from provisioning.tests.conftest import run
 
-COMMANDS = ("bench", "group_commit", "capacity")
+COMMANDS = ("bench", "capacity", "group_commit", "measure_rates", "measure_saves")
+COMMANDS += ("pages", "queries", "rosters")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -64,12 +64,6 @@ def test_comparisons_try_fewer_connections():
 def test_a_part_lasts_at_least_a_second():
     with pytest.raises(Refusal, match="at least 1"):
         bench.size_of(options("--seconds=0.5"))
-
-
-def test_the_rehearsals_name_has_its_shape():
-    size = Size(pages=45, items=5)
-    assert bench.name_of(size) == "rehearsal-bench-45x5"
-    assert bench.name_of(size, "growth") == "rehearsal-growth-45x5"
 
 
 def test_the_load_engine_is_no_server():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from provisioning.benchmarks import capacity_model
 from provisioning.benchmarks.capacity import inventory_lines, with_digits
 from provisioning.benchmarks.capacity_model import (
+    CapacitySheet,
     Machines,
     RequestCost,
     SurveyDay,
@@ -22,6 +24,7 @@ from provisioning.commands import ROOT
 from provisioning.tests.conftest import run
 
 ILLINOIS = SurveyDay(takers_per_hour=50_000, pages=45, think_seconds=20)
+USUAL = Machines()
 # Round numbers, in µs.
 COST = RequestCost(
     gunicorn=400,
@@ -53,13 +56,20 @@ def bench(tmp_path: Path) -> Path:
     return path
 
 
+def sheet_of(
+    takers: float = 50_000, machines: Machines = USUAL, **costs: float
+) -> CapacitySheet:
+    cost = replace(COST, **costs)
+    return capacity_sheet(ILLINOIS._replace(takers_per_hour=takers), machines, cost)
+
+
 def test_illinois_is_1250_requests_a_second():
     # 50,000 / 3600 = 13.9 people start in a second; 90 requests each.
-    rates = capacity_model.requests_per_s(ILLINOIS)
-    assert sum(rates.values()) == pytest.approx(1250)
-    assert rates["survey_change_page"] == pytest.approx(625)
-    assert rates["survey_login"] == pytest.approx(27.8, abs=0.1)
-    assert rates["survey_content"] == pytest.approx(541.7, abs=0.1)
+    sheet = sheet_of()
+    assert sheet.value("requests") == pytest.approx(1250)
+    assert sheet.value("survey_change_page requests") == pytest.approx(625)
+    assert sheet.value("survey_login requests") == pytest.approx(27.8, abs=0.1)
+    assert sheet.value("survey_content requests") == pytest.approx(541.7, abs=0.1)
 
 
 def test_short_surveys_read_no_content():
@@ -69,49 +79,53 @@ def test_short_surveys_read_no_content():
 
 def test_people_at_once_follow_littles_law():
     # 13.9 a second, each there for 45 * 20 = 900 s.
-    assert capacity_model.people_at_once(ILLINOIS) == pytest.approx(12_500)
+    assert sheet_of().value("people at once") == pytest.approx(12_500)
 
 
 def test_half_of_the_processors_stay_free():
-    # 1250 requests of 500 µs each: 0.625 s in each second.
-    assert capacity_model.cores_used(1250, 500) == pytest.approx(0.625)
+    # 1250 requests of 400 + 80 + 20 µs each: 0.625 s in each second.
+    assert sheet_of().value("web processors used") == pytest.approx(0.625)
     # Half of eight cores stay free: 4 are to be had of each server.
-    assert capacity_model.servers_for(0.625, 8) == 1
-    assert capacity_model.servers_for(4.0, 8) == 1
-    assert capacity_model.servers_for(4.1, 8) == 2
+    assert sheet_of().value("web servers") == 1
+    assert sheet_of(50_000 * 4.0 / 0.625).value("web servers") == 1
+    assert sheet_of(50_000 * 4.1 / 0.625).value("web servers") == 2
 
 
 def test_workers_and_pools_follow_service_times():
-    # 400 + 20 + 200 + 20 µs, and 1 ms for the flush.
-    assert capacity_model.service_seconds(COST) == pytest.approx(0.00164)
-    assert capacity_model.statement_seconds(COST) == pytest.approx(0.0012)
-    # 10,000 a second keep 16.4 workers busy, half of 33 of them.
-    assert capacity_model.workers_for(10_000, COST, cores=8) == 33
-    assert capacity_model.workers_for(100, COST, cores=8) == 16
-    # 12 statements at any moment; 24 connections, on two servers.
-    assert capacity_model.pool_for(10_000, COST, 2, 8) == 12
-    assert capacity_model.pool_for(10_000, COST, 8, 8) == 8
+    # Two workers and one connection for each of eight cores at least.
+    assert sheet_of().value("gunicorn workers") == 16
+    assert sheet_of().value("taking pool") == 8
+    # 20,000 requests a second on three servers; 51 of 90 reach Python, and wait
+    # 1 ms for a flush. 400 + 20 + 200 + 20 µs each keep 12.8 + 11.3 workers
+    # busy, half of 49, and 200 µs each 4 + 11.3 connections, half of 31.
+    sheet = sheet_of(800_000)
+    assert sheet.value("web servers") == 3
+    assert sheet.value("gunicorn workers") == 17
+    assert sheet.value("taking pool") == 11
+    assert sheet.multiples["gunicorn workers"] == pytest.approx(51 / 24.1333, rel=1e-4)
+    assert sheet.multiples["taking pools"] == pytest.approx(33 / 15.3333, rel=1e-4)
 
 
 def test_memory_and_disk_follow_the_number_of_people():
+    sheet = sheet_of()
     # 50,000 an hour for four hours, 1,100 bytes each.
-    assert capacity_model.sessions_mb(ILLINOIS) == pytest.approx(220)
+    assert sheet.value("Redis sessions") == pytest.approx(220)
     # 46 documents of 8 KiB, nine times.
-    assert capacity_model.content_mb(45) == pytest.approx(3.39, abs=0.01)
-    # 350,000 people a day, 225 rows each.
-    assert capacity_model.rows_per_day(ILLINOIS) == pytest.approx(78_750_000)
-    assert capacity_model.rows_gb_per_day(ILLINOIS) == pytest.approx(10.24, abs=0.01)
+    assert sheet.value("nginx content") == pytest.approx(3.39, abs=0.01)
+    # 350,000 people a day, 225 rows of 130 bytes each.
+    assert sheet.value("response rows") == pytest.approx(10.24, abs=0.01)
     # 15.75 million saves, 1,000 bytes each.
-    assert capacity_model.wal_gb_per_day(ILLINOIS, COST) == pytest.approx(15.75)
+    assert sheet.value("write-ahead log") == pytest.approx(15.75)
 
 
 def test_load_servers_are_rounded_up():
-    assert capacity_model.load_servers_for(1250, 2) == 2
-    assert capacity_model.load_servers_for(1200, 2) == 1
+    # 600 requests a second for each core.
+    assert sheet_of(machines=Machines(web_cores=2)).value("JMeter servers") == 2
+    assert sheet_of(48_000, Machines(web_cores=2)).value("JMeter servers") == 1
 
 
 def test_the_scarcest_resource_runs_out_first():
-    sheet = capacity_sheet(ILLINOIS, Machines(web_cores=2, database_cores=2), COST)
+    sheet = sheet_of(machines=Machines(web_cores=2, database_cores=2))
     # 0.625 cores of the web, and a server of two gives one.
     assert sheet.value("web servers") == 1
     assert sheet.multiples["web processors"] == pytest.approx(2 / 0.625)
@@ -198,10 +212,12 @@ def test_targets_are_numbers(wrong):
     assert run(ROOT, "capacity", wrong).returncode == 2
 
 
-def test_content_costs_only_nginx():
-    cost = COST.of_python_request(0.5)
-    assert (cost.gunicorn, cost.postgresql, cost.nginx) == (800, 400, 80)
-    assert cost.wal_bytes_per_save == COST.wal_bytes_per_save
+def test_nginx_holds_no_worker():
+    without, usual = sheet_of(nginx=0), sheet_of()
+    assert without.value("web processors used") == pytest.approx(0.525)
+    assert usual.value("web processors used") == pytest.approx(0.625)
+    for resource in ("gunicorn workers", "taking pools"):
+        assert without.multiples[resource] == usual.multiples[resource]
 
 
 def test_rounding_up_ignores_rounding_errors():

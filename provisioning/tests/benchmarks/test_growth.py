@@ -22,21 +22,33 @@ class FakeStack:
         return self.answers.pop(0)
 
 
-def test_growth_leaves_people_without_answers():
-    wanted = growth.Growth(rows=1_000_000, items=range(50))
-    assert wanted.people == 20_000
+def rehearsal(*options: str):
+    """What open_rehearsal returns for ten pages of five items."""
+    items = [{"id": number} for number in range(5)]
+    return {"administration_id": 7, "pages": [{"items": items}] * 10}, []
+
+
+@pytest.mark.parametrize("measured", [1000, 5000])
+def test_growth_leaves_people_without_answers(monkeypatch, capsys, measured):
+    opened, filled = [], []
+    stack = FakeStack([["-1"]], [["0"]])
+    stack.open_rehearsal = lambda *options: opened.append(options) or rehearsal()
+    monkeypatch.setattr(growth, "check_disk", lambda *_: None)
+    monkeypatch.setattr(growth, "fill", lambda *arguments: filled.append(arguments))
+    growth.fill_with_others(stack, ["--pages=10"], 1_000_000, measured=measured)
+    assert "1 million responses of 20,000 people" in capsys.readouterr().out
+    invited = int(opened[-1][-1].removeprefix("--respondents="))
     # Of eleven, ten have answered.
-    assert wanted.invited(1000) * 10 // 11 >= 20_000
-    assert wanted.invited(5000) // 11 >= 5000
-    assert "1 million responses of 20,000 people" in wanted.announcement()
+    assert invited * 10 // 11 >= 20_000
+    assert invited // 11 >= measured
+    assert filled == [(stack, 7, 1_000_000, list(range(5)) * 10)]
 
 
 def test_missing_rows_need_room_on_the_disk():
-    wanted = growth.Growth(rows=10**13, items=range(50))
-    with pytest.raises(Refusal, match="GB must be free in /"):
-        growth.check_disk(FakeStack(), wanted, stored=0)
+    with pytest.raises(Refusal, match="GB in /, and"):
+        growth.check_disk(FakeStack(), 10**13)
     # A partition that is full already needs nothing.
-    growth.check_disk(FakeStack(), wanted, stored=10**13)
+    growth.check_disk(FakeStack(), 0)
 
 
 def test_a_large_partition_is_estimated_instead_of_counted():
@@ -44,20 +56,18 @@ def test_a_large_partition_is_estimated_instead_of_counted():
     assert growth.stored_rows(FakeStack([["6000000"]]), 7) == 6_000_000
 
 
-def test_a_partition_is_filled_until_it_has_enough_rows(monkeypatch):
-    monkeypatch.setattr(growth, "check_disk", lambda *_: None)
+def test_a_partition_is_filled_until_it_has_enough_rows():
     counts = ([["0"]], [["0"]])
     stack = FakeStack(*counts, [["1000", "5000"]], [["200", "9000"]], [])
-    assert growth.fill(stack, 7, growth.Growth(rows=2400, items=[1, 2])) == 2400
+    assert growth.fill(stack, 7, 2400, [1, 2]) == 2400
     first, second, settled = stack.statements[2:]
-    assert "LIMIT 1000" in first and "id > 0" in first
+    assert "\\set people '1000'" in first and "\\set after '0'" in first
     # It goes on after the last person, and takes only those still needed.
-    assert "LIMIT 200" in second and "id > 5000" in second
+    assert "\\set people '200'" in second and "\\set after '5000'" in second
     assert "VACUUM" in settled
 
 
-def test_too_few_people_end_the_filling(monkeypatch):
-    monkeypatch.setattr(growth, "check_disk", lambda *_: None)
+def test_too_few_people_end_the_filling():
     stack = FakeStack([["0"]], [["0"]], [["0", "0"]])
     with pytest.raises(Refusal, match="too few people"):
-        growth.fill(stack, 7, growth.Growth(rows=100, items=[1, 2]))
+        growth.fill(stack, 7, 100, [1, 2])

@@ -65,4 +65,4 @@ def test_a_run_without_requests_has_figures_too(meter):
 
 def test_counters_are_subtracted():
     now = Counters.now(FakeStack())
-    assert now.since(Counters(1, 1, 2, 1, 1000)) == Counters(9, 3, 5, 2, 8000)
+    assert now.since(Counters(1, 1, 2, 1, 1000)) == (9, 3, 5, 2, 8000)

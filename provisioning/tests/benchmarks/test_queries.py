@@ -84,7 +84,7 @@ def test_without_a_primary_the_command_to_start_it_is_named(tmp_path):
 def primary(monkeypatch) -> Server:
     monkeypatch.setattr(queries, "DATABASE", "postgres")
     server = Server("primary", Path(settings.SERVERS), 5432)
-    monkeypatch.setattr(queries.ServerLog, "of", lambda server: None)
+    monkeypatch.setattr(queries, "LOG", 'SELECT \'["postgresql.log", "", 0]\'')
     return server
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.soak import (
-    Memory,
-    Reading,
+    judge_memory,
     people_for,
     seconds_between,
     start_shortcomings,
@@ -22,44 +21,40 @@ from provisioning.processes import (
 )
 
 
-def memory_of(*readings: dict[int, float]) -> Memory:
-    return Memory([Reading(100 * n, each) for n, each in enumerate(readings)])
-
-
 def test_constant_memory_is_no_shortcoming():
-    memory = memory_of({1: 20, 2: 21}, {1: 39, 2: 40}, {1: 40, 2: 40}, {1: 39, 2: 41})
-    assert (memory.most, memory.growth, memory.compared) == (41, 1, 2)
-    assert (memory.restarted, memory.shortcomings()) == (0, [])
+    memory = judge_memory(
+        [{1: 20, 2: 21}, {1: 39, 2: 40}, {1: 40, 2: 40}, {1: 39, 2: 41}]
+    )
+    assert (memory["most_mb"], memory["growth_mb"], memory["compared"]) == (41, 1, 2)
+    assert (memory["restarted"], memory["shortcomings"]) == (0, [])
 
 
 def test_memory_of_the_first_tenth_is_no_growth():
-    assert memory_of({1: 20}, {1: 40}, {1: 45}).shortcomings() == []
+    assert judge_memory([{1: 20}, {1: 40}, {1: 45}])["shortcomings"] == []
     # The twin: afterwards the same is growth.
-    [shortcoming] = memory_of({1: 20}, {1: 20}, {1: 40}).shortcomings()
+    [shortcoming] = judge_memory([{1: 20}, {1: 20}, {1: 40}])["shortcomings"]
     assert shortcoming == "a worker grew by 20.0 MB, above 5"
 
 
 def test_temporary_growth_counts():
-    assert memory_of({1: 20}, {1: 30}, {1: 37}, {1: 30}).growth == 7
+    assert judge_memory([{1: 20}, {1: 30}, {1: 37}, {1: 30}])["growth_mb"] == 7
 
 
 def test_a_single_large_worker_is_a_shortcoming():
-    [shortcoming] = memory_of(
-        {1: 90, 2: 90.1}, {1: 90, 2: 90.1}, {1: 90}
-    ).shortcomings()
-    assert shortcoming == "a worker has 90.1 MB, above 90"
+    memory = judge_memory([{1: 90, 2: 90.1}, {1: 90, 2: 90.1}, {1: 90}])
+    assert memory["shortcomings"] == ["a worker has 90.1 MB, above 90"]
 
 
 def test_a_later_worker_is_compared_with_itself():
     # Compared with its predecessor it would seem to have shrunk, or grown.
-    memory = memory_of({1: 40}, {1: 41}, {2: 20}, {2: 40}, {2: 47})
-    assert (memory.restarted, memory.compared, memory.growth) == (1, 1, 7)
+    memory = judge_memory([{1: 40}, {1: 41}, {2: 20}, {2: 40}, {2: 47}])
+    assert (memory["restarted"], memory["compared"], memory["growth_mb"]) == (1, 1, 7)
 
 
 def test_workers_need_three_readings():
-    memory = memory_of({1: 20}, {2: 20}, {3: 80}, {4: 20})
-    assert memory.restarted == 3
-    assert memory.shortcomings() == [
+    memory = judge_memory([{1: 20}, {2: 20}, {3: 80}, {4: 20}])
+    assert memory["restarted"] == 3
+    assert memory["shortcomings"] == [
         "no worker lived for two tenths: ask for fewer requests"
     ]
 

@@ -1,71 +1,68 @@
 from __future__ import annotations
 
-import json
+import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from django.db import connection
 
 from provisioning.benchmarks import statement
-from provisioning.commands import ROOT, Refusal
+from provisioning.benchmarks.stack import Application
+from provisioning.commands import Refusal
+from survey.management.commands.open_rehearsal import describe
 from survey.models import Response
 from survey.simulation.load_survey import open_rehearsal
-from survey.taking.published import build_published
+
+
+class InTestDatabase(Application):
+    """The application of these tests, in their database."""
+
+    def sql(self, statements, **options):
+        with connection.cursor() as cursor:
+            cursor.execute(statements)
+            return cursor.fetchall()
 
 
 @pytest.fixture
-def pages(db):
-    """Ids of a rehearsal in this database, as the benchmark reads them."""
+def rehearsal(db):
+    """A rehearsal in this database, as open_rehearsal describes it."""
     opened = open_rehearsal(name="rehearsal", respondents=4, pages=3, items=5)
-    published = build_published(
-        "", json.loads(opened.administration.published.definition)
-    )
-    ids = opened.administration.respondents.values_list("pk", flat=True)
-    return statement.SavedPages(
-        administration=opened.administration.pk,
-        first_respondent=min(ids),
-        last_respondent=max(ids),
-        first_items=[next(iter(page.values()))["id"] for page in published.answerable],
-        items=5,
-    )
+    return describe(opened.administration)
 
 
-def test_pgbench_runs_the_products_save_statement(pages):
-    script = statement.save_script(Path(sys.executable), ROOT, pages)
+def test_pgbench_runs_the_products_save_statement(rehearsal):
+    application = InTestDatabase(environment=os.environ)
+    script = statement.save_script(application, rehearsal)
     *settings, text = script.splitlines()
     assert "%s" not in text
     assert "ON CONFLICT (administration_id, respondent_id, item_id)" in text
     assert "FOR SHARE OF r" in text
     if connection.vendor != "postgresql":
         return
-    drawn = {"person": pages.first_respondent, "page": 1, "answer": 4, "revision": 7}
+    first, last = re.search(r"random\((\d+), (\d+)\)", settings[0]).groups()
+    assert int(last) - int(first) == 3
+    items = [item["id"] for item in rehearsal["pages"][1]["items"]]
+    drawn = {"person": first, "page": 1, "answer": 4, "revision": 7}
     step = int(re.search(r":page \* (\d+)", script)[1])
-    drawn["item"] = pages.first_items[0] + step
+    drawn["item"] = rehearsal["pages"][0]["items"][0]["id"] + step
     for name, value in drawn.items():
         text = text.replace(f":{name}", str(value))
     with connection.cursor() as cursor:
         cursor.execute(text.rstrip(";"))
         assert cursor.rowcount == 5
     stored = Response.objects.order_by("item_id")
-    assert [row.item_id for row in stored] == list(
-        range(pages.first_items[1], pages.first_items[1] + 5)
-    )
+    assert [row.item_id for row in stored] == items
     assert [row.value for row in stored] == ["5", "1", "2", "3", "4"]
 
 
 def test_irregular_ids_are_refused():
-    scattered = statement.SavedPages(1, 1, 2, first_items=(1, 7, 20), items=5)
     with pytest.raises(Refusal, match="no regular ids"):
-        statement.distance(scattered)
+        statement.distance([[1], [7], [20]])
 
 
 def test_regular_ids_may_have_any_distance():
-    pages = statement.SavedPages(1, 1, 2, first_items=(3, 10, 17), items=5)
-    assert statement.distance(pages) == 7
-    only_page = statement.SavedPages(1, 1, 2, first_items=(3,), items=5)
-    assert statement.distance(only_page) == 5
+    assert statement.distance([[3, 4], [10, 11], [17, 18]]) == 7
+    assert statement.distance([[3, 4, 5, 6, 7]]) == 5
 
 
 def test_every_parameter_of_the_statement_has_to_be_known():
@@ -80,9 +77,8 @@ def test_calculated_answers_become_text():
 
 
 def test_the_percentile_is_read_from_pgbenchs_logs(tmp_path):
-    assert statement.p95_of_logs(tmp_path) is None
+    assert statement.p95_of_logs(tmp_path) == 0
     lines = [f"0 {n} {n * 1000} 0 1700000000 0" for n in range(1, 101)]
     for name, part in (("pgbench.1", lines[:50]), ("pgbench.1.1", lines[50:])):
         (tmp_path / name).write_text("\n".join(part) + "\n")
     assert statement.p95_of_logs(tmp_path) == pytest.approx(95.95)
-    assert list(tmp_path.iterdir()) == []

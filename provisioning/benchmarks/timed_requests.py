@@ -1,0 +1,108 @@
+"""Send requests to a private application, and keep the time of each."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import cycle, repeat
+from typing import Any, NamedTuple
+
+from provisioning.benchmarks.stack import Application
+from provisioning.commands import ROOT, Refusal, listen
+from provisioning.load.crowd import Crowd, Person
+from provisioning.load.engine import Engine, Exchange
+from provisioning.load.respondent import (
+    RehearsalSurvey,
+    Request,
+    Respondent,
+    check_status,
+    login_requests,
+    save_requests,
+)
+from provisioning.load.target import Target, target_of
+from provisioning.percentiles import percentile
+from provisioning.processes import start_process, stop_process
+
+
+@contextmanager
+def served(application: Application, *options: str) -> Iterator[Target]:
+    """Serve the application with gunicorn, and yield its address."""
+    with listen(0) as listener:
+        port = listener.getsockname()[1]
+        server = start_process(
+            [str(application.python), "-m", "gunicorn", "settings.wsgi"]
+            + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
+            + ["--no-control-socket", f"--bind=fd://{listener.fileno()}", *options],
+            cwd=ROOT,
+            env=application.environment,
+            pass_fds=(listener.fileno(),),
+        )
+    try:
+        yield target_of(f"http://127.0.0.1:{port}")
+    finally:
+        stop_process(server, seconds=40)
+
+
+class TimedReply(NamedTuple):
+    # On the engine's clock.
+    sent: float
+    milliseconds: float
+    bytes: int
+
+
+def send_requests(
+    target: Target, people: Sequence[Person], *, seconds: float = math.inf
+) -> list[TimedReply]:
+    """Send one request of each person at a time, all of them or for some seconds.
+
+    Raises Refusal if a request fails.
+    """
+    replies: list[TimedReply] = []
+
+    class TimedRequest(Request):
+        def check(self, exchange: Exchange) -> str:
+            size = len(exchange.reply.body) if exchange.reply else 0
+            took = (exchange.answered - exchange.sent) * 1000
+            replies.append(TimedReply(exchange.sent, took, size))
+            return Request.check(self, exchange)
+
+    def timed(requests: Person) -> Person:
+        for each in requests:
+            yield TimedRequest(each.kind, each.data, each.check_reply)
+
+    with closing(Engine(target)) as engine:
+        crowd = Crowd(engine, map(timed, people))
+        tally = crowd.run_closed(together=len(people), seconds=seconds)
+    if tally.failed():
+        raise Refusal(f"A request failed: {tally.failures_by_name()}")
+    return replies
+
+
+def log_in(
+    rehearsal: Mapping[str, Any], codes: Sequence[str], target: Target
+) -> list[Person]:
+    """Log respondents in; return their saves of all pages, again and again."""
+    survey = RehearsalSurvey.of(rehearsal)
+    respondents = [Respondent(code, survey, target) for code in codes]
+    send_requests(target, list(map(login_requests, respondents)))
+    pages = range(1, len(survey.pages) + 1)
+    return [save_requests(each, cycle(pages)) for each in respondents]
+
+
+def fetch_requests(
+    target: Target, path: str, *, status: int = 200, cookie: str = ""
+) -> Person:
+    """Return requests of one address, again and again."""
+    data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\nCookie: {cookie}\r\n\r\n"
+    return repeat(
+        Request(path, data.encode(), lambda reply: check_status(reply, status))
+    )
+
+
+def figures_of(times: Sequence[float], digits: int = 2) -> tuple[str, str, str]:
+    """Return median, 95th percentile and maximum, for a table."""
+    figures = statistics.median(times), percentile(times, 95), max(times)
+    median, p95, most = (f"{figure:.{digits}f}" for figure in figures)
+    return median, p95, most
