@@ -107,10 +107,11 @@ def _wait_for(
         time.sleep(0.2)
 
 
-def why_ended(text: str) -> str:
+def why_ended(text: str, *, which: int = 0) -> str:
+    """Return the first error in what JMeter printed, or another one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"rror|ERROR|xception|annot", line)]
-    return (errors or lines or ["it gave no reason"])[0][:300]
+    return (errors or lines or ["it gave no reason"])[which][:300]
 
 
 def _sleep_until(moment: float, process: subprocess.Popen[bytes]) -> None:

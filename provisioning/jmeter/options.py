@@ -25,7 +25,7 @@ def run_parser(
     add("--port", type=port_number, default=8080, help="of the target; %(default)s")
     add("--protocol", choices=("http", "https"), default="http")
     add_number = partial(add, type=positive_number)
-    add_number("--duration", default=60.0, help="seconds at the rate; %(default)s")
+    add_number("--duration", default=60, help="seconds at the rate; %(default)s")
     add("--shape", choices=("day", "bell"), default="day")
     add_number("--think", help="seconds on a page in a day; 3")
     add_number("--ramp", default=10.0, help="seconds, in a day; %(default)s")

@@ -56,7 +56,7 @@ def main() -> int:
             stop_process(process)
         if status:
             text = log.read_text(errors="replace") if log.exists() else ""
-            raise Refusal(f"JMeter can't serve here: {why_ended(text)}")
+            raise Refusal(f"JMeter can't serve here: {why_ended(text, which=-1)}")
     print("The run is over.")
     return 0
 

@@ -32,6 +32,7 @@ VIEWS = (LOGIN, DISPLAY, SAVE, CONTENT, COMPLETE)
 REQUESTS_PER_VISIT = 6
 HTML = "text/html"
 JSON = "application/json"
+COMPRESSED = "*/*\r\nAccept-Encoding: gzip, deflate, br"
 BOOTSTRAP = re.compile(
     rb'<script id="take" type="application/json">(.*?)</script>', re.DOTALL
 )
@@ -197,19 +198,11 @@ class Respondent:
         return self._visit(DISPLAY, "/take/", self._read_bootstrap, self.accept)
 
     def content(self, page: int) -> Request:
-        path = self.survey.content_path(page)
-        data = (
-            f"GET {path} HTTP/1.1\r\n{self._host}Accept: */*\r\n"
-            f"Accept-Encoding: gzip, deflate, br\r\n{self._cookie_line}\r\n"
-        ).encode()
-
         def check(reply: Reply) -> str:
-            if failure := check_status(reply, 200):
-                return failure
             known = self.survey.contents.setdefault(page, reply.body)
             return "" if known == reply.body and known else "other content"
 
-        return Request(CONTENT, data, check)
+        return self._visit(CONTENT, self.survey.content_path(page), check, COMPRESSED)
 
     def save(self, page: int, answers: Answers) -> Request:
         """Save a page under the next revision."""
@@ -296,6 +289,8 @@ class Respondent:
         return "" if digest == self.survey.digest else "another survey"
 
     def _keep_cookies(self, reply: Reply) -> None:
+        if b"\r\nset-cookie:" not in reply.head.lower():
+            return
         for line in reply.headers(b"set-cookie"):
             pair, *attributes = line.decode("latin-1").split(";")
             name, _, value = pair.partition("=")

@@ -27,6 +27,13 @@ def test_the_first_error_tells_why_jmeter_ended(output, reason):
     assert why_ended(output) == reason
 
 
+def test_the_last_error_tells_why_a_load_server_ended():
+    log = (
+        "10:01 ERROR JMeter: Giving up:\nCaused by: BindException: in use\n10:02 INFO\n"
+    )
+    assert why_ended(log, which=-1) == "Caused by: BindException: in use"
+
+
 def test_a_long_reason_is_cut():
     assert len(why_ended("Error " + "x" * 1000)) == 300
 
