@@ -17,11 +17,11 @@ from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth import authenticate
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.crypto import salted_hmac
 
-from accounts import audit, login_throttle
+from accounts import audit, known_device, login_throttle
 from accounts.models import User
 from accounts.permissions import Permissions
 from accounts.second_factor import is_set_up
@@ -49,7 +49,8 @@ class AccountAdapter(DefaultAccountAdapter):
         is hashed even where no such user exists.
         """
         email = credentials["email"]
-        attempt = _start_attempt(email)
+        device = known_device.device_of(request, email)
+        attempt = _start_attempt(email, device)
         user = authenticate(request, **credentials)
         # allauth remembers deactivated users whose password was right.
         AuthenticationBackend.unstash_authenticated_user()
@@ -59,7 +60,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 "The e-mail address or password is wrong. Wait"
                 f" {login_throttle.in_words(attempt.next_wait)}, then try again."
             )
-        login_throttle.succeeded(login_throttle.Purpose.PASSWORD, email)
+        login_throttle.succeeded(login_throttle.Purpose.PASSWORD, email, device)
         return user
 
     def reauthenticate(self, user: User, password: str) -> bool:
@@ -71,6 +72,13 @@ class AccountAdapter(DefaultAccountAdapter):
         audit.record(
             "log in", by=user, request=request, subject=user, **audit.place_of(user)
         )
+
+    def post_login(
+        self, request: HttpRequest, user: User, **options: object
+    ) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **options)
+        known_device.remember(request, response, user)
+        return response
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         user = cast(User, request.user)
@@ -102,18 +110,21 @@ class AccountAdapter(DefaultAccountAdapter):
 
 def check_own_password(request: HttpRequest, user: User, password: str) -> None:
     """Check the password of a user who is logged in, with the same throttling."""
-    attempt = _start_attempt(user.email)
+    device = known_device.device_of(request, user.email)
+    attempt = _start_attempt(user.email, device)
     if not user.check_password(password):
         _record_failure(request, user.email, attempt)
         raise ValidationError(
             "This is not your current password. Wait"
             f" {login_throttle.in_words(attempt.next_wait)}, then try again."
         )
-    login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email)
+    login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email, device)
 
 
-def _start_attempt(email: str) -> login_throttle.Attempt:
-    attempt = login_throttle.start_attempt(login_throttle.Purpose.PASSWORD, email)
+def _start_attempt(email: str, device: str) -> login_throttle.Attempt:
+    attempt = login_throttle.start_attempt(
+        login_throttle.Purpose.PASSWORD, email, device
+    )
     if attempt.wait:
         raise ValidationError(
             "Too many wrong passwords, so this one was not checked. Wait"

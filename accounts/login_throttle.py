@@ -1,7 +1,9 @@
 """Throttle failed logins per account, with growing delays.
 
 Delays count per account and not per network address: a district office shares
-one address, and an attacker has many. The message is the same whether or not
+one address, and an attacker has many. Devices in which the user has logged in
+before are counted separately (`accounts.known_device`), so that guesses from
+elsewhere don't keep the owner out. The message is the same whether or not
 the account exists. Attempts are stored in the database, because without it
 nobody can log in anyway, while an outage of a cache would either let guesses
 through or keep staff out.
@@ -60,19 +62,22 @@ def wait_after(failures: int) -> timedelta:
     return min(timedelta(seconds=2 ** min(failures - 1, 20)), LONGEST)
 
 
-def start_attempt(purpose: Purpose, email: str) -> Attempt:
+def start_attempt(purpose: Purpose, email: str, device: str = "") -> Attempt:
     """Register an attempt before checking it. 3 statements.
 
     It counts as failed until `succeeded` is called. A row lock makes sure that
     of a hundred simultaneous guesses only one is allowed.
     """
     now = timezone.now()
-    key = _key(purpose, email)
+    key = _key(purpose, email, device)
     with transaction.atomic():
-        FailedTries.objects.bulk_create(
-            [FailedTries(key=key, last_at=now)], ignore_conflicts=True
-        )
-        row = FailedTries.objects.select_for_update().get(pk=key)
+        row = None
+        # Again if a login that succeeded deletes the row between the statements.
+        while row is None:
+            FailedTries.objects.bulk_create(
+                [FailedTries(key=key, last_at=now)], ignore_conflicts=True
+            )
+            row = FailedTries.objects.select_for_update().filter(pk=key).first()
         if now - row.last_at > FORGOTTEN_AFTER:
             row.failures = 0
         wait = max(row.last_at + wait_after(row.failures) - now, timedelta(0))
@@ -83,8 +88,8 @@ def start_attempt(purpose: Purpose, email: str) -> Attempt:
     return Attempt(wait, row.failures)
 
 
-def succeeded(purpose: Purpose, email: str) -> None:
-    FailedTries.objects.filter(pk=_key(purpose, email)).delete()
+def succeeded(purpose: Purpose, email: str, device: str = "") -> None:
+    FailedTries.objects.filter(pk=_key(purpose, email, device)).delete()
 
 
 def forget_old() -> None:
@@ -106,7 +111,7 @@ def in_words(wait: timedelta) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-def _key(purpose: Purpose, email: str) -> str:
+def _key(purpose: Purpose, email: str, device: str = "") -> str:
     # Hashed, because people type passwords and other private things here.
-    text = f"{purpose}:{email.strip().lower()}"
+    text = f"{purpose}:{email.strip().lower()}{device and f':{device}'}"
     return salted_hmac("accounts.delays", text, algorithm="sha256").hexdigest()

@@ -187,6 +187,51 @@ def test_users_behind_one_address_do_not_delay_each_other(staff, client):
     assert type_password(client, "chen@example.org").status_code == 302
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_guesses_from_elsewhere_do_not_keep_a_known_device_out(staff, client, is_known):
+    type_password(client, "dana@example.org")
+    client.post("/console/account/logout/")
+    if not is_known:
+        del client.cookies["staff_device"]
+    for _ in range(5):
+        type_password(Client(), "dana@example.org", "guess")
+        later(3600)
+    type_password(Client(), "dana@example.org", "guess")
+    status = type_password(client, "dana@example.org").status_code
+    assert status == (302 if is_known else 200)
+
+
+def test_guesses_on_a_known_device_are_throttled_too(staff, client):
+    type_password(client, "dana@example.org")
+    client.post("/console/account/logout/")
+    type_password(client, "dana@example.org", "guess")
+    assert "was not checked" in words(type_password(client, "dana@example.org"))
+
+
+def test_a_device_is_known_only_for_its_own_user(staff, client):
+    type_password(client, "dana@example.org")
+    client.post("/console/account/logout/")
+    type_password(Client(), "chen@example.org", "guess")
+    assert "was not checked" in words(type_password(client, "chen@example.org"))
+    client.cookies["staff_device"] = client.cookies["staff_device"].value[:-1]
+    type_password(Client(), "dana@example.org", "guess")
+    assert "was not checked" in words(type_password(client, "dana@example.org"))
+
+
+def test_an_attempt_survives_a_success_between_its_statements(monkeypatch):
+    create = FailedTries.objects.bulk_create
+    deleted = []
+
+    def create_and_lose_once(rows, **options):
+        create(rows, **options)
+        if not deleted:
+            deleted.append(FailedTries.objects.all().delete())
+
+    monkeypatch.setattr(FailedTries.objects, "bulk_create", create_and_lose_once)
+    attempt = login_throttle.start_attempt(Purpose.PASSWORD, NOBODY)
+    assert (attempt.failures, len(deleted)) == (1, 1)
+
+
 def test_a_day_without_attempts_clears_the_delay(staff, client):
     FailedTries.objects.all()
     type_password(client, "dana@example.org", "wrong")
