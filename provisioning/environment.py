@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from glob import glob
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, output_of, step
+from provisioning.commands import ROOT, Refusal, output_of, reason, step
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -103,9 +103,7 @@ def _install(requirements: Path) -> None:
 
 
 def why_not_installed(output: str) -> str:
-    """Return one sentence for pip's output: a full disk, the network, or an error."""
-    if "No space left on device" in output:
-        return f"The disk is full: {VENV}"
+    """Return one sentence for pip's output."""
     if re.search(
         "(NewConnection|ConnectTimeout|ReadTimeout|NameResolution|Proxy|SSL)Error"
         "|Connection refused|Temporary failure in name resolution",
@@ -115,8 +113,7 @@ def why_not_installed(output: str) -> str:
             "The package registry can't be reached; check the network, or set"
             " PIP_INDEX_URL to a mirror of it"
         )
-    errors = [line for line in output.splitlines() if line.startswith("ERROR:")]
-    return f"pip can't install the packages: {(errors or ['no reason given'])[0]}"
+    return f"pip can't install the packages: {reason(output)}"
 
 
 def manage(*arguments: str, environment: Mapping[str, str]) -> str:

@@ -71,18 +71,13 @@ def start_process(
     )
 
 
-def stop_process(
-    *processes: subprocess.Popen[bytes],
-    seconds: float = 10.0,
-    number: int = signal.SIGTERM,
-) -> None:
-    """Signal these processes together, wait for them, then kill what is left.
+def stop_process(*processes: subprocess.Popen[bytes], seconds: float = 10.0) -> None:
+    """Terminate these processes together, wait for them, then kill what is left.
 
     A process that leads a session is killed with all of its session's group.
     """
     for process in processes:
-        if process.poll() is None:
-            process.send_signal(number)
+        process.terminate()
     deadline = time.monotonic() + seconds
     for process in processes:
         try:

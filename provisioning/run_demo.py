@@ -23,6 +23,7 @@ from provisioning.commands import (
     fetch,
     listen,
     port_number,
+    refuse_unless_served,
     run_command,
     step,
     wait_until,
@@ -38,17 +39,13 @@ OWN_FILES = (
     *("secrets.json", "staff.txt", "work.log", "collected.stamp"),
     *("collected", "files", "mail"),
 )
-# A worker that can't start is tried again after so many seconds.
-RESTART_PAUSE = 2.0
 
 
 class DemoPeople(TypedDict):
     """The JSON that `load_demo --json` prints."""
 
-    # With role, code, name and school.
-    cards: list[dict[str, str]]
-    # With email and role.
-    staff: list[dict[str, str]]
+    cards: list[dict[str, str]]  # role, code, name and school
+    staff: list[dict[str, str]]  # email and role
     staff_email: str
     # Empty where one was given when the data were made.
     staff_password: str
@@ -80,14 +77,20 @@ def main() -> int:
         worker = _start_worker(data, environment, worker_lock)
     try:
         with step("Starting the server"):
-            _wait_for_login_page(address, server)
+            wait_until(
+                lambda: server.poll() is not None or fetch(address)[0] == 200,
+                seconds=30,
+                pause=0.1,
+            )
+            if server.poll() is not None:
+                raise Refusal("The server does not start; see the reason above")
+            refuse_unless_served(address)
         print(welcome(address, people), flush=True)
-        tried = time.monotonic()
         while server.poll() is None:
-            if worker.poll() is not None and time.monotonic() > tried + RESTART_PAUSE:
+            # Also the pause before a worker that can't start is tried again.
+            time.sleep(1)
+            if worker.poll() is not None:
                 worker = _start_worker(data, environment, worker_lock)
-                tried = time.monotonic()
-            time.sleep(0.5)
         raise Refusal("The server ended by itself")
     except Stopped:
         return 0
@@ -166,18 +169,6 @@ def _start_worker(
             env=environment,
             pass_fds=(lock,),
         )
-
-
-def _wait_for_login_page(address: str, server: subprocess.Popen[bytes]) -> None:
-    def is_decided() -> bool:
-        return server.poll() is not None or fetch(address)[0] == 200
-
-    in_time = wait_until(is_decided, seconds=30, pause=0.1)
-    if server.poll() is not None:
-        raise Refusal("The server does not start; see the reason above")
-    if not in_time:
-        status = fetch(address)[0] or None
-        raise Refusal(f"The login page is not served; its status is {status}")
 
 
 def welcome(address: str, people: DemoPeople) -> str:

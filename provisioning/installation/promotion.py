@@ -186,7 +186,5 @@ def _answers(run: Path, port: int, query: str = "SELECT true") -> bool:
 
 
 def ask(run: Path, port: int, query: str) -> str:
-    rows = run_sql(
-        query, run=run, port=port, database="postgres", failing="PostgreSQL refused"
-    )
+    rows = run_sql(query, run=run, port=port, database="postgres")
     return rows[0][0] if rows else ""

@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     commands = {}
     for name, run, help_text in (
-        ("up", start, "Start every server, or bring in what has changed."),
+        ("up", up, "Start every server, or bring in what has changed."),
         ("rebuild", rebuild, "Put the data aside, start anew, and measure again."),
         ("down", down, "Stop every server; the data stay."),
         ("status", print_status, "List the programs, their uptime and memory."),
@@ -107,12 +107,6 @@ def _setting(text: str) -> tuple[str, str]:
     if not sign or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")
     return name, value
-
-
-def start(
-    folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]
-) -> int:
-    return up(folder, merge_options(folder, port, settings))
 
 
 def down(folder: Path) -> int:
@@ -186,7 +180,7 @@ def rebuild(
         put_aside(folder)
         # Also for the next try, should this one fail.
         keep_options(folder, merged)
-    up(folder, merged)
+    up(folder, port=merged.port, settings=list(merged.settings.items()))
     bench = ROOT / "provisioning" / "bench"
     status = subprocess.run([bench, "--home", folder]).returncode
     print()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict
 
 from provisioning.commands import fetch, print_table
 from provisioning.installation.stack_folder import addresses_of
-from provisioning.installation.supervisor import Program, Supervisor, workers_of
+from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.processes import descendants_of, memory_mb
 
 
@@ -37,7 +38,8 @@ def print_status(folder: Path) -> int:
     for program in programs:
         pid, state = program["pid"], program["statename"].lower()
         megabytes = sum(map(memory_mb, [pid, *descendants_of(pid)])) if pid else 0.0
-        rows.append((program["name"], state, pid, uptime(program), f"{megabytes:.0f}"))
+        uptime = timedelta(seconds=program["now"] - program["start"] if pid else 0)
+        rows.append((program["name"], state, pid, uptime, f"{megabytes:.0f}"))
         total += megabytes
     print_table(("program", "state", "pid", "up", "MB"), rows)
     print()
@@ -46,17 +48,10 @@ def print_status(folder: Path) -> int:
     addresses = addresses_of(folder)
     print("", *readiness_lines(readiness(addresses["monitoring"])), "", sep="\n")
     print(addresses["address"])
-    down = [each["name"] for each in programs if each["statename"] != "RUNNING"]
+    down = supervisor.not_running()
     verdict = f"not running: {', '.join(down)}" if down else "all running"
     print(f"{len(programs)} programs, {total:.0f} MB, {verdict}")
     return 1 if down else 0
-
-
-def uptime(program: Program) -> str:
-    seconds = program["now"] - program["start"] if program["pid"] else 0
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"
 
 
 def pool_line(pool: str, workers: Sequence[float]) -> str:

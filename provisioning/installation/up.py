@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, fetch, listen, step, wait_until
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    fetch,
+    listen,
+    refuse_unless_served,
+    step,
+    wait_until,
+)
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -100,7 +108,8 @@ def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
     }
 
 
-def up(folder: Path, options: StackOptions) -> int:
+def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -> int:
+    options = merge_options(folder, port, settings)
     variables = variables_of(folder, options)
     began = time.monotonic()
     refuse_other_owner(folder, str(variables["server_user"]))
@@ -118,19 +127,22 @@ def up(folder: Path, options: StackOptions) -> int:
     run_playbook(folder, variables)
     keep_options(folder, options)
     addresses = addresses_of(folder)
+    address, monitoring = addresses["address"], addresses["monitoring"]
     with step("Waiting until it serves"):
-        _wait_for_service(supervisor, addresses["address"])
-        # RabbitMQ takes longest.
         wait_until(
-            lambda: not readiness(addresses["monitoring"]).get("degraded"),
-            seconds=20,
-            pause=0.2,
+            lambda: not supervisor.not_running() and fetch(address)[0] == 200,
+            seconds=PATIENCE,
         )
-    for consequence in readiness(addresses["monitoring"]).get("degraded", []):
+        if names := ", ".join(supervisor.not_running()):
+            raise Refusal(f"Not running: {names}; see provisioning/stack logs")
+        refuse_unless_served(address)
+        # RabbitMQ takes longest.
+        wait_until(lambda: not readiness(monitoring).get("degraded"), seconds=20)
+    for consequence in readiness(monitoring).get("degraded", []):
         print(consequence, flush=True)
     print(
-        f"\nGroundswell is running: {addresses['address']}\n"
-        f"  monitoring at {addresses['monitoring']} (/healthz /readyz /metrics)\n"
+        f"\nGroundswell is running: {address}\n"
+        f"  monitoring at {monitoring} (/healthz /readyz /metrics)\n"
         f"  data, logs and configuration in {folder}\n"
         f"  {len(supervisor.programs())} programs, up in"
         f" {time.monotonic() - began:.0f} s\n\n"
@@ -153,17 +165,3 @@ def refuse_other_owner(folder: Path, server_user: str) -> None:
             f"{folder} belongs to another user (number {owner}); start it as that"
             " user, or let GROUNDSWELL_STACK name another folder"
         )
-
-
-def _wait_for_service(supervisor: Supervisor, address: str) -> None:
-    """Wait until every program runs and the login page is served."""
-
-    def serves() -> bool:
-        return not supervisor.not_running() and fetch(address)[0] == 200
-
-    if wait_until(serves, seconds=PATIENCE, pause=0.2):
-        return
-    if names := supervisor.not_running():
-        raise Refusal(f"Not running: {', '.join(names)}; see provisioning/stack logs")
-    status = fetch(address)[0] or None
-    raise Refusal(f"The login page is not served; its status is {status}")

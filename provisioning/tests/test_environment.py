@@ -53,11 +53,11 @@ def test_the_stamp_depends_on_the_requirements(venv):
 @pytest.mark.parametrize(
     ("output", "problem"),
     [
-        ("OSError: [Errno 28] No space left on device", "The disk is full"),
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("NewConnectionError: failed", "The package registry can't be reached"),
         ("Temporary failure in name resolution", "PIP_INDEX_URL"),
-        ("ERROR: No matching version\nERROR: more", "ERROR: No matching version"),
-        ("", "no reason given"),
+        ("ERROR: No version\nERROR: No matching one", "ERROR: No matching one"),
+        ("", "it gave no reason"),
     ],
 )
 def test_pips_failures_become_one_sentence(output, problem):

@@ -29,7 +29,11 @@ def main() -> None:
     files = {folder / name: text for name, text in module.params["files"].items()}
     owner = module.params["owner"]
     ids = pwd.getpwnam(owner)[2:4] if owner else (os.geteuid(), os.getegid())
-    changed = [path for path, text in files.items() if content_of(path) != text]
+    changed = [
+        path
+        for path, text in files.items()
+        if not path.exists() or path.read_text() != text
+    ]
     made = [path for path in folders if not path.is_dir()]
     if not module.check_mode:
         for path in [*folders, *(path.parent for path in files)]:
@@ -43,13 +47,6 @@ def main() -> None:
         changed=bool(changed or made),
         names=[str(path.relative_to(folder)) for path in changed],
     )
-
-
-def content_of(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return None
 
 
 def make_folder(path: Path, ids: tuple[int, int]) -> None:

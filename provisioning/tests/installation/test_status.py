@@ -1,26 +1,31 @@
 from __future__ import annotations
 
+import os
+
 from provisioning.installation import status
 from provisioning.installation.status import (
     pool_line,
     print_status,
     readiness,
     readiness_lines,
-    uptime,
 )
 
 
-def program(**changes):
-    usual = {"group": "web", "name": "nginx", "pid": 7, "statename": "RUNNING"}
-    return {**usual, "start": 1000, "now": 1000 + 3 * 3600 + 62, **changes}
-
-
-def test_uptime_is_in_hours_minutes_and_seconds():
-    assert uptime(program()) == "3:01:02"
-
-
-def test_a_stopped_program_has_no_uptime():
-    assert uptime(program(pid=0)) == "0:00:00"
+def test_programs_are_listed_with_their_uptime(tmp_path, monkeypatch, capsys):
+    usual = {"group": "web", "pid": 0, "statename": "RUNNING", "start": 1000}
+    programs = [
+        {**usual, "name": "nginx", "pid": os.getpid(), "now": 1000 + 3 * 3600 + 62},
+        {**usual, "name": "redis", "statename": "FATAL", "now": 5000},
+    ]
+    monkeypatch.setattr(status.Supervisor, "is_running", lambda self: True)
+    monkeypatch.setattr(status.Supervisor, "programs", lambda self: programs)
+    addresses = {"address": "http://x/", "monitoring": "http://127.0.0.1:1/"}
+    monkeypatch.setattr(status, "addresses_of", lambda folder: addresses)
+    assert print_status(tmp_path) == 1
+    _, nginx, redis, *_, last = capsys.readouterr().out.splitlines()
+    assert nginx.split()[:4] == ["nginx", "running", str(os.getpid()), "3:01:02"]
+    assert redis.split() == ["redis", "fatal", "0", "0:00:00", "0"]
+    assert last.endswith(" MB, not running: redis")
 
 
 def test_a_pools_memory_is_shown_from_least_to_most():

@@ -87,7 +87,7 @@ def test_used_ports_are_refused_before_the_long_work(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(Refusal, match=f"Port {port} is taken by another program"):
-            up(tmp_path, StackOptions(0, {"nginx_monitoring_port": str(port)}))
+            up(tmp_path, port=0, settings=[("nginx_monitoring_port", str(port))])
 
 
 def test_a_new_folder_has_no_other_owner(tmp_path):
