@@ -19,6 +19,7 @@ from survey import access_codes
 from survey.administrations import invited_people
 from survey.files import delete_orphans, new_name, path_of
 from survey.jobs import JobRefused, Progress, job, start
+from survey.login_cards.code_emails import send_codes
 from survey.login_cards.code_list import write_access_codes
 from survey.models import Administration, CardSet, Job, Respondent
 
@@ -31,6 +32,15 @@ TOO_MANY = (
     " Print them class by class, or grade by grade."
 )
 NO_PEOPLE = "No one is invited here, so there is nothing to print."
+WITHHELD = (
+    "Who has finished is confidential in this administration, so codes can't be"
+    " listed next to names. Send them by e-mail, or print cards to draw from."
+)
+# With fewer cards to draw from, the holder of a card is known.
+MIN_DRAWN = 5
+TOO_FEW = (
+    f"Cards to draw from need at least {MIN_DRAWN} people. Print them for all classes."
+)
 
 
 def people_in(card_set: CardSet) -> QuerySet[Respondent]:
@@ -82,6 +92,7 @@ def order_cards(
     reissue: bool = False,
 ) -> CardSet:
     """Create a set of cards and start the job that makes it."""
+    is_drawn = administration.is_completion_confidential
     # The file is named before it is written: a file without a row counts as
     # orphaned.
     card_set = CardSet.objects.create(
@@ -93,6 +104,7 @@ def order_cards(
         respondent=respondent,
         format=format,
         language=language,
+        anonymous=is_drawn and format == CardSet.Format.PDF,
         with_ids=with_ids,
         marked=marked,
         reissue=reissue,
@@ -112,7 +124,7 @@ def start_making(card_set: CardSet, *, by: User) -> None:
 
 @job("cards.make", long=True)
 def make_cards(job: Job, progress: Progress) -> None:
-    """Reissue codes if that was ordered, then write the file.
+    """Reissue codes if that was ordered, then write the file or send the e-mails.
 
     Codes are replaced in one transaction with the mark that says so, and so
     only once, even if the worker dies. The rest can be repeated.
@@ -125,11 +137,19 @@ def make_cards(job: Job, progress: Progress) -> None:
     count = people.count()
     if not count:
         raise JobRefused(NO_PEOPLE)
+    if card_set.is_withheld:
+        raise JobRefused(WITHHELD)
+    if card_set.anonymous and count < MIN_DRAWN:
+        raise JobRefused(TOO_FEW)
     if is_pdf and count > MAX_CARDS:
         raise JobRefused(TOO_MANY)
     if card_set.reissue and card_set.reissued_at is None:
         progress.begin_step("Issuing new codes")
         reissue_once(card_set)
+    if card_set.format == CardSet.Format.EMAIL:
+        progress.begin_step("Preparing the e-mails")
+        progress.message = send_codes(card_set, people)
+        return
     progress.begin_step("Preparing the file", total=count)
     # Each attempt has a draft of its own: a worker that seemed dead may still
     # be writing.
@@ -156,14 +176,11 @@ def write_pdf(
     progress: Progress,
 ) -> None:
     # Only workers draw: the other processes save the memory of these libraries.
-    from survey.login_cards.layout import card_of, class_by_class, sheet_of
+    from survey.login_cards.layout import cards_of, sheet_of
     from survey.login_cards.pdf import draw_cards
 
     sheet = sheet_of(card_set)
-    cards = (
-        card_of(respondent, card_set, sheet)
-        for respondent in class_by_class(people, card_set.administration.role)
-    )
+    cards = cards_of(card_set, people, sheet)
     file.write(draw_cards(cards, sheet, progress.advance))
 
 

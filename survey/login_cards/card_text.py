@@ -19,6 +19,10 @@ class CardWords:
     code: str
     open: str
     type: str
+    # On cards without a name.
+    drawn: str
+    # In e-mails, above the link.
+    link: str
     # With {opens} and {closes}; a window of one day has {day}.
     window: str
     one_day: str
@@ -33,6 +37,8 @@ CARD_WORDS = {
         code="Your access code",
         open="Open the address above, or point a camera at the square.",
         type="Type your code. It is yours alone, like a password.",
+        drawn="Draw any card: no one can tell which is yours.",
+        link="Open this link to take the survey:",
         window="Open from {opens} to {closes}.",
         one_day="Open on {day} only.",
         room="Class {name}",
@@ -43,6 +49,8 @@ CARD_WORDS = {
         code="Tu código de acceso",
         open="Abre la dirección de arriba o apunta una cámara al cuadro.",
         type="Escribe tu código. Es solo tuyo, como una contraseña.",
+        drawn="Saca cualquier tarjeta: nadie sabrá cuál es la tuya.",
+        link="Abre este enlace para responder la encuesta:",
         window="Abierto del {opens} al {closes}.",
         one_day="Abierto solo el {day}.",
         room="Clase {name}",
@@ -53,6 +61,8 @@ CARD_WORDS = {
         code="رمز الدخول الخاص بك",
         open="افتح العنوان المكتوب أعلاه، أو وجّه الكاميرا إلى المربع.",
         type="اكتب رمزك. هو لك وحدك، مثل كلمة السر.",
+        drawn="اسحب أي بطاقة: لن يعرف أحد أيها بطاقتك.",
+        link="افتح هذا الرابط للإجابة عن الاستبيان:",
         window="متاح من {opens} إلى {closes}.",
         one_day="متاح يوم {day} فقط.",
         room="الفصل {name}",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from random import SystemRandom
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from survey import access_codes
+from survey.login_cards.card_sets import MIN_DRAWN
 from survey.login_cards.card_text import (
     CARD_WORDS,
+    CardWords,
     card_language,
     first_card_language,
     window_in_words,
@@ -22,22 +25,58 @@ def sheet_of(card_set: CardSet) -> CardSheet:
     """Return what all cards of a set have in common."""
     administration = card_set.administration
     opens_at, closes_at = administration.opens_at, administration.closes_at
+    first = first_card_language(administration)
     return CardSheet(
         title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
-        first_language=first_card_language(administration),
+        first_language=first,
         windows={
             language: window_in_words(language, opens_at, closes_at)
             for language in CARD_WORDS
         },
+        note=CARD_WORDS[first].drawn if card_set.anonymous else "",
     )
 
 
-def card_of(respondent: Respondent, card_set: CardSet, sheet: CardSheet) -> LoginCard:
-    """Return one person's card."""
-    identity = getattr(respondent, "identity", None)
-    words = CARD_WORDS[sheet.first_language]
-    # Cards are handed out class by class, so the class is printed on them.
+def cards_of(
+    card_set: CardSet, people: QuerySet[Respondent], sheet: CardSheet
+) -> list[LoginCard]:
+    """Return all cards of a set, group by group."""
+    role, words = card_set.administration.role, CARD_WORDS[sheet.first_language]
+    in_order = class_by_class(people, role)
+    if not card_set.anonymous:
+        return [
+            card_of(person, card_set, group_of(person, card_set, words))
+            for person in in_order
+        ]
+    groups: dict[str, list[Respondent]] = {}
+    for person in in_order:
+        groups.setdefault(group_of(person, card_set, words), []).append(person)
+    return [
+        card_of(person, card_set, group)
+        for group, members in merge_small(groups, str(card_set.school)).items()
+        # In the order of their names, the cards would be known by counting.
+        for person in SystemRandom().sample(members, len(members))
+    ]
+
+
+def merge_small(
+    groups: dict[str, list[Respondent]], label: str
+) -> dict[str, list[Respondent]]:
+    """Put groups that are too small to draw from together, under one label."""
+    merged: list[Respondent] = []
+    large: dict[str, list[Respondent]] = {}
+    for group, members in sorted(groups.items(), key=lambda one: len(one[1])):
+        if len(members) < MIN_DRAWN or 0 < len(merged) < MIN_DRAWN:
+            merged += members
+        else:
+            large[group] = members
+    in_order = {group: large[group] for group in groups if group in large}
+    return {**in_order, label: merged} if merged else in_order
+
+
+def group_of(respondent: Respondent, card_set: CardSet, words: CardWords) -> str:
+    """Return the heading under which a person's card is printed and handed out."""
     role, parts = card_set.administration.role, [str(card_set.school)]
     if role == Role.TEACHER:
         parts.append(words.teachers)
@@ -45,7 +84,16 @@ def card_of(respondent: Respondent, card_set: CardSet, sheet: CardSheet) -> Logi
         parts.append(words.room.format(name=respondent.classroom))
     elif role == Role.STUDENT and respondent.grade:
         parts.append(words.grade.format(name=respondent.grade))
-    group = " · ".join(parts)
+    return " · ".join(parts)
+
+
+def card_of(respondent: Respondent, card_set: CardSet, group: str) -> LoginCard:
+    """Return one person's card."""
+    # A language that only one person speaks would tell whose card it is.
+    own = "" if card_set.anonymous else respondent.language
+    identity = None
+    if not card_set.anonymous:
+        identity = getattr(respondent, "identity", None)
     place = group
     if identity and card_set.with_ids:
         place += f" · {identity.external_id}"
@@ -55,7 +103,7 @@ def card_of(respondent: Respondent, card_set: CardSet, sheet: CardSheet) -> Logi
         given_name=identity.given_name if identity else "",
         family_name=identity.family_name if identity else "",
         code=access_codes.format_code(access_codes.code_of(respondent)),
-        language=card_language(card_set.language or respondent.language),
+        language=card_language(card_set.language or own),
     )
 
 

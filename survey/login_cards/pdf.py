@@ -72,6 +72,8 @@ class CardSheet:
     first_language: str
     # Language -> a sentence with the dates.
     windows: dict[str, str]
+    # In place of the name, on cards to draw from.
+    note: str = ""
 
 
 def draw_cards(
@@ -153,6 +155,9 @@ class _CardDocument:
 
     def _name(self, card: LoginCard, x: float, y: float, width: float) -> None:
         """Draw the name in one line, or in two if it is long."""
+        if self.sheet.note:
+            self._text(x, y, width, self.sheet.note, size=8, style="B")
+            return
         whole = f"{card.given_name} {card.family_name}".strip()
         self._font("sans", "B", 12)
         if self.pdf.get_string_width(whole) * 0.75 <= width:

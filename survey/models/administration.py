@@ -129,6 +129,15 @@ class Administration(models.Model):
         return self.state_at(timezone.now())
 
     @property
+    def is_completion_confidential(self) -> bool:
+        """Tell whether no one may see by name who has started and finished.
+
+        For every role: a district needs this no more than a coordinator does.
+        Then no one sees access codes next to names either.
+        """
+        return not self.coordinators_see_finished or self.role == Role.TEACHER
+
+    @property
     def audience(self) -> str:
         """The role in the plural, in lower case, such as "students"."""
         return f"{self.get_role_display()}s".lower()

@@ -20,6 +20,8 @@ class CardSet(models.Model):
     class Format(models.TextChoices):
         PDF = "pdf", "Login cards to print (PDF)"
         CSV = "csv", "A list for mail merge (CSV)"
+        # No file: each person is sent their own code.
+        EMAIL = "email", "E-mails with access codes"
 
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="card_sets"
@@ -39,6 +41,9 @@ class CardSet(models.Model):
     format = models.CharField(max_length=8, choices=Format, default=Format.PDF)
     # A second language on each card; empty: the person's own.
     language = models.CharField(max_length=16, blank=True)
+    # Without names, to draw from: nobody can tell who holds which card. Always
+    # so where completion is confidential.
+    anonymous = models.BooleanField(default=False, db_default=False)
     # Print the ID on each card, for classes with two people of one name.
     with_ids = models.BooleanField(default=False)
     # Begin the CSV file with a byte order mark, for Excel.
@@ -66,7 +71,7 @@ class CardSet(models.Model):
             models.CheckConstraint(
                 condition=Q(school__isnull=False)
                 | Q(
-                    format="csv",
+                    format__in=("csv", "email"),
                     grade="",
                     classroom="",
                     respondent=None,
@@ -106,3 +111,12 @@ class CardSet(models.Model):
     @property
     def is_ready(self) -> bool:
         return self.made_at is not None and self.deleted_at is None
+
+    @property
+    def is_withheld(self) -> bool:
+        """Tell whether the file has codes next to names that no one may see."""
+        return (
+            self.administration.is_completion_confidential
+            and not self.anonymous
+            and self.format != self.Format.EMAIL
+        )

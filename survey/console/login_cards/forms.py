@@ -15,6 +15,8 @@ from survey.models import CardSet
 PDF = (CardSet.Format.PDF.value, "Login cards to print (PDF)")
 # A CSV file with a byte order mark, after which Excel shows accents correctly.
 EXCEL = "excel"
+DRAWN = (CardSet.Format.PDF.value, "Cards to draw from, without names (PDF)")
+EMAIL = (CardSet.Format.EMAIL.value, "E-mail to each person who has an address")
 LISTS = (
     (CardSet.Format.CSV.value, "List for mail merge (CSV)"),
     (EXCEL, "List for Excel (CSV)"),
@@ -27,7 +29,7 @@ class CardsForm(forms.Form):
 
     grade = forms.ChoiceField(required=False)
     classroom = forms.ChoiceField(required=False, label="Class")
-    format = forms.ChoiceField(choices=[PDF, *LISTS], initial=PDF[0])
+    format = forms.ChoiceField(choices=[PDF, EMAIL, *LISTS], initial=PDF[0])
     language = forms.ChoiceField(
         required=False,
         label="Second language",
@@ -46,8 +48,12 @@ class CardsForm(forms.Form):
         *,
         groups: Sequence[tuple[str, str]],
         first_language: str,
+        confidential: bool,
     ) -> None:
         super().__init__(data)
+        if confidential:
+            set_choices(self, "format", [DRAWN, EMAIL])
+            del self.fields["shown"]
         self.groups = set(groups)
         set_group_choices(self, groups)
         languages = [
@@ -56,7 +62,9 @@ class CardsForm(forms.Form):
             if language != first_language
         ]
         own, none = ("", "Each person's own"), (first_language, "None")
-        set_choices(self, "language", [own, *languages, none])
+        # On a card without a name, one's own language could tell whose it is.
+        choices = [none, *languages] if confidential else [own, *languages, none]
+        set_choices(self, "language", choices)
 
     def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
@@ -71,9 +79,14 @@ class CardsForm(forms.Form):
 
 
 class ListForm(forms.Form):
-    """All schools at once are available only as a list."""
+    """All schools at once are available only as a list, or as e-mails."""
 
-    format = forms.ChoiceField(choices=LISTS)
+    format = forms.ChoiceField(choices=[*LISTS, EMAIL])
+
+    def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
+        super().__init__(data)
+        if confidential:
+            set_choices(self, "format", [EMAIL])
 
 
 class ReissueForm(forms.Form):

@@ -32,16 +32,17 @@ from survey.console.people.scope import (
     respondent_or_404,
     schools_listing,
     selected_school,
-    shows_progress,
 )
 from survey.files import download, path_of
 from survey.login_cards.card_sets import (
+    WITHHELD,
     card_sets_for,
     order_cards,
     people_in,
     start_making,
 )
 from survey.login_cards.card_text import first_card_language
+from survey.login_cards.code_emails import with_email
 from survey.models import Administration, CardSet, Respondent
 
 CONTENT_TYPES = {"pdf": "application/pdf", "csv": CSV}
@@ -79,6 +80,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
         request.POST if request.method == "POST" else None,
         groups=groups_of(administration, school),
         first_language=first_card_language(administration),
+        confidential=administration.is_completion_confidential,
     )
     if request.method == "POST" and form.is_valid():
         cleaned = form.cleaned_data
@@ -89,7 +91,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
             grade=cleaned.get("grade", ""),
             classroom=cleaned.get("classroom", ""),
             language=cleaned["language"],
-            with_ids=cleaned["shown"] == "id",
+            with_ids=cleaned.get("shown") == "id",
             **_format_options(cleaned["format"]),
         )
     card_sets = card_sets_for(request.permissions, administration)
@@ -122,7 +124,10 @@ def _choose_school(
     if not places.state and len(places.districts) == 1 and not places.schools:
         district = permissions.districts(C.SEE_IDENTITIES).get()
     may_list = places.state or district is not None
-    form = ListForm(request.POST if request.method == "POST" else None)
+    form = ListForm(
+        request.POST if request.method == "POST" else None,
+        confidential=administration.is_completion_confidential,
+    )
     if request.method == "POST":
         if not may_list or not form.is_valid():
             raise Http404
@@ -159,6 +164,8 @@ def _order_cards(
             administration=administration, by=request.user, **options
         )
         action = "ask for new access codes" if card_set.reissue else "ask for cards"
+        if card_set.format == CardSet.Format.EMAIL:
+            action = "e-mail access codes"
         _record(action, request, card_set)
     return redirect("cards_detail", administration.pk, card_set.pk)
 
@@ -184,14 +191,26 @@ def _record(action: str, request: StaffRequest, card_set: CardSet) -> None:
 @never_cache
 @require_POST
 def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """Print one person's card again."""
+    """Print one person's card again, or e-mail the code.
+
+    Where completion is confidential, always by e-mail. Printing the card of a
+    person who has started issues a new code: staff could use the old one.
+    """
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
     if person.withdrawn_at:
         raise Http404
-    return _order_cards(
-        request, administration, school=person.school, respondent=person
-    )
+    confidential = administration.is_completion_confidential
+    if confidential or request.POST.get("format") == CardSet.Format.EMAIL:
+        if not with_email(Respondent.objects.filter(pk=person.pk)).exists():
+            raise Http404
+        options = CardOptions(format=CardSet.Format.EMAIL)
+    else:
+        options = CardOptions(reissue=person.started_at is not None)
+        if options["reissue"] and not _may_reissue(request, person.school):
+            raise Http404
+    options |= {"school": person.school, "respondent": person}
+    return _order_cards(request, administration, **options)
 
 
 @needs(C.SEE_IDENTITIES)
@@ -235,6 +254,9 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpResponseBase:
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
+    if found.is_withheld:
+        messages.error(request, WITHHELD)
+        return redirect("cards_detail", pk, found.pk)
     # The schedule may have deleted it since the page was loaded.
     if not found.is_ready or not path_of(found.file).exists():
         messages.error(request, "This file no longer exists. Make a new one.")
@@ -288,7 +310,9 @@ def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
             "form": form,
             "invited": counts["invited"],
             # In a class of three the number would reveal individual progress.
-            "started": counts["started"] if shows_progress(administration) else None,
+            "started": (
+                None if administration.is_completion_confidential else counts["started"]
+            ),
             "scope": group.scope,
             "back": f"{reverse('cards_list', args=[pk])}?school={school.pk}",
         },

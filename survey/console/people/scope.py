@@ -15,7 +15,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.administrations import administrations_for
-from survey.models import Administration, Respondent, Role
+from survey.models import Administration, Respondent
 
 
 def administration_or_404(request: StaffRequest, pk: int) -> Administration:
@@ -39,17 +39,6 @@ def respondent_or_404(
     return get_object_or_404(
         people.filter(school__in=request.permissions.schools(C.SEE_IDENTITIES)),
         pk=pk,
-    )
-
-
-def shows_progress(administration: Administration) -> bool:
-    """Return whether names may be shown with who has started and finished.
-
-    The administration's setting decides for every role: a district needs this
-    no more than a coordinator does. Never for teachers.
-    """
-    return (
-        administration.coordinators_see_finished and administration.role != Role.TEACHER
     )
 
 

@@ -30,11 +30,10 @@ from survey.console.people.scope import (
     selected_school,
     set_choices,
     set_group_choices,
-    shows_progress,
 )
 from survey.console.people.search import MAX_FOUND, find_people
-from survey.login_cards.card_sets import mark_sets_of_person_outdated
-from survey.models import Administration, Respondent
+from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
+from survey.models import Administration, CardSet, Respondent
 
 BY_NAME = ("identity__family_name", "identity__given_name")
 MAX_SCHOOLS_FOUND = 10
@@ -106,7 +105,7 @@ def people_list(request: StaffRequest, pk: int) -> HttpResponse:
 def _people_of_school(
     request: StaffRequest, administration: Administration, school: School
 ) -> HttpResponse:
-    with_progress = shows_progress(administration)
+    with_progress = not administration.is_completion_confidential
     # A progress filter would reveal what the list hides.
     statuses = {**(PROGRESS if with_progress else {}), **INVITATION}
     form = PeopleFilter(
@@ -182,7 +181,7 @@ def _search_people(
             "schools": schools.filter(name__icontains=query)[:MAX_SCHOOLS_FOUND],
             "more": more,
             "most": MAX_FOUND,
-            "shows_progress": shows_progress(administration),
+            "shows_progress": not administration.is_completion_confidential,
             "narrowed": True,
         },
     )
@@ -244,7 +243,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "person": person,
             "identity": getattr(person, "identity", None),
             "code": code,
-            "shows_progress": shows_progress(administration),
+            "shows_progress": not administration.is_completion_confidential,
             "may_reissue": _may_reissue(request, person),
         },
     )
@@ -254,8 +253,16 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
 @never_cache
 @require_POST
 def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """Show a person's current code once, on the next page."""
+    """Show a person's code once, on the next page.
+
+    A person who has started gets a new code, so that staff never hold a code
+    under which answers were given.
+    """
     person = _invited_person_or_404(request, pk, respondent)
+    if person.administration.is_completion_confidential:
+        raise Http404
+    if person.started_at:
+        return _issue_new_code(request, person)
     audit.record(
         "show an access code",
         by=request.user,
@@ -271,8 +278,17 @@ def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
 @never_cache
 @require_POST
 def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    person = _invited_person_or_404(request, pk, respondent)
+    """Issue a new code; show it, or e-mail it where completion is confidential."""
+    return _issue_new_code(request, _invited_person_or_404(request, pk, respondent))
+
+
+def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
     if not _may_reissue(request, person):
+        raise Http404
+    confidential = person.administration.is_completion_confidential
+    identity = getattr(person, "identity", None)
+    # Without an address no one would get the new code.
+    if confidential and not (identity and identity.email):
         raise Http404
     # Issue numbers may be logged; codes may not.
     before = person.issue
@@ -288,6 +304,19 @@ def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
             before={"issue": before},
             after={"issue": person.issue},
         )
+        if confidential:
+            order_cards(
+                administration=person.administration,
+                by=request.user,
+                school=person.school,
+                respondent=person,
+                format=CardSet.Format.EMAIL,
+            )
+    if confidential:
+        messages.success(
+            request, "A new code was issued and sent by e-mail. The old one is invalid."
+        )
+        return redirect("people_detail", person.administration_id, person.pk)
     messages.success(request, "A new code was issued. The old code no longer works.")
     return _redirect_and_show_code(request, person)
 

@@ -28,6 +28,9 @@ DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 @pytest.fixture
 def maya(server, administration, staff) -> Respondent:
+    # Codes are shown next to names only where completion is.
+    administration.coordinators_see_finished = True
+    administration.save()
     invite(
         administration,
         staff.lincoln,

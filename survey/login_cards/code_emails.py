@@ -1,0 +1,64 @@
+"""E-mail access codes to the people themselves, so that no staff see them."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.email_outbox import Facts, writes
+from accounts.models import Letter
+from survey import access_codes
+from survey.login_cards.card_text import (
+    CARD_WORDS,
+    card_language,
+    first_card_language,
+    window_in_words,
+)
+from survey.models import CardSet, Respondent
+
+KIND = "access code"
+BATCH = 2000
+
+
+def with_email(people: QuerySet[Respondent]) -> QuerySet[Respondent]:
+    return people.filter(identity__email__gt="")
+
+
+@transaction.atomic
+def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
+    """Store an e-mail for each person who has an address, and say how many.
+
+    Once, even if the job is repeated: the mark is part of the transaction.
+    """
+    unsent = CardSet.objects.filter(pk=card_set.pk, made_at=None)
+    addresses = with_email(people).values_list("pk", "identity__email").order_by("pk")
+    letters = [
+        Letter(kind=KIND, to=address, facts={"respondent": pk})
+        for pk, address in addresses
+    ]
+    if unsent.update(made_at=timezone.now(), people=len(letters)):
+        Letter.objects.bulk_create(letters, batch_size=BATCH)
+    return f"{len(letters):,} e-mails are on their way."
+
+
+@writes(KIND)
+def write_code(letter: Letter) -> Facts | None:
+    """Return the words of an e-mail in the person's language. 1 statement.
+
+    The code is derived on sending, so that none is ever stored.
+    """
+    people = Respondent.objects.select_related("administration__published__survey")
+    respondent = people.filter(pk=letter.facts["respondent"], withdrawn_at=None).first()
+    if respondent is None:
+        return None
+    administration = respondent.administration
+    language = card_language(respondent.language) or first_card_language(administration)
+    return {
+        "title": administration.published.survey.default_title,
+        "words": CARD_WORDS[language],
+        "code": access_codes.format_code(access_codes.code_of(respondent)),
+        "window": window_in_words(
+            language, administration.opens_at, administration.closes_at
+        ),
+    }
