@@ -1,8 +1,7 @@
 """Derive the answers sent from seed, respondent, page and revision.
 
 So the log needs no values, and each stored value can be compared with what
-was sent: a text names its respondent, page and revision, and the choices of a
-page are drawn from all four.
+was sent. Every item is a choice, as in the survey of a rehearsal.
 """
 
 from __future__ import annotations
@@ -13,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Answer = str | list[str] | None
-Answers = Mapping[str, Answer]
+# Response.State.ANSWERED, which can't be imported without Django's settings.
+ANSWERED = "a"
+
+# Item's name -> value.
+Answers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,56 +25,44 @@ class Item:
 
     id: int
     name: str
-    kind: str
-    # What a choice offers, in the survey's order.
-    values: Sequence[str] = ()
+    values: Sequence[str]
 
 
 Pages = Mapping[int, Sequence[Item]]
 
 
-def pages_of(described: Mapping[str, Any]) -> Pages:
-    """Return the pages that `manage.py open_rehearsal --json` describes."""
-    return {
-        page["n"]: [
-            Item(item["id"], item["name"], item["kind"], tuple(item["values"]))
-            for item in page["items"]
-        ]
-        for page in described["pages"]
-    }
+@dataclass(frozen=True, slots=True)
+class AnswerSource:
+    """The answers that each respondent of a run gives."""
 
+    seed: int
+    pages: Pages
 
-def answers_for(
-    *, seed: int, respondent: int, page: int, revision: int, items: Sequence[Item]
-) -> dict[str, Answer]:
-    """Return an answer to every item of the page, as it is sent."""
-    key = f"{seed}:{respondent}:{page}:{revision}"
-    draws = hashlib.shake_128(key.encode()).digest(4 * len(items))
-    answers: dict[str, Answer] = {}
-    for n, item in enumerate(items):
-        number = int.from_bytes(draws[4 * n : 4 * n + 4], "big")
-        if item.kind == "text":
-            text = f"{respondent} on {page} at {revision}: {number:08x}"
-            answers[item.name] = text
-        elif item.kind == "select_one":
-            answers[item.name] = item.values[number % len(item.values)]
-        elif item.kind == "select_multiple":
-            answers[item.name] = [
-                value for n, value in enumerate(item.values) if number >> n & 1
+    @classmethod
+    def of(cls, seed: int, described: Mapping[str, Any]) -> AnswerSource:
+        """Use the pages that `manage.py open_rehearsal --json` describes."""
+        pages = {
+            page["n"]: [
+                Item(item["id"], item["name"], item["values"]) for item in page["items"]
             ]
-        elif item.kind in ("integer", "decimal"):
-            answers[item.name] = str(number)
-        else:
-            # A blank is stored as a row too, and has to be there.
-            answers[item.name] = None
-    return answers
+            for page in described["pages"]
+        }
+        return cls(seed, pages)
 
+    def answers(self, respondent: int, page: int, revision: int) -> Answers:
+        """Return an answer to every item of the page, as it is sent."""
+        items = self.pages[page]
+        key = f"{self.seed}:{respondent}:{page}:{revision}"
+        drawn = hashlib.shake_128(key.encode()).digest(len(items))
+        return {
+            item.name: item.values[number % len(item.values)]
+            for item, number in zip(items, drawn, strict=True)
+        }
 
-def as_stored(answer: Answer) -> tuple[str, str | None]:
-    """Return the state and value of the row that this answer becomes."""
-    if not answer:
-        return ("s", None)
-    return ("a", answer if isinstance(answer, str) else " ".join(answer))
+    def stored(self, respondent: int, page: int, revision: int) -> dict[int, str]:
+        """Return the same by the IDs of the items, as it is stored."""
+        answers = self.answers(respondent, page, revision)
+        return {item.id: answers[item.name] for item in self.pages[page]}
 
 
 def fingerprint(answers: Answers) -> str:

@@ -1,4 +1,4 @@
-"""Log each attempt to save a page, one line each.
+"""Log each attempt to save a page, one line of JSON each.
 
 A line is written when the outcome is known, in one write that appends, so that
 a killed process leaves whole lines. A process that ended as planned says so in
@@ -7,19 +7,19 @@ a last line; a log without it makes the run void.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from provisioning.load.respondent import ACKED
+from provisioning.fault_injection.saves import PendingSave
+from provisioning.load.respondent import ACKED, Receipt
 
 # The page of an attempt to finish.
 FINISHING = 0
 LAST_LINE = "# complete"
-PARSERS: dict[str, Callable[[str], int | float | str]] = {"int": int, "float": float}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class Attempt:
     respondent: int
     page: int
     revision: int
+    # The tab that sent it, and the newest revision of the page that it had shown.
+    tab: str
+    seen: int
     # Fingerprint of the answers sent, which follow from the seed.
     answers: str
     sent: float
@@ -38,9 +41,8 @@ class Attempt:
     kind: str
     # The status and the error's key, or the failure of the exchange.
     reply: str
-    # The revision that the receipt named; 0 without a receipt.
+    # The revision and the moment that the receipt named; 0 and "" without one.
     receipt: int
-    # The moment that the receipt named.
     at: str
 
     @property
@@ -59,16 +61,37 @@ class Attempt:
     def seconds(self) -> float:
         return self.answered - self.sent
 
-    def line(self) -> str:
-        return "\t".join(map(str, astuple(self))) + "\n"
-
     @classmethod
-    def of_line(cls, line: str) -> Attempt:
-        parts = zip(fields(cls), line.rstrip("\n").split("\t"), strict=True)
-        values: list[Any] = [
-            PARSERS.get(str(field.type), str)(text) for field, text in parts
-        ]
-        return cls(*values)
+    def of(
+        cls,
+        save: PendingSave,
+        receipt: Receipt,
+        *,
+        respondent: int,
+        kind: str,
+        sent: float,
+        answered: float,
+    ) -> Attempt:
+        """Describe a reply to the save, or that there was none."""
+        return cls(
+            number=f"{respondent}-{save.page}-{save.revision}-{save.attempts}",
+            respondent=respondent,
+            page=save.page,
+            revision=save.revision,
+            tab=save.tab,
+            seen=save.seen,
+            answers=save.answers,
+            sent=round(sent, 6),
+            answered=round(answered, 6),
+            outcome=receipt.outcome,
+            kind=kind,
+            reply=receipt.reply,
+            receipt=receipt.revision,
+            at=receipt.at,
+        )
+
+    def line(self) -> str:
+        return json.dumps(astuple(self)) + "\n"
 
 
 class AttemptLog:
@@ -110,4 +133,4 @@ class LogReader:
             if line == LAST_LINE:
                 self.completed = True
             else:
-                yield Attempt.of_line(line)
+                yield Attempt(*json.loads(line))

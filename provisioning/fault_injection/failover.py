@@ -6,12 +6,10 @@ import contextlib
 import time
 from dataclasses import dataclass
 
-import psycopg2
-
-from provisioning.commands import Refusal
-from provisioning.fault_injection.stack import REPLICA, RunningStack
+from provisioning.commands import Refusal, wait_until
+from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.verdict import Finding
-from provisioning.installation.promotion import promote
+from provisioning.installation.promotion import REPLICA, promote
 
 # Seconds within which saving has to recover.
 LIMIT = 60.0
@@ -28,9 +26,8 @@ class PrimaryLoss:
     """
 
     promise: str
-    # Saves acknowledged earlier are on the replica.
+    # Saves acknowledged before are on the replica; those after, on the new primary.
     began: float = 0.0
-    # Saves acknowledged later are on the new primary.
     ended: float = 0.0
     recovered: float | None = None
     lost: int = 0
@@ -39,19 +36,18 @@ class PrimaryLoss:
     def prepare(self, stack: RunningStack) -> None:
         stack.wait_for_database()
         written = stack.query("SELECT pg_current_wal_lsn()")
-        replayed = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
-        deadline = time.monotonic() + CATCH_UP_SECONDS
-        while True:
-            with contextlib.suppress(psycopg2.Error):
-                if stack.query(replayed, port=REPLICA):
-                    break
-            if time.monotonic() > deadline:
-                raise Refusal("The replica does not catch up with the primary")
-            time.sleep(0.2)
+
+        def has_replayed() -> bool:
+            question = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+            with contextlib.suppress(Refusal):
+                return bool(stack.query(question, port=REPLICA))
+            return False
+
+        if not wait_until(has_replayed, seconds=CATCH_UP_SECONDS, pause=0.2):
+            raise Refusal("The replica does not catch up with the primary")
         if self.promise == "A2":
-            stack.query(
-                "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (replica)'"
-            )
+            names = "synchronous_standby_names = 'ANY 1 (replica)'"
+            stack.query(f"ALTER SYSTEM SET {names}")
             stack.query("SELECT pg_reload_conf()")
             time.sleep(1.0)
             state = stack.query("SELECT sync_state FROM pg_stat_replication")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
-import psycopg2
-
 from provisioning import processes
-from provisioning.commands import ROOT
+from provisioning.commands import ROOT, Refusal, output_of, wait_until
+from provisioning.fault_injection import proxy
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.stack import RunningStack
+
+# A crash restarts the checkpointer, like all other processes.
+LAST_START = """
+SELECT max(backend_start)::text FROM pg_stat_activity
+WHERE backend_type = 'checkpointer'
+"""
 
 
 class NotInjected(Exception):
@@ -29,11 +32,10 @@ class FaultContext:
 
     stack: RunningStack
     random: Random
-    # Starts or stops cutting off replies between browsers and nginx.
-    lose_replies: Callable[[bool], None]
+    # Between some of the browsers and nginx, while a run is under way.
+    proxy: proxy.Proxy | None = None
     # The file system of PostgreSQL's log, where this run may mount one.
     log_disk: LogDisk | None = None
-    suspended: dict[str, list[int]] = field(default_factory=dict)
 
 
 Action = Callable[[FaultContext], None]
@@ -42,17 +44,19 @@ Action = Callable[[FaultContext], None]
 @dataclass(frozen=True)
 class Fault:
     name: str
+    description: str
     inject: Action
     heal: Action = lambda context: None
     # Seconds from one to the other are drawn from between these.
     lasts: tuple[float, float] = (0.0, 0.0)
     # Recovery counts from the fault's end, as for a process that was stopped.
     from_its_end: bool = False
-    limit: float = 10.0
     # A helper without which saves have to be as fast as with it.
     helper: str = ""
     # A deployment: no save may fail.
     unharmed: bool = False
+    # Part of a quick run.
+    quick: bool = False
     prepare: Action = lambda context: None
     undo: Action = lambda context: None
     # Why it can't be injected here; empty if it can.
@@ -99,75 +103,77 @@ def kill_backend(context: FaultContext) -> None:
 
 
 def reload_workers(context: FaultContext) -> None:
-    done = subprocess.run(
-        [str(ROOT / "provisioning" / "stack"), "reload"],
-        env={**os.environ, "GROUNDSWELL_STACK": str(context.stack.folder)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if done.returncode:
-        raise NotInjected(f"provisioning/stack reload failed: {done.stderr.strip()}")
+    try:
+        output_of(
+            [ROOT / "provisioning" / "stack", "reload"],
+            failing="provisioning/stack reload failed",
+            env={**os.environ, "GROUNDSWELL_STACK": str(context.stack.folder)},
+        )
+    except Refusal as refusal:
+        raise NotInjected(str(refusal)) from None
 
 
 def reload_nginx(context: FaultContext) -> None:
     context.stack.signal(context.stack.pids("nginx"), signal.SIGHUP)
 
 
+# Lose replies between browsers and nginx
+
+
+def lose_replies(context: FaultContext) -> None:
+    assert context.proxy is not None  # noqa: S101
+    context.proxy.happened = 0
+    context.proxy.fault = proxy.Fault(lose=True, share=0.3)
+
+
+def pass_replies(context: FaultContext) -> None:
+    assert context.proxy is not None  # noqa: S101
+    context.proxy.fault = proxy.Fault()
+    if not context.proxy.happened:
+        raise NotInjected("No reply went through the proxy")
+
+
 # Fill the disk of PostgreSQL's log
 
 
+def log_disk(context: FaultContext) -> LogDisk:
+    assert context.log_disk is not None, "This fault is prevented"  # noqa: S101
+    return context.log_disk
+
+
 def fill_log_disk(context: FaultContext) -> None:
-    assert context.log_disk is not None  # noqa: S101
-    stack = context.stack
+    stack, has_noticed = context.stack, True
+    log_disk(context).fill()
+    # A server that does not answer has noticed.
+    with contextlib.suppress(Refusal):
+        before = stack.query(LAST_START)
 
-    def last_start() -> str:
-        with contextlib.suppress(psycopg2.Error):
-            return str(
-                stack.query(
-                    "SELECT max(backend_start) FROM pg_stat_activity"
-                    " WHERE backend_type = 'checkpointer'"
-                )
-            )
-        return ""
-
-    context.log_disk.fill()
-    before = last_start()
-    deadline = time.monotonic() + 15
-    with contextlib.suppress(psycopg2.Error):
-        while time.monotonic() < deadline:
+        def has_restarted() -> bool:
             # Segments that were kept for later use are used up first.
             stack.query("SELECT pg_switch_wal()")
-            time.sleep(0.05)
-    if last_start() == before:
+            return bool(stack.query(LAST_START) != before)
+
+        has_noticed = wait_until(has_restarted, seconds=15)
+    if not has_noticed:
         raise NotInjected("PostgreSQL did not notice that the log's disk was full")
 
 
 def empty_log_disk(context: FaultContext) -> None:
-    assert context.log_disk is not None  # noqa: S101
-    context.log_disk.empty()
+    log_disk(context).empty()
     if context.stack.has_given_up("primary"):
         context.stack.start("primary")
 
 
-def mount_log_disk(context: FaultContext) -> None:
-    assert context.log_disk is not None  # noqa: S101
-    _with_primary_stopped(context.stack, context.log_disk.mount)
+def without_primary(act: Callable[[LogDisk], None]) -> Action:
+    def stop_and_act(context: FaultContext) -> None:
+        context.stack.stop("primary")
+        try:
+            act(log_disk(context))
+        finally:
+            context.stack.start("primary")
+            context.stack.wait_for_database()
 
-
-def unmount_log_disk(context: FaultContext) -> None:
-    assert context.log_disk is not None  # noqa: S101
-    _with_primary_stopped(context.stack, context.log_disk.unmount)
-
-
-def _with_primary_stopped(stack: RunningStack, act: Callable[[], None]) -> None:
-    stack.stop("primary")
-    try:
-        act()
-    finally:
-        stack.start("primary")
-        stack.wait_for_database()
+    return stop_and_act
 
 
 SHORT = (2.0, 5.0)
@@ -175,90 +181,110 @@ SHORT = (2.0, 5.0)
 LONG = (6.0, 8.0)
 
 
-def hung(program: str) -> Fault:
+def hung(program: str, name: str, *, quick: bool = False) -> Fault:
     """Suspend a program, so that it is alive but silent."""
 
     def suspend(context: FaultContext) -> None:
-        context.suspended[program] = context.stack.tree(program)
-        context.stack.signal(context.suspended[program], signal.SIGSTOP)
+        context.stack.signal(context.stack.tree(program), signal.SIGSTOP)
 
     def resume(context: FaultContext) -> None:
-        context.stack.signal(context.suspended.pop(program, []), signal.SIGCONT)
+        context.stack.signal(context.stack.tree(program), signal.SIGCONT)
 
-    return Fault(f"{program}-hung", suspend, resume, lasts=SHORT, from_its_end=True)
+    return Fault(
+        f"{program}-hung",
+        f"{name} is silent for 2 to 5 s (SIGSTOP)",
+        suspend,
+        resume,
+        lasts=SHORT,
+        from_its_end=True,
+        quick=quick,
+    )
 
 
-def down(program: str) -> Fault:
+def down(program: str, name: str) -> Fault:
     """Stop a helper for so long that breakers open."""
+
+    def stop(context: FaultContext) -> None:
+        context.stack.stop(program)
 
     def start(context: FaultContext) -> None:
         context.stack.start(program)
         context.stack.wait_for(program)
 
+    description = f"{name} is down for 6 to 8 s; saves go on as fast as before"
     return Fault(
-        f"{program}-down",
-        lambda context: context.stack.stop(program),
-        start,
-        lasts=LONG,
-        helper=program,
+        f"{program}-down", description, stop, start, lasts=LONG, helper=program
     )
 
 
-# `arguments.FAULTS` describes them.
+def deployment(name: str, description: str, inject: Action) -> Fault:
+    description += ": no save may fail"
+    return Fault(
+        name, description, inject, from_its_end=True, unharmed=True, quick=True
+    )
+
+
+# The seed draws from this order.
 FAULTS = [
-    Fault("worker-killed", kill_worker),
-    Fault("master-killed", kill_master),
-    Fault("pgbouncer-killed", kill("pgbouncer")),
-    Fault("backend-killed", kill_backend),
-    Fault("postgresql-killed", kill("primary")),
-    *map(hung, ("pgbouncer", "replica", "redis", "memcached")),
-    Fault("redis-wiped", kill("redis")),
-    Fault("memcached-wiped", kill("memcached")),
-    Fault("rabbitmq-killed", kill("rabbitmq")),
-    *map(down, ("redis", "memcached", "replica", "rabbitmq")),
+    Fault("worker-killed", "kill -9 of a gunicorn worker", kill_worker, quick=True),
+    Fault("master-killed", "kill -9 of a gunicorn master", kill_master, quick=True),
+    Fault("pgbouncer-killed", "kill -9 of pgbouncer", kill("pgbouncer"), quick=True),
+    Fault(
+        "backend-killed",
+        "kill -9 of one PostgreSQL backend: all of them restart",
+        kill_backend,
+        quick=True,
+    ),
+    Fault(
+        "postgresql-killed",
+        "kill -9 of the primary, postmaster and children at once",
+        kill("primary"),
+        quick=True,
+    ),
+    hung("pgbouncer", "pgbouncer"),
+    hung("replica", "the replica"),
+    hung("redis", "Redis"),
+    hung("memcached", "Memcached", quick=True),
+    Fault("redis-wiped", "kill -9 of Redis", kill("redis"), quick=True),
+    Fault("memcached-wiped", "kill -9 of Memcached", kill("memcached")),
+    Fault("rabbitmq-killed", "kill -9 of RabbitMQ", kill("rabbitmq")),
+    down("redis", "Redis"),
+    down("memcached", "Memcached"),
+    down("replica", "the replica"),
+    down("rabbitmq", "RabbitMQ"),
     Fault(
         "replies-lost",
-        lambda context: context.lose_replies(True),
-        lambda context: context.lose_replies(False),
+        "replies are cut off after their requests passed, 2 to 5 s",
+        lose_replies,
+        pass_replies,
         lasts=SHORT,
         from_its_end=True,
+        quick=True,
     ),
     Fault(
         "log-disk-full",
+        "no space for PostgreSQL's log, 2 to 5 s (root only)",
         fill_log_disk,
         empty_log_disk,
         lasts=SHORT,
         from_its_end=True,
-        prepare=mount_log_disk,
-        undo=unmount_log_disk,
+        prepare=without_primary(LogDisk.mount),
+        undo=without_primary(LogDisk.unmount),
         prevented=lambda context: (
             ""
             if context.log_disk
             else "it needs a file system of its own, which only root may mount"
         ),
     ),
-    Fault("workers-restarted", reload_workers, from_its_end=True, unharmed=True),
-    Fault("nginx-reloaded", reload_nginx, from_its_end=True, unharmed=True),
+    deployment("workers-restarted", "rolling restart of gunicorn", reload_workers),
+    deployment("nginx-reloaded", "reload of nginx", reload_nginx),
 ]
-
-QUICK = (
-    "worker-killed",
-    "master-killed",
-    "pgbouncer-killed",
-    "backend-killed",
-    "postgresql-killed",
-    "redis-wiped",
-    "memcached-hung",
-    "replies-lost",
-    "workers-restarted",
-    "nginx-reloaded",
-)
+BY_NAME = {fault.name: fault for fault in FAULTS}
 
 
 def draw_faults(random: Random, names: list[str], count: int) -> list[Fault]:
     """Return every fault once in each round, in an order drawn from the seed."""
-    by_name = {fault.name: fault for fault in FAULTS}
     drawn: list[Fault] = []
     while len(drawn) < count:
-        drawn += [by_name[name] for name in random.sample(names, len(names))]
+        drawn += [BY_NAME[name] for name in random.sample(names, len(names))]
     return drawn[:count]

@@ -1,28 +1,24 @@
 """Run the respondents of a fault run in processes of their own.
 
-`python -m provisioning.fault_injection.load_processes ORDERS.json` is one of
-them. It keeps a number of respondents at work until SIGTERM, then lets them
-save what waits, marks its log as complete, and ends with status 0.
+Each keeps a number of respondents at work until SIGTERM, then lets them save
+what waits, marks its log as complete, and ends with status 0.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
+import multiprocessing
 import signal
-import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypedDict
+from typing import Any
 
-from provisioning.commands import ROOT
-from provisioning.environment import PYTHON
-from provisioning.fault_injection.answers import pages_of
+from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import AttemptLog, LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
@@ -34,7 +30,7 @@ from provisioning.load.engine import Engine
 from provisioning.load.engine import clock as engine_clock
 from provisioning.load.respondent import RehearsalSurvey
 from provisioning.load.target import target_of
-from provisioning.processes import start_process
+from provisioning.processes import end_with_parent
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8
@@ -71,22 +67,16 @@ def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehea
     return Rehearsal(administration, described, people)
 
 
-class LoadShare(TypedDict):
+@dataclass(frozen=True)
+class LoadShare:
     """One process's part of the load."""
 
     url: str
     # Respondents at work at a time, and saves a second of all of them.
     seats: int
     rate: float
-
-
-class LoadOrders(LoadShare):
-    """The file that one process reads."""
-
-    people: list[tuple[int, str]]
-    described: dict[str, Any]
-    seed: int
-    log: str
+    # Each respondent's ID and access code.
+    people: list[tuple[int, str]] = field(default_factory=list)
 
 
 class LoadProcesses:
@@ -100,35 +90,23 @@ class LoadProcesses:
         seed: int,
     ) -> None:
         self.timeline = Timeline()
-        self.logs: list[LogReader] = []
-        self.processes: list[subprocess.Popen[bytes]] = []
-        total = sum(share["rate"] for share in shares)
+        self.logs = [
+            LogReader(folder / f"attempts-{number}.log")
+            for number in range(len(shares))
+        ]
+        # Not forked: the proxy's thread runs in this process.
+        context = multiprocessing.get_context("spawn")
+        self.processes: list[multiprocessing.process.BaseProcess] = []
+        total = sum(share.rate for share in shares)
         people, first = rehearsal.people, 0.0
-        for number, share in enumerate(shares):
-            last = first + share["rate"] / total
+        for share, log in zip(shares, self.logs, strict=True):
+            last = first + share.rate / total
             part = people[round(first * len(people)) : round(last * len(people))]
             first = last
-            log = folder / f"attempts-{number}.log"
-            orders: LoadOrders = {
-                **share,
-                "people": part,
-                "described": rehearsal.described,
-                "seed": seed,
-                "log": str(log),
-            }
-            path = folder / f"orders-{number}.json"
-            # There are access codes in it.
-            path.touch(mode=0o600)
-            path.write_text(json.dumps(orders))
-            self.logs.append(LogReader(log))
-            self.processes.append(
-                start_process(
-                    [PYTHON, "-m", "provisioning.fault_injection.load_processes", path],
-                    cwd=ROOT,
-                    new_session=False,
-                    parent_signal=signal.SIGKILL,
-                )
-            )
+            arguments = (replace(share, people=part), rehearsal.described, seed)
+            process = context.Process(target=run_share, args=(*arguments, log.path))
+            process.start()
+            self.processes.append(process)
 
     def read_logs(self) -> Timeline:
         for log in self.logs:
@@ -136,44 +114,43 @@ class LoadProcesses:
         return self.timeline
 
     def ended(self) -> int:
-        return sum(process.poll() is not None for process in self.processes)
+        return sum(not process.is_alive() for process in self.processes)
 
     def drain(self) -> bool:
         """Let all respondents save what waits; return whether all of them could."""
         for process in self.processes:
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
         deadline = time.monotonic() + PATIENCE + 20
         for process in self.processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=max(1.0, deadline - time.monotonic()))
+            process.join(max(1.0, deadline - time.monotonic()))
         self.read_logs()
-        return all(process.returncode == 0 for process in self.processes) and all(
+        return all(process.exitcode == 0 for process in self.processes) and all(
             log.completed for log in self.logs
         )
 
     def kill(self) -> None:
         for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.join()
 
 
 class RespondentPool:
     """Keep a number of respondents at work, and replace those that leave."""
 
-    def __init__(self, orders: LoadOrders) -> None:
-        self.seats = orders["seats"]
-        self.people = deque(orders["people"])
+    def __init__(
+        self, share: LoadShare, described: dict[str, Any], seed: int, log: Path
+    ) -> None:
+        self.seats = share.seats
+        self.people = deque(share.people)
         self.present: set[RetryingRespondent] = set()
-        self.log = AttemptLog(Path(orders["log"]))
-        self.engine = Engine(target_of(orders["url"]), connections=2 * self.seats)
+        self.log = AttemptLog(log)
+        self.engine = Engine(target_of(share.url), connections=2 * self.seats)
         self.context = LoadContext(
             engine=self.engine,
             log=self.log,
-            survey=RehearsalSurvey.of(orders["described"]),
-            pages=pages_of(orders["described"]),
-            seed=orders["seed"],
-            thinking=self.seats / orders["rate"],
+            survey=RehearsalSurvey.of(described),
+            source=AnswerSource.of(seed, described),
+            thinking=self.seats / share.rate,
             offset=time.time() - engine_clock(),
         )
         self.deadline = 0.0
@@ -221,8 +198,12 @@ class RespondentPool:
         self.engine.later(CHECK_INTERVAL, self._check_end)
 
 
-def main() -> int:
-    pool = RespondentPool(json.loads(Path(sys.argv[1]).read_text()))
+def run_share(
+    share: LoadShare, described: dict[str, Any], seed: int, log: Path
+) -> None:
+    """Be a load process, until SIGTERM."""
+    end_with_parent(signal.SIGKILL)()
+    pool = RespondentPool(share, described, seed, log)
 
     def close(number: int, frame: FrameType | None) -> None:
         pool.is_closing = True
@@ -230,8 +211,4 @@ def main() -> int:
     signal.signal(signal.SIGTERM, close)
     # A Ctrl-C is for the command that started this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return 0 if pool.run() else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(0 if pool.run() else 1)

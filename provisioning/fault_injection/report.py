@@ -4,28 +4,94 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
+from provisioning.commands import print_table
 from provisioning.fault_injection.controls import ControlResult
-from provisioning.fault_injection.run import (
-    InjectedFault,
-    RunOptions,
-    RunOutcome,
-    seconds_or_never,
-)
-from provisioning.fault_injection.verdict import FORBIDDEN
+from provisioning.fault_injection.failover import PrimaryLoss
+from provisioning.fault_injection.faults import Fault
+from provisioning.fault_injection.recovery import Baseline
+from provisioning.fault_injection.verdict import FORBIDDEN, Verdict
 
 # Share of the planned faults that have to be injected.
 REQUIRED_FAULTS = 0.9
+# Seconds within which saving has to recover.
+RECOVERY_LIMIT = 10.0
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    seed: int
+    faults: Sequence[Fault]
+    saves: int
+    minutes: float
+    rate: float
+    window: float
+    # Undisturbed seconds before each fault, and before the first.
+    calm: float
+    warm: float
+    respondents: int
+    # How much slower the median save may be without a helper.
+    slower: float
+    # Faults that can't be injected here, and why.
+    prevented: dict[str, str]
+
+
+@dataclass
+class InjectedFault:
+    fault: Fault
+    # Why it could not be injected; empty if it was.
+    missed: str = ""
+    # Seconds; None if saving did not recover.
+    recovered: float | None = None
+    failures: Counter[str] = field(default_factory=Counter)
+    # Median save without the helper against those before and after.
+    ratio: float | None = None
+
+    @property
+    def failed(self) -> int:
+        return self.failures.total() - self.failures["resent"]
+
+    @property
+    def shortcoming(self) -> str:
+        if self.missed:
+            return ""
+        if self.fault.unharmed and self.failed:
+            return f"{self.failed} saves failed"
+        if self.recovered is not None and self.recovered <= RECOVERY_LIMIT:
+            return ""
+        return f"recovered in {seconds_or_never(self.recovered)}"
+
+    def line(self) -> str:
+        if self.missed:
+            return f"{self.fault.name:<20} did not happen: {self.missed}"
+        counts = [f"{count} {reply}" for reply, count in self.failures.items()]
+        text = (
+            f"{self.fault.name:<20} recovered in {seconds_or_never(self.recovered):>7}"
+            f", {', '.join(counts) or 'no failure'}"
+        )
+        if self.ratio is not None:
+            text += f", median save x {self.ratio:.2f}"
+        return text
+
+
+def seconds_or_never(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.1f} s"
 
 
 @dataclass
 class Report:
     seed: int
+    # None where the controls run alone.
     options: RunOptions | None = None
-    outcome: RunOutcome | None = None
+    verdict: Verdict | None = None
+    faults: list[InjectedFault] = field(default_factory=list)
+    failure: str = ""
+    baseline: Baseline | None = None
+    seconds: float = 0.0
+    primary_loss: PrimaryLoss | None = None
     controls: list[ControlResult] = field(default_factory=list)
     # Whether an earlier run was too slow, and this one is the second.
     is_repeated: bool = False
@@ -43,21 +109,18 @@ class Report:
         or corrupt answer has no such excuse, and neither has a control that
         finds nothing.
         """
-        if self.is_repeated or self.outcome is None or self.outcome.verdict is None:
+        if self.is_repeated or self.verdict is None:
             return False
         controls_hold = all(control.as_required for control in self.controls)
-        is_right = self.outcome.verdict.holds() and controls_hold
+        is_right = not self.verdict.forbidden() and controls_hold
         return is_right and self.status != 0
 
     def why_void(self) -> str:
-        outcome = self.outcome
-        if outcome is None:
-            return ""
-        if outcome.why_void:
-            return outcome.why_void
-        if outcome.verdict is None:
+        if self.options is None or self.failure:
+            return self.failure
+        if self.verdict is None:
             return "there was no final read"
-        happened, planned = len(self._happened()), len(outcome.faults)
+        happened, planned = len(self._happened()), len(self.faults)
         if happened < REQUIRED_FAULTS * planned:
             return f"only {happened} of {planned} planned faults happened"
         return ""
@@ -69,25 +132,24 @@ class Report:
             for control in self.controls
             if not control.as_required
         ]
-        outcome, options = self.outcome, self.options
-        if outcome is None or options is None:
+        if self.options is None:
             return found
-        if outcome.verdict is not None:
-            counts = outcome.verdict.counts()
+        if self.verdict is not None:
+            counts = self.verdict.counts()
             found += [f"{name} {counts[name]}" for name in FORBIDDEN if counts[name]]
-            if outcome.verdict.acknowledged < options.saves:
-                found.append(f"only {outcome.verdict.acknowledged:,} saves")
+            if self.verdict.acknowledged < self.options.saves:
+                found.append(f"only {self.verdict.acknowledged:,} saves")
         found += [
-            f"{fault.name}: {fault.shortcoming}"
-            for fault in outcome.faults
-            if fault.shortcoming
+            f"{injected.fault.name}: {injected.shortcoming}"
+            for injected in self.faults
+            if injected.shortcoming
         ]
         found += [
             f"median save x {ratio:.2f} without {helper}"
             for helper, ratio in self._ratios().items()
-            if ratio > options.slower
+            if ratio > self.options.slower
         ]
-        loss = outcome.primary_loss
+        loss = self.primary_loss
         if loss is not None and not loss.as_required:
             found.append(
                 f"primary lost under {loss.promise}: {loss.lost}"
@@ -96,14 +158,13 @@ class Report:
         return found
 
     def _happened(self) -> list[InjectedFault]:
-        faults = self.outcome.faults if self.outcome else []
-        return [fault for fault in faults if not fault.missed]
+        return [injected for injected in self.faults if not injected.missed]
 
     def _ratios(self) -> dict[str, float]:
         found = defaultdict(list)
-        for fault in self._happened():
-            if fault.helper and fault.ratio is not None:
-                found[fault.helper].append(fault.ratio)
+        for injected in self._happened():
+            if injected.fault.helper and injected.ratio is not None:
+                found[injected.fault.helper].append(injected.ratio)
         return {
             helper: round(statistics.median(ratios), 3)
             for helper, ratios in found.items()
@@ -111,9 +172,10 @@ class Report:
 
     def _recoveries(self) -> dict[str, list[float | None]]:
         found = defaultdict(list)
-        for fault in self._happened():
-            seconds = None if fault.recovered is None else round(fault.recovered, 2)
-            found[fault.name].append(seconds)
+        for injected in self._happened():
+            recovered = injected.recovered
+            seconds = None if recovered is None else round(recovered, 2)
+            found[injected.fault.name].append(seconds)
         return dict(found)
 
     # Output
@@ -123,41 +185,41 @@ class Report:
         print(json.dumps(self._described()), flush=True)
 
     def print_run(self) -> None:
-        if self.outcome is not None:
-            self._print_outcome(self.outcome)
+        if self.options is not None:
+            self._print_faults(self.options.prevented)
+        if self.verdict is not None:
+            self._print_verdict(self.verdict)
         for shortcoming in self.shortcomings():
             print(f"Not as required: {shortcoming}")
         verdict = "NOT as required" if self.status else "Every requirement holds"
         void = self.why_void()
         print(f"Void: {void}" if void else verdict, flush=True)
 
-    def _print_outcome(self, outcome: RunOutcome) -> None:
-        print(f"\n{'fault':<20}{'times':>6}{'median s':>10}{'max s':>8}{'failed':>8}")
-        failed: dict[str, int] = defaultdict(int)
-        for fault in self._happened():
-            failed[fault.name] += fault.failed
+    def _print_faults(self, prevented: dict[str, str]) -> None:
+        failed: Counter[str] = Counter()
+        for injected in self._happened():
+            failed[injected.fault.name] += injected.failed
+        rows = []
         for name, seconds in sorted(self._recoveries().items()):
-            known = [each for each in seconds if each is not None]
+            known = _known(seconds)
             most = max(known, default=0.0)
             worst = f"{most:.1f}" if len(known) == len(seconds) else "never"
-            median = _median(known)
-            print(
-                f"{name:<20}{len(seconds):>6}{median:>10.1f}{worst:>8}{failed[name]:>8}"
+            rows.append(
+                (name, len(seconds), f"{_median(known):.1f}", worst, failed[name])
             )
-        for name, why in outcome.prevented.items():
+        print()
+        print_table(("fault", "times", "median s", "max s", "failed"), rows)
+        for name, why in prevented.items():
             print(f"{name:<20} not planned: {why}")
-        if outcome.verdict is None:
-            return
-        print(f"\nN {outcome.verdict.acknowledged:,} acknowledged saves,", end=" ")
-        print(f"K {len(self._happened())} faults, in {outcome.seconds:.0f} s")
-        counts = outcome.verdict.counts()
+
+    def _print_verdict(self, verdict: Verdict) -> None:
+        print(f"\nN {verdict.acknowledged:,} acknowledged saves,", end=" ")
+        print(f"K {len(self._happened())} faults, in {self.seconds:.0f} s")
+        counts = verdict.counts()
         print(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        forbidden = [
-            each for each in outcome.verdict.findings if each.count in FORBIDDEN
-        ]
-        for finding in forbidden[:5]:
+        for finding in verdict.forbidden()[:5]:
             print(f"  {finding}")
-        loss = outcome.primary_loss
+        loss = self.primary_loss
         if loss is not None:
             print(
                 f"Primary lost for good under {loss.promise}: recovered in"
@@ -167,8 +229,8 @@ class Report:
 
     def _described(self) -> dict[str, object]:
         described: dict[str, object] = {"seed": self.seed}
-        if self.outcome is not None:
-            described |= self._described_run(self.outcome)
+        if self.options is not None:
+            described |= self._described_run(self.options, self.verdict or Verdict())
         described["controls"] = {
             control.name: {
                 "count": control.count,
@@ -182,38 +244,39 @@ class Report:
         described["repeated"] = self.is_repeated
         return described
 
-    def _described_run(self, outcome: RunOutcome) -> dict[str, object]:
-        recoveries, verdict = self._recoveries(), outcome.verdict
-        known = [
-            seconds
-            for each in recoveries.values()
-            for seconds in each
-            if seconds is not None
-        ]
-        deployments = [fault for fault in self._happened() if fault.unharmed]
-        loss = outcome.primary_loss
+    def _described_run(
+        self, options: RunOptions, verdict: Verdict
+    ) -> dict[str, object]:
+        recoveries = self._recoveries()
+        known = _known([seconds for each in recoveries.values() for seconds in each])
+        harmed: Counter[str] = Counter()
+        for injected in self._happened():
+            if injected.fault.unharmed:
+                harmed += injected.failures
         return {
-            "N": verdict.acknowledged if verdict else 0,
+            "N": verdict.acknowledged,
             "K": len(self._happened()),
-            "planned": len(outcome.faults),
-            "not_planned": outcome.prevented,
-            "attempts": verdict.attempts if verdict else 0,
-            "seconds": round(outcome.seconds, 1),
-            "counts": verdict.counts() if verdict else None,
-            "baseline": asdict(outcome.baseline) if outcome.baseline else None,
-            "window_seconds": self.options.window if self.options else None,
+            "planned": len(self.faults),
+            "not_planned": options.prevented,
+            "attempts": verdict.attempts,
+            "seconds": round(self.seconds, 1),
+            "counts": verdict.counts() if self.verdict else None,
+            "baseline": asdict(self.baseline) if self.baseline else None,
+            "window_seconds": options.window,
             "recovery": {
                 "median": _median(known),
                 "max": max(known, default=None),
                 "each": recoveries,
             },
-            "failed_in_deployments": sum(fault.failed for fault in deployments),
-            "resent_in_deployments": sum(
-                fault.failures["resent"] for fault in deployments
-            ),
+            "failed_in_deployments": harmed.total() - harmed["resent"],
+            "resent_in_deployments": harmed["resent"],
             "median_save_without_helper": self._ratios(),
-            "primary_lost": asdict(loss) if loss else None,
+            "primary_lost": asdict(self.primary_loss) if self.primary_loss else None,
         }
+
+
+def _known(seconds: Sequence[float | None]) -> list[float]:
+    return [each for each in seconds if each is not None]
 
 
 def _median(values: Sequence[float]) -> float:

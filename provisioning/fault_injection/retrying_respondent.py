@@ -1,20 +1,21 @@
 """Simulate respondents with the retry queue of their browsers.
 
-As in static/js/queue.js: one slot for each page, one save in flight, newer
-answers of a page replace those that wait, and a retry is the same to the byte.
 On top of it what networks and people do: saves that are sent twice, packets
-that arrive late, answers that are changed, and a second device.
+that arrive late, answers that are changed, and a second device. A retry is the
+same to the byte.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from provisioning.fault_injection.answers import Pages, answers_for, fingerprint
+from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import FINISHING, Attempt, AttemptLog
+from provisioning.fault_injection.saves import PendingSave, SaveQueue
 from provisioning.load.engine import Engine, Exchange
 from provisioning.load.respondent import (
     ACKED,
@@ -43,17 +44,6 @@ FINISHES = 0.3
 ROUNDS = 3
 
 
-@dataclass
-class PendingSave:
-    page: int
-    revision: int
-    body: str = ""
-    # Fingerprint of the answers.
-    answers: str = ""
-    attempts: int = 0
-    was_cut: bool = False
-
-
 @dataclass(frozen=True)
 class LoadContext:
     """State shared by all respondents of one process."""
@@ -61,12 +51,13 @@ class LoadContext:
     engine: Engine
     log: AttemptLog
     survey: RehearsalSurvey
-    pages: Pages
-    seed: int
+    source: AnswerSource
     # Seconds between two pages of one respondent, on average.
     thinking: float
     # From the engine's clock to the wall clock, which all processes share.
     offset: float
+    # Numbers of tabs.
+    tabs: Iterator[int] = field(default_factory=itertools.count)
     # Saves without a reply: at the end they are abandoned, and so logged.
     open: set[Exchange] = field(default_factory=set)
 
@@ -84,28 +75,32 @@ class RetryingRespondent:
         self.number = number
         self.code = code
         self.leave = leave
-        self.random = Random(f"{context.seed}:{number}")  # noqa: S311
-        self.browser = self._new_browser()
-        # Page -> what waits for a receipt.
-        self.waiting: dict[int, PendingSave] = {}
-        self.in_flight: PendingSave | None = None
-        self.acknowledged: dict[int, int] = {}
-        # The next save's revision, on whatever device; and what the server had
-        # when the survey was last opened.
+        self.random = Random(f"{context.source.seed}:{number}")  # noqa: S311
+        self.queue = SaveQueue()
+        # The next save's revision, on whatever device; and the tab's first.
         self.next_revision = self.base = 0
-        self.seen: list[int] = []
         self.failures = 0
         self.is_inside = False
         self.is_pausing = False
-        self.is_backing_off = False
         self.is_gone = False
         self.is_finishing = False
+        self._change_device()
         # The pages in the order in which they are answered; some a second time.
         self.plan: list[int] = []
-        for page in [*context.pages] * ROUNDS:
+        for page in [*context.source.pages] * ROUNDS:
             self.plan.append(page)
             if self.random.random() < CHANGED:
                 self.plan.append(self.random.randint(1, page))
+
+    def _change_device(self) -> None:
+        """Go on in another browser, which shows nothing yet."""
+        self.tab = str(next(self.context.tabs))
+        target = self.engine.target
+        self.browser = Respondent(self.code, self.context.survey, target, accept=JSON)
+        # What the server had when this tab last opened the survey, by page, and
+        # what the tab was told to be saved since.
+        self.seen: list[int] = []
+        self.acknowledged: dict[int, int] = {}
 
     def hurry(self) -> None:
         """Answer nothing more, save what waits, and leave."""
@@ -115,27 +110,26 @@ class RetryingRespondent:
 
     def log_in(self) -> None:
         self.is_inside = False
-        browser = self.browser
+        steps = iter((self.browser.login_page, self.browser.login))
 
-        def after_page(failure: str, exchange: Exchange) -> None:
+        def proceed(failure: str, exchange: Exchange | None = None) -> None:
+            request = next(steps, None)
             if failure:
                 self._retry_later(self.log_in)
-            else:
-                self._request(browser.login(), after_code)
-
-        def after_code(failure: str, exchange: Exchange) -> None:
-            if failure:
-                self._retry_later(self.log_in)
+            elif request is not None:
+                self._request(request(), proceed)
             else:
                 self._open_survey()
 
-        self._request(browser.login_page(), after_page)
+        proceed("")
 
     def _open_survey(self) -> None:
+        browser = self.browser
+
         def opened(failure: str, exchange: Exchange) -> None:
             reply = exchange.reply
             if not failure:
-                self.base, self.seen = self.browser.base, self.browser.seen
+                self.base, self.seen = browser.base, browser.seen
                 self.next_revision = max(self.next_revision, self.base)
                 self.failures = 0
                 self.is_inside = True
@@ -144,17 +138,11 @@ class RetryingRespondent:
                     self._pause()
             elif json_object(reply).get("error") == "finished":
                 self._leave()
-            elif reply is not None and reply.status == 401:
-                self._retry_later(self.log_in)
             else:
-                self._retry_later(self._open_survey)
+                ended = reply is not None and reply.status == 401
+                self._retry_later(self.log_in if ended else self._open_survey)
 
-        self._request(self.browser.display(), opened)
-
-    def _new_browser(self) -> Respondent:
-        return Respondent(
-            self.code, self.context.survey, self.engine.target, accept=JSON
-        )
+        self._request(browser.display(), opened)
 
     # Answering
 
@@ -171,73 +159,62 @@ class RetryingRespondent:
         if not self.plan:
             self._finish_or_leave()
             return
-        if len(self.waiting) < len(self.context.pages):
+        # A page is answered offline, but not in a tab that is still empty.
+        if self.seen and len(self.queue.waiting) < len(self.context.source.pages):
             self._answer(self.plan.pop(0))
         self._pause()
 
     def _answer(self, page: int) -> None:
-        is_idle = self.is_inside and not self.waiting and self.in_flight is None
-        browser = self.browser
+        is_idle = self.is_inside and self.queue.is_empty
         if self.random.random() < OTHER_DEVICE and is_idle:
             # A last packet of the old device is under way meanwhile.
-            late = self._new_save(page)
-            self.browser = self._new_browser()
+            self._send_late(page, 2 * self.context.thinking)
+            self._change_device()
             self.plan.insert(0, page)
-            wait = self.random.random() * 2 * self.context.thinking
-            self.engine.later(wait, lambda: self._send(late, "late", browser))
             self.log_in()
             return
         if self.random.random() < LATE and is_idle:
             # A packet of this tab arrives after its own successor.
-            late = self._new_save(page)
+            self._send_late(page, self.context.thinking)
             self.plan.append(page)
-            wait = self.random.random() * self.context.thinking
-            self.engine.later(wait, lambda: self._send(late, "late", browser))
-        self.waiting[page] = self._new_save(page)
+        self.queue.put(self._new_save(page))
         self._save_next()
+
+    def _send_late(self, page: int, longest: float) -> None:
+        save, browser = self._new_save(page), self.browser
+        wait = self.random.random() * longest
+        self.engine.later(wait, lambda: self._send(save, "late", browser))
 
     def _new_save(self, page: int) -> PendingSave:
         revision = self.next_revision
         self.next_revision += 1
-        answers = answers_for(
-            seed=self.context.seed,
-            respondent=self.number,
-            page=page,
-            revision=revision,
-            items=self.context.pages[page],
-        )
+        answers = self.context.source.answers(self.number, page, revision)
+        seen = max(self.seen[page - 1], self.acknowledged.get(page, 0))
         content = {
             "revision": revision,
-            "seen": max(self.seen[page - 1], self.acknowledged.get(page, 0)),
+            "seen": seen,
             "base": self.base,
             "answers": answers,
         }
         body = json.dumps(content, separators=(",", ":"))
-        return PendingSave(page, revision, body, fingerprint(answers))
+        return PendingSave(page, revision, self.tab, seen, body, fingerprint(answers))
 
     # Saving
 
     def _save_next(self) -> None:
-        if not self.is_inside or self.is_backing_off:
+        save = self.queue.next_to_send() if self.is_inside else None
+        if save is None:
             return
-        if self.in_flight or not self.waiting:
-            return
-        save = min(
-            self.waiting.values(), key=lambda save: (save.attempts, save.revision)
-        )
-        self.in_flight = save
         self._send(save, "retry" if save.attempts else "first", self.browser)
         if self.random.random() < DOUBLED:
             self._send(save, "double", self.browser)
 
     def _send(self, save: PendingSave, kind: str, browser: Respondent) -> None:
         save.attempts += 1
-        number = f"{self.number}-{save.revision}-{save.attempts}"
 
         def receive(exchange: Exchange) -> None:
-            self.context.open.discard(exchange)
             receipt = read_receipt(exchange, save.revision)
-            self._log(number, save, exchange, kind, receipt)
+            self._log(save, receipt, exchange, kind)
             if kind != "late":
                 self._settle(save, kind, receipt)
             # The old device's late receipt is not seen on the new one, which
@@ -254,22 +231,20 @@ class RetryingRespondent:
 
     def _settle(self, save: PendingSave, kind: str, receipt: Receipt) -> None:
         if kind != "double":
-            self.in_flight = None
-        is_waiting = self.waiting.get(save.page) is save
+            self.queue.in_flight = None
         if receipt.kind == "saved":
             self.failures = 0
             self._note_acknowledged(save)
-            if is_waiting:
-                del self.waiting[save.page]
+            self.queue.remove(save)
             self._save_next()
-        elif kind == "double" or not is_waiting:
+        elif kind == "double" or not self.queue.has(save):
             self._save_next()
         elif receipt.kind == "session":
             self.is_inside = False
             self._retry_later(self.log_in)
         elif receipt.error == "superseded":
             # *Continue here*: the page again, above what the server has.
-            del self.waiting[save.page]
+            self.queue.remove(save)
             self.plan.insert(0, save.page)
             self.is_inside = False
             self._open_survey()
@@ -282,17 +257,17 @@ class RetryingRespondent:
             self.engine.drop_free_connections()
             self._save_next()
         else:
-            self.is_backing_off = True
+            self.queue.is_backing_off = True
             self._retry_later(self._end_back_off, receipt.after)
 
     def _end_back_off(self) -> None:
-        self.is_backing_off = False
+        self.queue.is_backing_off = False
         self._save_next()
 
     # Finishing
 
     def _finish_or_leave(self) -> None:
-        if self.waiting or self.in_flight or not self.is_inside:
+        if not self.queue.is_empty or not self.is_inside:
             self._pause()
         elif self.is_finishing or self.random.random() < FINISHES:
             self.is_finishing = True
@@ -307,18 +282,17 @@ class RetryingRespondent:
             return
 
         def receive(exchange: Exchange) -> None:
-            self.context.open.discard(exchange)
             status = exchange.reply.status if exchange.reply else 0
             outcome = ACKED if status == 302 else UNKNOWN
             receipt = Receipt(outcome, "", str(status or exchange.failure))
-            save = PendingSave(FINISHING, 0)
-            self._log(f"{self.number}-finish", save, exchange, "first", receipt)
+            self._log(PendingSave(FINISHING, 0), receipt, exchange, "first")
             if outcome == ACKED:
                 self._leave()
             else:
                 self._retry_later(self._open_survey)
 
-        self.context.open.add(self.engine.ask(self.browser.finish().data, receive))
+        data = self.browser.finish().data
+        self.context.open.add(self.engine.ask(data, receive))
 
     def _leave(self) -> None:
         if not self.is_gone:
@@ -340,26 +314,17 @@ class RetryingRespondent:
         self.engine.later(wait, act)
 
     def _log(
-        self,
-        number: str,
-        save: PendingSave,
-        exchange: Exchange,
-        kind: str,
-        receipt: Receipt,
+        self, save: PendingSave, receipt: Receipt, exchange: Exchange, kind: str
     ) -> None:
+        self.context.open.discard(exchange)
+        offset = self.context.offset
         self.context.log.write(
-            Attempt(
-                number=number,
+            Attempt.of(
+                save,
+                receipt,
                 respondent=self.number,
-                page=save.page,
-                revision=save.revision,
-                answers=save.answers,
-                sent=round(exchange.scheduled + self.context.offset, 6),
-                answered=round(exchange.answered + self.context.offset, 6),
-                outcome=receipt.outcome,
                 kind=kind,
-                reply=receipt.reply.replace("\t", " ").replace("\n", " "),
-                receipt=receipt.revision,
-                at=receipt.at,
+                sent=exchange.scheduled + offset,
+                answered=exchange.answered + offset,
             )
         )

@@ -7,30 +7,31 @@ descends from the supervisor that answers on this folder's own socket.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import psycopg2
-
 from provisioning import processes
-from provisioning.commands import Refusal
+from provisioning.commands import Refusal, reason, wait_until
 from provisioning.environment import manage
+from provisioning.installation.promotion import PRIMARY
 from provisioning.installation.stack_folder import addresses_of, environment_of
-from provisioning.installation.supervisor import Supervisor
+from provisioning.installation.supervisor import Program, Supervisor
+from provisioning.postgresql import DATABASE
 
-PRIMARY, REPLICA = 5432, 5433
 START_SECONDS = 30.0
 
 
 class RunningStack:
-    def __init__(self, folder: Path) -> None:
-        """Connect to the supervisor. Raises Refusal where no stack runs."""
+    def __init__(self, folder: Path, *, run: Path | None = None) -> None:
+        """Connect to the supervisor. Raises Refusal where no stack runs.
+
+        `run` is the folder of the sockets, where it is not the stack's own.
+        """
         self.folder = folder.resolve()
-        self.run = self.folder / "run"
-        supervisor = Supervisor(self.folder)
+        self.run = run or self.folder / "run"
+        supervisor = Supervisor(self.folder, run=self.run)
         if not supervisor.is_running():
             raise Refusal(f"No stack runs in {self.folder}")
         # Its methods: http://supervisord.org/api.html
@@ -46,21 +47,20 @@ class RunningStack:
 
     # Programs, by the supervisor's name of a program or of a group
 
-    def programs(self, name: str) -> list[dict[str, Any]]:
-        return [
-            program
-            for program in self.supervisor.getAllProcessInfo()
-            if name in (program["group"], program["name"])
-        ]
+    def programs(self, name: str) -> list[Program]:
+        found: list[Program] = self.supervisor.getAllProcessInfo()
+        return [each for each in found if name in (each["group"], each["name"])]
 
     def pids(self, name: str) -> list[int]:
         return [program["pid"] for program in self.programs(name) if program["pid"]]
 
-    def pid(self, name: str) -> int:
-        pids = self.pids(name)
-        if not pids:
-            raise Refusal(f"{name} does not run in {self.folder}")
-        return pids[0]
+    def tree(self, name: str) -> list[int]:
+        """Return a program's processes and all below them."""
+        return [
+            each
+            for pid in self.pids(name)
+            for each in [pid, *processes.descendants_of(pid)]
+        ]
 
     def stop(self, name: str) -> None:
         self.supervisor.stopProcess(_full_name(self.programs(name)[0]), True)
@@ -75,15 +75,14 @@ class RunningStack:
         return any(program["statename"] == "FATAL" for program in self.programs(name))
 
     def wait_for(self, name: str, *, seconds: float = START_SECONDS) -> None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        def is_running() -> bool:
             found = self.programs(name)
-            if found and all(program["statename"] == "RUNNING" for program in found):
-                return
-            time.sleep(0.1)
-        raise Refusal(f"{name} did not come back within {seconds:.0f} s")
+            return all(program["statename"] == "RUNNING" for program in found)
 
-    # Processes
+        if not wait_until(is_running, seconds=seconds, pause=0.1):
+            raise Refusal(f"{name} did not come back within {seconds:.0f} s")
+
+    # Signals reach only processes of this stack
 
     def signal(self, pids: Iterable[int], number: int) -> None:
         processes.send_signal(self._own(pids), number)
@@ -96,50 +95,53 @@ class RunningStack:
         own = {supervisor, *processes.descendants_of(supervisor)}
         return [pid for pid in pids if pid in own]
 
-    def tree(self, name: str) -> list[int]:
-        """Return a program's processes and all below them."""
-        return [
-            each
-            for pid in self.pids(name)
-            for each in [pid, *processes.descendants_of(pid)]
-        ]
-
     # Databases and commands
 
-    def connect(self, port: int = PRIMARY, database: str = "groundswell") -> Any:
+    def connect(self, port: int = PRIMARY, database: str = DATABASE) -> Any:
         """Connect as superuser, without pgbouncer, and with autocommit."""
-        connection = psycopg2.connect(
-            host=str(self.run),
-            port=port,
-            user="postgres",
-            dbname=database,
-            connect_timeout=5,
-        )
+        # Not at the top: --help works before the environment is installed.
+        import psycopg2
+
+        try:
+            connection = psycopg2.connect(
+                host=str(self.run),
+                port=port,
+                user="postgres",
+                dbname=database,
+                connect_timeout=5,
+            )
+        except psycopg2.Error as error:
+            raise Refusal(f"PostgreSQL: {reason(str(error))}") from None
         connection.autocommit = True
         return connection
 
-    def query(self, sql: str, *, port: int = PRIMARY) -> Any:
-        """Return the first value of the first row, if any."""
-        with closing(self.connect(port)) as connection, connection.cursor() as cursor:
-            cursor.execute(sql)
-            row = cursor.fetchone() if cursor.description else None
+    def query(self, sql: str, *, port: int = PRIMARY, database: str = DATABASE) -> Any:
+        """Return the first value of the first row, if any. Raises Refusal."""
+        import psycopg2
+
+        with closing(self.connect(port, database)) as connection:
+            try:
+                cursor = connection.cursor()
+                cursor.execute(sql)
+                row = cursor.fetchone() if cursor.description else None
+            except psycopg2.Error as error:
+                raise Refusal(f"PostgreSQL: {reason(str(error))}") from None
             return row[0] if row else None
 
-    def wait_for_database(self, *, seconds: float = 30.0) -> None:
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
+    def wait_for_database(self, *, seconds: float = START_SECONDS) -> None:
+        def answers() -> bool:
+            with suppress(Refusal):
                 self.query("SELECT 1")
-                return
-            except psycopg2.Error:
-                if time.monotonic() > deadline:
-                    raise Refusal("PostgreSQL did not come back") from None
-                time.sleep(0.1)
+                return True
+            return False
+
+        if not wait_until(answers, seconds=seconds, pause=0.1):
+            raise Refusal("PostgreSQL did not come back")
 
     def manage(self, *arguments: str) -> str:
         environment = {**os.environ, **environment_of(self.folder, "manage")}
         return manage(*arguments, environment=environment)
 
 
-def _full_name(program: dict[str, Any]) -> str:
+def _full_name(program: Program) -> str:
     return f"{program['group']}:{program['name']}"

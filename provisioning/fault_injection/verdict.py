@@ -1,32 +1,16 @@
 """Compare what was sent with what is stored: the counts that have to be zero.
 
-lost         acknowledged, but missing from the final read, or older there
-regressions  lost pages of which an older revision is stored
-crossed      stored under another respondent
-corrupt      stored, but not what was sent; or a page made of two sendings
-unexpected   stored, but never sent
-duplicated   two rows for one key; one sending that gave two receipts
-recovered    outcome unknown, found stored by a retry or by the final read:
-             allowed, and reported
-false_saved  shown as saved without a receipt of its own revision
-
-The unit is one page of one respondent.
+README.md says what each of them means. The unit is one page of one respondent.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioning.fault_injection.answers import (
-    Pages,
-    answers_for,
-    as_stored,
-    fingerprint,
-)
+from provisioning.fault_injection.answers import ANSWERED, AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import FINISHING, Attempt
 from provisioning.load.respondent import ACKED, UNKNOWN
 
@@ -37,9 +21,10 @@ FORBIDDEN = (
     "corrupt",
     "unexpected",
     "duplicated",
+    "lost_updates",
     "false_saved",
+    "false_rejected",
 )
-OWNER = re.compile(r"(\d+) on \d+ at \d+: ")
 # A broken index would hide the second row of a key.
 WITHOUT_INDEXES = """
 SET enable_indexscan = off;
@@ -86,7 +71,7 @@ class Finding:
     count: str
     respondent: int
     page: int
-    # When the missing save was acknowledged; 0 for the other counts.
+    # When the save that is gone was acknowledged; 0 for the other counts.
     acknowledged: float = 0.0
 
 
@@ -103,8 +88,8 @@ class Verdict:
     def counts(self) -> dict[str, int]:
         return {name: self.count(name) for name in (*FORBIDDEN, "recovered")}
 
-    def holds(self) -> bool:
-        return not any(self.count(name) for name in FORBIDDEN)
+    def forbidden(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.count in FORBIDDEN]
 
     def without(self, excused: Iterable[Finding]) -> Verdict:
         dropped = set(excused)
@@ -124,11 +109,14 @@ class SentPage:
 
     outcomes: dict[int, set[str]] = field(default_factory=dict)
     receipts: dict[int, set[str]] = field(default_factory=dict)
+    acknowledged: dict[int, float] = field(default_factory=dict)
+    first_sent: dict[int, float] = field(default_factory=dict)
     # Fingerprints.
     answers: dict[int, str] = field(default_factory=dict)
-    # The newest acknowledged revision, and when it was acknowledged.
-    newest: int = 0
-    newest_at: float = 0.0
+    # The tab, and the newest revision that it had shown.
+    origins: dict[int, tuple[str, int]] = field(default_factory=dict)
+    # Revisions that were refused for good, and when.
+    rejections: list[tuple[int, float]] = field(default_factory=list)
     found_by_retries: set[int] = field(default_factory=set)
 
     def add(self, attempt: Attempt) -> None:
@@ -138,11 +126,45 @@ class SentPage:
             self.found_by_retries.add(revision)
         outcomes.add(attempt.outcome)
         self.answers[revision] = attempt.answers
-        if attempt.outcome != ACKED:
-            return
-        self.receipts.setdefault(revision, set()).add(attempt.at)
-        if revision >= self.newest:
-            self.newest, self.newest_at = revision, attempt.answered
+        self.origins[revision] = (attempt.tab, attempt.seen)
+        first = self.first_sent.get(revision, attempt.sent)
+        self.first_sent[revision] = min(first, attempt.sent)
+        if attempt.outcome == ACKED:
+            self.receipts.setdefault(revision, set()).add(attempt.at)
+            self.acknowledged[revision] = attempt.answered
+        elif attempt.reply.startswith("409"):
+            self.rejections.append((revision, attempt.answered))
+
+    @property
+    def newest(self) -> int:
+        """Return the newest acknowledged revision, or 0."""
+        return max(self.acknowledged, default=0)
+
+    def lost_updates(self, stored: set[int]) -> Iterator[int]:
+        """Yield acknowledged revisions that a save replaced without covering them.
+
+        A save covers what its tab had shown, and what its tab had sent before.
+        """
+        for revision in self.acknowledged:
+            tab = self.origins[revision][0]
+            for later, (other, seen) in self.origins.items():
+                was_stored = later in self.acknowledged or later in stored
+                if later > revision and was_stored and tab != other and seen < revision:
+                    yield revision
+                    break
+
+    def false_rejections(self, stored: set[int]) -> int:
+        """Count replies of 409 for saves that were stored, and not yet replaced."""
+
+        def is_false(revision: int, answered: float) -> bool:
+            if revision in stored and revision >= self.newest:
+                return True
+            return revision in self.acknowledged and not any(
+                other > revision and sent < answered
+                for other, sent in self.first_sent.items()
+            )
+
+        return sum(is_false(*rejection) for rejection in self.rejections)
 
 
 class Judge:
@@ -150,17 +172,14 @@ class Judge:
 
     def __init__(
         self,
-        seed: int,
-        pages: Pages,
+        source: AnswerSource,
         attempts: Iterable[Attempt],
         stored: Iterable[StoredAnswer],
         completed: frozenset[int] = frozenset(),
     ) -> None:
         """Read both; `completed` are the respondents who have finished."""
-        self.seed = seed
-        self.pages = pages
+        self.source = source
         self.completed = completed
-        self.page_of = {item.id: page for page in pages for item in pages[page]}
         self.findings: list[Finding] = []
         self.attempt_count = 0
         self.sent: dict[Key, SentPage] = defaultdict(SentPage)
@@ -171,12 +190,14 @@ class Judge:
         self.senders: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
             self._add_attempt(attempt)
+        page_of = {
+            item.id: page for page in source.pages for item in source.pages[page]
+        }
         for row in stored:
-            page = self.page_of.get(row.item, -1)
-            rows = self.stored[row.respondent, page]
-            if row.item in rows:
-                self.findings.append(Finding("duplicated", row.respondent, page))
-            rows[row.item] = row
+            key = row.respondent, page_of.get(row.item, -1)
+            if row.item in self.stored[key]:
+                self.findings.append(Finding("duplicated", *key))
+            self.stored[key][row.item] = row
 
     def _add_attempt(self, attempt: Attempt) -> None:
         self.attempt_count += 1
@@ -201,11 +222,7 @@ class Judge:
                 findings.append(Finding("lost", respondent, FINISHING, acknowledged))
         for respondent in self.completed - self.finishing.keys():
             findings.append(Finding("unexpected", respondent, FINISHING))
-        acknowledged_saves = sum(
-            ACKED in outcomes
-            for sent in self.sent.values()
-            for outcomes in sent.outcomes.values()
-        )
+        acknowledged_saves = sum(len(sent.acknowledged) for sent in self.sent.values())
         return Verdict(findings, acknowledged_saves, self.attempt_count)
 
     def _judge_page(self, key: Key) -> Iterator[Finding]:
@@ -218,16 +235,19 @@ class Judge:
                 yield Finding("duplicated", *key)
         for _ in sent.found_by_retries:
             yield Finding("recovered", *key)
-        is_lost = False
-        if sent.newest:
-            rows = [stored.get(item.id) for item in self.pages[key[1]]]
-            is_missing = None in rows
-            is_older = any(row.revision < sent.newest for row in rows if row)
-            is_lost = is_missing or is_older
-            if is_lost:
-                yield Finding("lost", *key, acknowledged=sent.newest_at)
-            if is_older and not is_missing:
-                yield Finding("regressions", *key, acknowledged=sent.newest_at)
+        revisions = {row.revision for row in stored.values()}
+        for revision in sent.lost_updates(revisions):
+            yield Finding("lost_updates", *key, sent.acknowledged[revision])
+        for _ in range(sent.false_rejections(revisions)):
+            yield Finding("false_rejected", *key)
+        newest = sent.newest
+        is_missing = len(stored) < len(self.source.pages[key[1]])
+        is_older = any(revision < newest for revision in revisions)
+        is_lost = bool(newest) and (is_missing or is_older)
+        if is_lost:
+            yield Finding("lost", *key, sent.acknowledged[newest])
+        if is_older and not is_missing:
+            yield Finding("regressions", *key, sent.acknowledged[newest])
         wrong = self._classify_wrong_rows(key, sent, stored)
         if wrong:
             yield Finding(wrong, *key)
@@ -235,15 +255,13 @@ class Judge:
         if is_lost or not stored:
             return
         # A page is saved whole: all its rows have one revision.
-        revisions = {row.revision for row in stored.values()}
-        if len(revisions) > 1 or len(stored) < len(self.pages[key[1]]):
+        if len(revisions) > 1 or is_missing:
             yield Finding("corrupt", *key)
         elif sent.outcomes[max(revisions)] == {UNKNOWN}:
             yield Finding("recovered", *key)
 
     def _classify_wrong_rows(self, key: Key, sent: SentPage, stored: StoredRows) -> str:
         """Return the worst that is wrong with these rows, or ""."""
-        respondent, page = key
         found = set()
         for revision, rows in _by_revision(stored).items():
             if revision not in sent.outcomes:
@@ -252,39 +270,22 @@ class Judge:
                 foreign = self._classify_foreign(key, rows)
                 found.add("crossed" if foreign == "crossed" else "corrupt")
             else:
-                answers = answers_for(
-                    seed=self.seed,
-                    respondent=respondent,
-                    page=page,
-                    revision=revision,
-                    items=self.pages[page],
-                )
+                answers = self.source.answers(*key, revision)
                 if fingerprint(answers) != sent.answers[revision]:
                     found.add("corrupt")
         worst_first = ("crossed", "corrupt", "unexpected")
         return next((name for name in worst_first if name in found), "")
 
     def _is_as_sent(self, key: Key, revision: int, rows: StoredRows) -> bool:
-        respondent, page = key
-        items = self.pages[page]
-        answers = answers_for(
-            seed=self.seed,
-            respondent=respondent,
-            page=page,
-            revision=revision,
-            items=items,
-        )
-        expected = {item.id: as_stored(answers[item.name]) for item in items}
+        expected = self.source.stored(*key, revision)
         return all(
-            expected[row.item] == (row.state, row.value) for row in rows.values()
+            (row.state, row.value) == (ANSWERED, expected[row.item])
+            for row in rows.values()
         )
 
     def _classify_foreign(self, key: Key, rows: StoredRows) -> str:
         """Tell answers of another respondent from answers that were never sent."""
         respondent, page = key
-        owners = [OWNER.match(row.value or "") for row in rows.values()]
-        if any(owner and int(owner[1]) != respondent for owner in owners):
-            return "crossed"
         for revision, part in _by_revision(rows).items():
             others = self.senders.get((page, revision), set()) - {respondent}
             if any(self._is_as_sent((other, page), revision, part) for other in others):

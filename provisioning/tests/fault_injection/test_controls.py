@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 
-from provisioning.fault_injection.controls import CONTROLS, GUARD, run_controls, twin_of
-from survey.taking.storage import ON_CONFLICT, POSTGRESQL
+from provisioning.commands import ROOT
+from provisioning.environment import PYTHON
+from provisioning.fault_injection.controls import CONTROLS
+from provisioning.fault_injection.verdict import FORBIDDEN
+from provisioning.tests.conftest import environment
+from survey.taking import storage
 
 
 @pytest.mark.slow
 def test_every_control_objects_and_every_twin_is_clean():
-    found = list(run_controls(20261121, CONTROLS))
-    assert [result.name for result in found] == [control.name for control in CONTROLS]
-    for result in found:
-        assert result.found > 0, result
-        assert result.twin == 0, result
-        assert result.as_required, result
+    command = [PYTHON, "-m", "provisioning.fault_injection", "--controls-only"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    controls = json.loads(done.stdout.splitlines()[-1])["controls"]
+    assert list(controls) == [control.name for control in CONTROLS]
+    for result in controls.values():
+        assert result["found"] > 0, result
+        assert result["with_protection"] == 0, result
     # One row is deleted, and exactly one save is missing.
-    assert found[-1].found == 1
+    assert controls["one row deleted"]["found"] == 1
 
 
-def test_twins_keep_all_protections_and_controls_have_to_find_something():
+def test_a_control_has_to_find_something():
     for control in CONTROLS:
-        assert not control.fails(0)
-        twin = twin_of(control)
-        assert twin.on_conflict == ON_CONFLICT
-        assert (twin.settings, twin.without) == ({}, "")
+        assert control.count in FORBIDDEN
+        assert not control.is_as_required(0)
+    assert CONTROLS[0].is_as_required(5)
+    assert not CONTROLS[-1].is_as_required(2)
 
 
-def test_controls_change_the_statement_of_the_product():
-    assert GUARD in ON_CONFLICT
-    assert "{on_conflict}" in POSTGRESQL
-    removed = [control.on_conflict for control in CONTROLS]
-    assert ON_CONFLICT.replace(GUARD, "") in removed
-    assert ON_CONFLICT.replace(GUARD, "") != ON_CONFLICT
+def test_each_guard_of_the_saving_statement_is_removed_by_a_control_of_its_own():
+    kept = {
+        control.name: [guard for guard in GUARDS if guard in control.on_conflict]
+        for control in CONTROLS
+    }
+    revision, seen = GUARDS
+    assert kept["revision guard off, reordered"] == [seen]
+    assert kept["seen guard off, two tabs"] == [revision]
+    assert kept["one row deleted"] == GUARDS
+
+
+GUARDS = [
+    "WHERE survey_response.revision < excluded.revision",
+    "AND (survey_response.revision <= %s OR survey_response.revision >= %s)",
+]
+
+
+def test_controls_keep_the_parameters_of_the_saving_statement():
+    places = storage.ON_CONFLICT.count("%s")
+    assert [control.on_conflict.count("%s") for control in CONTROLS] == (
+        [places] * len(CONTROLS)
+    )
+
+
+def test_what_a_control_replaces_exists():
+    for control in CONTROLS:
+        assert control.statement[0] in storage.ON_CONFLICT
+        assert all(hasattr(storage, name) for name in control.functions)

@@ -15,11 +15,11 @@ import pytest
 from provisioning import processes
 from provisioning.commands import Refusal
 from provisioning.fault_injection.__main__ import run_options
-from provisioning.fault_injection.arguments import FAULT_DESCRIPTIONS, arguments
+from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.faults import (
+    BY_NAME,
     FAULTS,
-    QUICK,
     FaultContext,
     draw_faults,
 )
@@ -32,32 +32,30 @@ from provisioning.tests.conftest import run
 # Which faults are drawn
 
 
-def test_every_fault_has_a_description():
-    assert [fault.name for fault in FAULTS] == list(FAULT_DESCRIPTIONS)
-    assert set(QUICK) <= set(FAULT_DESCRIPTIONS)
-    assert len(QUICK) >= 8
+QUICK = [fault.name for fault in FAULTS if fault.quick]
+
+
+def test_every_fault_has_a_name_of_its_own_and_a_description():
+    assert len(BY_NAME) == len(FAULTS) == 20
+    assert all(fault.description for fault in FAULTS)
+    assert len(QUICK) == 10
 
 
 def test_sixty_draws_contain_every_fault_three_times():
-    names = [
-        fault.name for fault in draw_faults(Random(7), list(FAULT_DESCRIPTIONS), 60)
-    ]
-    assert Counter(names) == dict.fromkeys(FAULT_DESCRIPTIONS, 3)
+    names = [fault.name for fault in draw_faults(Random(7), list(BY_NAME), 60)]
+    assert Counter(names) == dict.fromkeys(BY_NAME, 3)
 
 
 def test_the_seed_decides_the_order():
     def order(seed):
-        return [
-            fault.name
-            for fault in draw_faults(Random(seed), list(FAULT_DESCRIPTIONS), 60)
-        ]
+        return [fault.name for fault in draw_faults(Random(seed), list(BY_NAME), 60)]
 
     assert order(7) == order(7)
     assert order(7) != order(8)
 
 
 def context(log_disk=None):
-    return FaultContext(None, Random(1), lambda is_on: None, log_disk)
+    return FaultContext(None, Random(1), log_disk=log_disk)
 
 
 def test_a_quick_run_has_each_quick_fault_once():
@@ -74,6 +72,12 @@ def test_a_fault_that_is_prevented_is_not_planned(tmp_path):
 
     options = run_options(arguments([]), context(LogDisk(tmp_path)), seed=7)
     assert options.prevented == {}
+
+
+def test_a_fault_chosen_alone_is_the_only_one():
+    options = run_options(arguments(["--only=redis-hung"]), context(), seed=7)
+    assert [fault.name for fault in options.faults] == ["redis-hung"]
+    assert options.saves == 1_000
 
 
 def test_a_fault_chosen_alone_is_refused_where_it_is_prevented():

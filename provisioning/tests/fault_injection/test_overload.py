@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from itertools import count
 from random import Random
 from types import SimpleNamespace
@@ -12,14 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from provisioning.fault_injection.load_processes import Rehearsal
-from provisioning.fault_injection.overload import (
+from provisioning.fault_injection.overload import OverloadRun, Tab
+from provisioning.fault_injection.overload_result import (
     CLASSES,
     CORES,
-    OverloadCounts,
     OverloadResult,
-    OverloadRun,
     OverloadStep,
-    Tab,
 )
 from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
@@ -32,26 +29,20 @@ SURVEY = RehearsalSurvey(
     "d" * 64, "r1", "en", pages=((("q1", ("1", "2")),), (("q2", ("1", "2")),))
 )
 TARGET = target_of("http://127.0.0.1:8080")
-STEP = OverloadStep(
-    name="1x",
-    people=2000,
-    saved=1000.0,
-    refused={"starts": 0.6, "resumes": 0.3, "saves": 0.1, "finishes": 0.0},
-    refusals_per_second=100.0,
-    p95=500.0,
-    finish_p95=500.0,
-    refused_p95=5.0,
-    impolite=0,
-    unanswered=0,
-    finishes_refused=0,
-    own_cpu=0.2,
-    others_cpu=0.05,
-)
-PEAK_LOAD = replace(STEP, name="10x", saved=910.0)
+SHARES = {"starts": 0.6, "resumes": 0.3, "saves": 0.1, "finishes": 0.0}
+
+
+def step(name="1x", *, saved=1000, slow=0.5, refused_after=0.005, shares=(), **changes):
+    """Return a step of a second in which so many saves were served."""
+    made = OverloadStep(name, people=2000, seconds=1.0, own_cpu=0.2, **changes)
+    for kind, share in {**SHARES, **dict(shares)}.items():
+        made.served[kind] = [slow] * saved
+        made.refused[kind] = [refused_after] * round(saved * share / (1 - share))
+    return made
 
 
 def test_shedding_starts_before_resumes_before_saves_is_as_required():
-    result = OverloadResult([STEP, PEAK_LOAD], back=4.0)
+    result = OverloadResult([step(), step("10x", saved=910)], back=4.0)
     assert result.shortcomings() == []
     assert result.why_void() == ""
     assert result.kept() == {"1x": 1.0, "10x": 0.91}
@@ -60,30 +51,26 @@ def test_shedding_starts_before_resumes_before_saves_is_as_required():
 @pytest.mark.parametrize(
     ("changed", "shortcoming"),
     [
-        ({"saved": 899.0}, "10x: 90% of the best goodput"),
-        ({"refused_p95": 2001.0}, "10x: refused after 2001 ms"),
+        ({"saved": 899}, "10x: 90% of the best goodput"),
+        ({"refused_after": 2.001}, "10x: refused after 2001 ms"),
         ({"impolite": 1}, "10x: 1 refusals without a time"),
         ({"unanswered": 2}, "10x: 2 requests without a reply"),
-        ({"finishes_refused": 1}, "10x: 1 could not finish"),
-        (
-            {"refused": {**STEP.refused, "saves": 0.4}},
-            "10x: saves were shed before resumes",
-        ),
+        ({"shares": {"finishes": 0.001}}, "10x: 1 could not finish"),
+        ({"shares": {"saves": 0.4}}, "10x: saves were shed before resumes"),
     ],
 )
 def test_one_shortcoming_fails_the_run(changed, shortcoming):
-    result = OverloadResult([STEP, replace(PEAK_LOAD, **changed)], back=4.0)
+    result = OverloadResult([step(), step("10x", **changed)], back=4.0)
     assert result.shortcomings() == [shortcoming]
 
 
 def test_a_run_without_recovery_fails():
-    result = OverloadResult([STEP], back=None)
+    result = OverloadResult([step()], back=None)
     assert result.shortcomings() == ["not as before within 60 s"]
 
 
 def test_a_run_on_a_busy_machine_is_void():
-    busy = replace(PEAK_LOAD, others_cpu=64.0)
-    result = OverloadResult([STEP, busy], back=4.0)
+    result = OverloadResult([step(), step("10x", others_cpu=64.0)], back=4.0)
     assert result.why_void() == f"other programs took up to 64.00 of {CORES} cores"
 
 
@@ -109,7 +96,7 @@ def run():
     run.seed = 1
     run.random = Random(1)
     run.survey = SURVEY
-    run.counts = OverloadCounts()
+    run.step = OverloadStep("")
     run.saves = 0
     run.burst = 0
     run.staying = 1.0
@@ -146,12 +133,12 @@ def test_a_refused_tab_waits_at_least_as_long_as_the_server_asked(run, tab):
         assert engine.asked == []
         try_again()
         assert engine.asked[0][0].startswith(b"POST /take/pages/1/ ")
-    assert len(run.counts.refused["saves"]) == 3
-    assert run.counts.impolite == 0
+    assert len(run.step.refused["saves"]) == 3
+    assert run.step.impolite == 0
 
     reply(engine, 200, body=b'{"saved": 0, "revision": 103, "at": ""}')
-    assert len(run.counts.served["saves"]) == 1
-    assert (tab.failures, tab.slots, engine.asked) == (0, {}, [])
+    assert len(run.step.served["saves"]) == 1
+    assert (tab.failures, tab.queue.waiting, engine.asked) == (0, {}, [])
 
 
 def test_a_tab_keeps_one_slot_per_page_and_one_save_in_flight(run, tab):
@@ -159,7 +146,7 @@ def test_a_tab_keeps_one_slot_per_page_and_one_save_in_flight(run, tab):
     turn_page = next(act for _, act in engine.due)
     turn_page()
     turn_page()
-    assert len(tab.slots) == 2
+    assert len(tab.queue.waiting) == 2
     assert len(engine.asked) == 1
     reply(engine, 200, body=b'{"saved": 0, "revision": 100, "at": ""}')
     assert len(engine.asked) == 1
@@ -167,7 +154,7 @@ def test_a_tab_keeps_one_slot_per_page_and_one_save_in_flight(run, tab):
 
 def test_a_refusal_without_retry_after_is_counted_as_impolite(run, tab):
     reply(run.engine, 503)
-    assert run.counts.impolite == 1
+    assert run.step.impolite == 1
 
 
 def test_a_closed_tab_sends_nothing_more(run, tab):
@@ -191,9 +178,9 @@ def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
     assert code.endswith(b"code=CODE&csrfmiddlewaretoken=t")
     assert b"\r\nCookie: csrftoken=t; sessionid=s\r\n" in reply(engine, 200)
     assert engine.asked == []
-    assert len(run.counts.served["starts"]) == 2
-    assert len(run.counts.refused["starts"]) == 1
-    assert len(run.counts.served["resumes"]) == 1
+    assert len(run.step.served["starts"]) == 2
+    assert len(run.step.refused["starts"]) == 1
+    assert len(run.step.served["resumes"]) == 1
 
 
 def test_people_of_an_earlier_burst_may_give_up(run):
@@ -214,21 +201,22 @@ def test_one_respondent_finishes_for_every_twenty_saves(run):
     page = b'<input name="reviewed" value="token">'
     assert reply(run.engine, 200, body=page).startswith(b"GET /take/complete/ ")
     assert b"reviewed=token" in reply(run.engine, 302)
-    assert len(run.counts.served["finishes"]) == 2
+    assert len(run.step.served["finishes"]) == 2
 
 
 def test_shares_of_refused_requests_are_counted_by_class():
-    counts = OverloadCounts()
+    counts = OverloadStep("1x", seconds=3.0)
     assert [counts.share_refused(name) for name in CLASSES] == [0.0] * 4
     counts.refused["starts"] += [0.1, 0.1, 0.1]
     counts.served["starts"].append(0.1)
     assert counts.share_refused("starts") == 0.75
-    assert counts.all_refused() == [0.1] * 3
+    assert counts.refusals_per_second == 1.0
 
 
 def test_the_cpu_of_the_load_is_reported_but_excuses_nothing():
-    busy = replace(STEP, name="10x", saved=850.0, own_cpu=0.2 + CORES * 0.1)
-    result = OverloadResult([STEP, busy], back=4.0)
+    busy = step("10x", saved=850)
+    busy.own_cpu += CORES * 0.1
+    result = OverloadResult([step(), busy], back=4.0)
     assert result.kept_per_core()["10x"] > 0.93
     assert result.kept()["10x"] == 0.85
     assert result.shortcomings() == ["10x: 85% of the best goodput"]
@@ -239,9 +227,10 @@ def test_saving_has_recovered_when_it_is_as_fast_as_before(run, monkeypatch):
     monkeypatch.setattr(
         "provisioning.fault_injection.overload.clock", lambda: next(moments)
     )
-    later = [replace(STEP, p95=1001.0), STEP, replace(STEP, refusals_per_second=0.0)]
+    unhurt = step(shares=dict.fromkeys(SHARES, 0.0))
+    later = [step(slow=1.001, shares=dict.fromkeys(SHARES, 0.0)), step(), unhurt]
     run._offer = lambda *arguments: later.pop(0)
-    assert run._wait_for_recovery(STEP, knee=100.0) == 9.0
+    assert run._wait_for_recovery(step(), knee=100.0) == 9.0
     assert later == []
 
 
@@ -250,8 +239,8 @@ def test_saving_that_stays_slow_has_not_recovered(run, monkeypatch):
     monkeypatch.setattr(
         "provisioning.fault_injection.overload.clock", lambda: next(moments)
     )
-    run._offer = lambda *arguments: replace(STEP, unanswered=1)
-    assert run._wait_for_recovery(STEP, knee=100.0) is None
+    run._offer = lambda *arguments: step(unanswered=1)
+    assert run._wait_for_recovery(step(), knee=100.0) is None
 
 
 # A whole run against a server that sheds load
@@ -324,7 +313,7 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
     }
     assert [step.name for step in result.steps] == ["1x", "4x"]
     assert result.steps[1].people > 2 * result.steps[0].people
-    assert result.steps[1].refused["saves"] > 0
+    assert result.steps[1].share_refused("saves") > 0
     assert result.peak > 0
     finished = [each for each in server.requests if b"POST /take/complete/" in each]
     assert all(b"reviewed=token" in each for each in finished)

@@ -19,6 +19,8 @@ def attempt(answered, *, seconds=0.005, reply="200", kind="first", revision=0):
         respondent=1,
         page=1,
         revision=revision or int(answered * 1000),
+        tab="1",
+        seen=0,
         answers="",
         sent=answered - seconds,
         answered=answered,

@@ -11,13 +11,9 @@ from provisioning.fault_injection import __main__ as command
 from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.controls import ControlResult
 from provisioning.fault_injection.failover import PrimaryLoss
-from provisioning.fault_injection.report import Report
-from provisioning.fault_injection.run import (
-    InjectedFault,
-    RunOptions,
-    RunOutcome,
-    TooSlow,
-)
+from provisioning.fault_injection.faults import Fault
+from provisioning.fault_injection.report import InjectedFault, Report, RunOptions
+from provisioning.fault_injection.run import TooSlow
 from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
 
 OPTIONS = RunOptions(
@@ -33,17 +29,32 @@ OPTIONS = RunOptions(
     slower=1.1,
     prevented={},
 )
-CONTROL = ControlResult("a row deleted", "lost", 1, 0, 100, 1.0, True)
+CONTROL = ControlResult("a row deleted", "lost", 1, 0, 1.0, True)
+
+
+def injected(**changes):
+    """Return an injected fault; changes are to it, or to the fault."""
+    kinds = {
+        name: changes.pop(name)
+        for name in ("helper", "unharmed", "name")
+        if name in changes
+    }
+    fault = Fault(**{"name": "x", "description": "", "inject": None, **kinds})
+    return InjectedFault(fault, **{"recovered": 0.0, **changes})
 
 
 def good_report():
-    faults = [InjectedFault(f"fault {n}", recovered=1.0) for n in range(10)]
-    outcome = RunOutcome(Verdict([], acknowledged=100, attempts=120), faults)
-    return Report(1, OPTIONS, outcome, [CONTROL]), outcome
+    return Report(
+        1,
+        OPTIONS,
+        Verdict([], acknowledged=100, attempts=120),
+        [injected(name=f"fault {n}", recovered=1.0) for n in range(10)],
+        controls=[CONTROL],
+    )
 
 
 def test_a_good_run_is_green(capsys):
-    report, _ = good_report()
+    report = good_report()
     report.print()
     assert report.status == 0
     output = capsys.readouterr().out
@@ -53,81 +64,77 @@ def test_a_good_run_is_green(capsys):
 
 @pytest.mark.parametrize("count", FORBIDDEN)
 def test_one_forbidden_finding_fails_the_run(count):
-    report, outcome = good_report()
-    outcome.verdict = Verdict([Finding(count, 1, 1)], 100, 120)
+    report = good_report()
+    report.verdict = Verdict([Finding(count, 1, 1)], 100, 120)
     assert report.status == 1
     assert report.shortcomings() == [f"{count} 1"]
 
 
 def test_a_recovered_save_is_no_failure():
-    report, outcome = good_report()
-    outcome.verdict = Verdict([Finding("recovered", 1, 1)], 100, 120)
+    report = good_report()
+    report.verdict = Verdict([Finding("recovered", 1, 1)], 100, 120)
     assert report.status == 0
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda outcome: setattr(outcome, "verdict", None),
-        lambda outcome: setattr(outcome, "why_void", "a driver died"),
-        lambda outcome: [setattr(fault, "missed", "x") for fault in outcome.faults[:2]],
+        lambda report: setattr(report, "verdict", None),
+        lambda report: setattr(report, "failure", "a driver died"),
+        lambda report: [setattr(fault, "missed", "x") for fault in report.faults[:2]],
     ],
     ids=["no final read", "dead drivers", "eight of ten faults"],
 )
 def test_a_run_that_proves_nothing_is_void_and_not_green(change, capsys):
-    report, outcome = good_report()
-    change(outcome)
+    report = good_report()
+    change(report)
     assert report.status == 2
     report.print()
     assert "Void: " in capsys.readouterr().out
 
 
 def test_nine_of_ten_faults_are_enough():
-    report, outcome = good_report()
-    outcome.faults[0].missed = "it was not running"
+    report = good_report()
+    report.faults[0].missed = "it was not running"
     assert report.status == 0
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        InjectedFault("x", recovered=None),
-        InjectedFault("x", recovered=10.1),
-        InjectedFault("x", recovered=0.0, unharmed=True, failures=Counter({"cut": 1})),
+        injected(recovered=None),
+        injected(recovered=10.1),
+        injected(unharmed=True, failures=Counter({"cut": 1})),
     ],
 )
 def test_a_late_recovery_or_a_failed_deployment_fails_the_run(fault):
-    report, outcome = good_report()
-    outcome.faults.append(fault)
+    report = good_report()
+    report.faults.append(fault)
     assert report.status == 1
 
 
 def test_a_save_that_was_resent_at_once_is_no_failure():
-    report, outcome = good_report()
+    report = good_report()
     failures = Counter({"resent": 3})
-    outcome.faults.append(
-        InjectedFault("x", recovered=0.0, unharmed=True, failures=failures)
-    )
+    report.faults.append(injected(unharmed=True, failures=failures))
     assert report.status == 0
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.09, 0), (1.2, 1)])
 def test_saves_have_to_be_fast_without_a_helper(ratio, status):
-    report, outcome = good_report()
-    outcome.faults.append(
-        InjectedFault("x", recovered=0.0, helper="redis", ratio=ratio)
-    )
+    report = good_report()
+    report.faults.append(injected(helper="redis", ratio=ratio))
     assert report.status == status
 
 
 def test_too_few_saves_fail_the_run():
-    report, outcome = good_report()
-    outcome.verdict = Verdict([], acknowledged=99, attempts=120)
+    report = good_report()
+    report.verdict = Verdict([], acknowledged=99, attempts=120)
     assert report.status == 1
 
 
 def test_a_control_that_finds_nothing_fails_the_run():
-    report, _ = good_report()
+    report = good_report()
     report.controls.append(replace(CONTROL, found=0, as_required=False))
     assert report.status == 1
 
@@ -145,8 +152,8 @@ def test_a_control_that_finds_nothing_fails_the_run():
 def test_the_loss_of_the_primary_is_judged_by_its_promise(
     promise, lost, recovered, status
 ):
-    report, outcome = good_report()
-    outcome.primary_loss = PrimaryLoss(
+    report = good_report()
+    report.primary_loss = PrimaryLoss(
         promise, began=1.0, recovered=recovered, lost=lost
     )
     assert report.status == status
@@ -163,15 +170,15 @@ def test_only_saves_acknowledged_by_the_old_primary_are_excused():
 
 
 def slow(report):
-    report.outcome.faults.append(InjectedFault("x", recovered=30.0))
+    report.faults.append(injected(recovered=30.0))
 
 
 def lossy(report):
-    report.outcome.verdict = Verdict([Finding("lost", 1, 1)], 100, 120)
+    report.verdict = Verdict([Finding("lost", 1, 1)], 100, 120)
 
 
 def void(report):
-    for fault in report.outcome.faults[:2]:
+    for fault in report.faults[:2]:
         fault.missed = "it was not running"
 
 
@@ -180,7 +187,7 @@ def objecting(report):
 
 
 def unread(report):
-    report.outcome.verdict = None
+    report.verdict = None
 
 
 @pytest.mark.parametrize(
@@ -198,7 +205,7 @@ def unread(report):
     ],
 )
 def test_only_a_run_without_wrong_answers_may_be_repeated(changes, may_repeat):
-    report, _ = good_report()
+    report = good_report()
     for change in changes:
         change(report)
     assert report.may_repeat() == may_repeat
@@ -206,14 +213,14 @@ def test_only_a_run_without_wrong_answers_may_be_repeated(changes, may_repeat):
 
 @pytest.mark.parametrize("count", FORBIDDEN)
 def test_each_kind_of_wrong_answer_fails_at_once(count):
-    report, outcome = good_report()
+    report = good_report()
     slow(report)
-    outcome.verdict = Verdict([Finding(count, 1, 1)], 100, 120)
+    report.verdict = Verdict([Finding(count, 1, 1)], 100, 120)
     assert not report.may_repeat()
 
 
 def test_a_repeated_run_is_not_repeated_again():
-    report, _ = good_report()
+    report = good_report()
     slow(report)
     report.is_repeated = True
     assert not report.may_repeat()
@@ -225,10 +232,10 @@ def runs(monkeypatch):
     """Change each run's report instead of running; a change is used once."""
     runs = []
 
-    def run_once(options, report):
-        report.options, report.outcome = OPTIONS, good_report()[1]
-        change = runs.pop(0)
-        change(report)
+    def run_once(options, seed):
+        report = good_report()
+        runs.pop(0)(report)
+        return report
 
     monkeypatch.setattr(command, "_run_once", run_once)
     return runs
@@ -240,18 +247,16 @@ def too_slow_to_begin(report):
 
 @pytest.mark.parametrize("first", [slow, void, too_slow_to_begin])
 def test_a_quick_run_that_is_too_slow_is_repeated_once(runs, capsys, first):
-    report = Report(1)
     runs += [first, lambda report: None]
-    command.run_faults(arguments(["--quick"]), report)
+    report = command.run_faults(arguments(["--quick"]), 1)
     assert runs == []
     assert (report.is_repeated, report.status) == (True, 0)
     assert "it is repeated once" in capsys.readouterr().out
 
 
 def test_a_second_slow_run_fails(runs):
-    report = Report(1)
     runs += [slow, slow, lossy]
-    command.run_faults(arguments(["--quick"]), report)
+    report = command.run_faults(arguments(["--quick"]), 1)
     assert runs == [lossy]
     assert report.status == 1
 
@@ -259,14 +264,13 @@ def test_a_second_slow_run_fails(runs):
 def test_a_second_run_that_is_too_slow_to_begin_is_refused(runs):
     runs += [slow, too_slow_to_begin]
     with pytest.raises(TooSlow):
-        command.run_faults(arguments(["--quick"]), Report(1))
+        command.run_faults(arguments(["--quick"]), 1)
 
 
 @pytest.mark.parametrize("first", [lossy, unread])
 def test_a_quick_run_with_wrong_answers_is_not_repeated(runs, first):
-    report = Report(1)
     runs += [first, slow]
-    command.run_faults(arguments(["--quick"]), report)
+    report = command.run_faults(arguments(["--quick"]), 1)
     assert runs == [slow]
     assert not report.is_repeated
     assert report.status > 0
@@ -274,8 +278,7 @@ def test_a_quick_run_with_wrong_answers_is_not_repeated(runs, first):
 
 @pytest.mark.parametrize("options", [[], ["--only=redis-down"]])
 def test_a_long_run_is_never_repeated(runs, options):
-    report = Report(1)
     runs += [slow, slow]
-    command.run_faults(arguments(options), report)
+    report = command.run_faults(arguments(options), 1)
     assert runs == [slow]
     assert report.status == 1

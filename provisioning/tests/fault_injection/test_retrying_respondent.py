@@ -7,8 +7,8 @@ import json
 import pytest
 
 from provisioning.fault_injection import retrying_respondent
-from provisioning.fault_injection.answers import answers_for, fingerprint, pages_of
-from provisioning.fault_injection.load_processes import RespondentPool
+from provisioning.fault_injection.answers import AnswerSource, fingerprint
+from provisioning.fault_injection.load_processes import LoadShare, RespondentPool
 from provisioning.fault_injection.retrying_respondent import (
     LoadContext,
     RetryingRespondent,
@@ -29,7 +29,6 @@ DESCRIBED = {
                 {
                     "id": n,
                     "name": f"p{n}_q1",
-                    "kind": "select_one",
                     "values": ["1", "2"],
                 }
             ],
@@ -79,8 +78,7 @@ class Load:
             engine=self.engine,
             log=self,
             survey=RehearsalSurvey.of(DESCRIBED),
-            pages=pages_of(DESCRIBED),
-            seed=SEED,
+            source=AnswerSource.of(SEED, DESCRIBED),
             thinking=1.0,
             offset=1000.0,
         )
@@ -167,13 +165,7 @@ def test_a_respondent_who_has_finished_leaves(load):
 
 def test_a_save_names_what_the_respondent_has_seen(saving):
     sent = saving.sent()
-    answers = answers_for(
-        seed=SEED,
-        respondent=41,
-        page=1,
-        revision=40,
-        items=saving.context.pages[1],
-    )
+    answers = saving.context.source.answers(41, 1, 40)
     assert sent == {"revision": 40, "seen": 0, "base": 40, "answers": answers}
 
 
@@ -181,19 +173,19 @@ def test_an_acknowledged_save_is_logged_with_its_receipt(saving):
     answers = saving.sent()["answers"]
     saving.receipt()
     (attempt,) = saving.attempts
-    assert (attempt.number, attempt.respondent, attempt.page) == ("41-40-1", 41, 1)
+    assert (attempt.number, attempt.respondent, attempt.page) == ("41-1-40-1", 41, 1)
     assert (attempt.revision, attempt.receipt, attempt.at) == (40, 40, "now")
     assert attempt.answers == fingerprint(answers)
     assert (attempt.sent, attempt.answered) == (1100.0, 1100.5)
     assert (attempt.outcome, attempt.kind, attempt.reply) == (ACKED, "first", "200")
-    assert saving.respondent.waiting == {}
+    assert saving.respondent.queue.waiting == {}
     assert saving.respondent.acknowledged == {1: 40}
     assert saving.context.open == set()
 
 
 def test_a_retry_is_the_same_to_the_byte_and_logged_again(saving):
     first = saving.reply(503, {"error": "database"}, "Retry-After: 1")
-    assert saving.respondent.is_backing_off
+    assert saving.respondent.queue.is_backing_off
     saving.respondent.plan.clear()
     saving.engine.run_timers()
     second = saving.receipt()
@@ -201,7 +193,7 @@ def test_a_retry_is_the_same_to_the_byte_and_logged_again(saving):
     assert [attempt.kind for attempt in saving.attempts] == ["first", "retry"]
     assert [attempt.outcome for attempt in saving.attempts] == [UNKNOWN, ACKED]
     assert [attempt.reply for attempt in saving.attempts] == ["503 database", "200"]
-    assert [attempt.number for attempt in saving.attempts] == ["41-40-1", "41-40-2"]
+    assert [attempt.number for attempt in saving.attempts] == ["41-1-40-1", "41-1-40-2"]
 
 
 def test_a_cut_save_is_sent_again_at_once_over_another_connection(saving):
@@ -210,7 +202,7 @@ def test_a_cut_save_is_sent_again_at_once_over_another_connection(saving):
     assert len(saving.engine.requests) == 1
     saving.reply(failure="cut")
     # The second time, the respondent backs off as after any failure.
-    assert saving.respondent.is_backing_off
+    assert saving.respondent.queue.is_backing_off
     assert [attempt.outcome for attempt in saving.attempts] == [UNKNOWN] * 2
 
 
@@ -218,7 +210,7 @@ def test_a_receipt_of_another_revision_is_not_believed(saving):
     saving.reply(body={"saved": 1, "revision": 39, "at": "now"})
     (attempt,) = saving.attempts
     assert (attempt.outcome, attempt.receipt, attempt.at) == (UNKNOWN, 0, "")
-    assert 1 in saving.respondent.waiting
+    assert 1 in saving.respondent.queue.waiting
 
 
 def test_a_superseded_page_is_answered_again_above_what_is_stored(saving):
@@ -235,7 +227,7 @@ def test_an_ended_session_is_followed_by_a_login(saving):
     saving.reply(401, {"error": "session"})
     saving.engine.run_timers()
     assert saving.engine.requests[0].data.startswith(b"GET / ")
-    assert 1 in saving.respondent.waiting
+    assert 1 in saving.respondent.queue.waiting
 
 
 @pytest.mark.parametrize("error", ["finished", "withdrawn", "closed"])
@@ -283,14 +275,34 @@ def test_another_device_logs_in_while_a_packet_of_the_old_one_is_late(
     assert load.respondent.browser is not old
     assert load.engine.requests[0].data.startswith(b"GET / ")
     assert b"Cookie" not in load.engine.requests[0].data
-    # A page that is answered before the new device is logged in waits.
+    # Nothing is answered on the new device before it shows the survey.
     load.respondent.plan = [2]
     monkeypatch.setattr(retrying_respondent, "OTHER_DEVICE", 0.0)
     load.engine.run_timers()
     late = [each for each in load.engine.requests if b"/take/pages/1/" in each.data]
     assert len(late) == 1
     assert b"\r\nCookie: csrftoken=t; sessionid=s\r\n" in late[0].data
-    assert list(load.respondent.waiting) == [2]
+    assert load.respondent.plan == [2]
+    assert load.respondent.queue.is_empty
+
+
+def test_each_device_is_a_tab_that_has_only_seen_what_it_was_shown(load, monkeypatch):
+    load.log_in()
+    load.engine.run_timers()
+    load.receipt()
+    assert (load.attempts[0].tab, load.attempts[0].seen) == ("0", 0)
+    assert load.respondent.acknowledged == {1: 40}
+    monkeypatch.setattr(retrying_respondent, "OTHER_DEVICE", 1.0)
+    load.engine.run_timers()
+    assert load.respondent.tab == "1"
+    assert (load.respondent.seen, load.respondent.acknowledged) == ([], {})
+
+
+def test_a_page_is_answered_while_the_session_has_ended(saving):
+    saving.respondent.plan = [2]
+    saving.reply(401, {"error": "session"})
+    saving.engine.run_timers()
+    assert list(saving.respondent.queue.waiting) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +318,7 @@ def test_an_attempt_to_finish_is_logged(load, monkeypatch, status, outcome):
     assert load.reply(status).startswith("POST /take/complete/ ")
     (attempt,) = load.attempts
     assert (attempt.page, attempt.revision, attempt.outcome) == (0, 0, outcome)
-    assert (attempt.number, attempt.reply) == ("41-finish", str(status))
+    assert (attempt.number, attempt.reply) == ("41-0-0-0", str(status))
     assert bool(load.left) == (outcome == ACKED)
 
 
@@ -332,17 +344,8 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
 
 def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path):
     log = tmp_path / "attempts.log"
-    pool = RespondentPool(
-        {
-            "url": "http://127.0.0.1:9",
-            "seats": 1,
-            "rate": 1.0,
-            "people": [(1, "A"), (2, "B")],
-            "described": DESCRIBED,
-            "seed": SEED,
-            "log": str(log),
-        }
-    )
+    share = LoadShare("http://127.0.0.1:9", 1, 1.0, [(1, "A"), (2, "B")])
+    pool = RespondentPool(share, DESCRIBED, SEED, log)
     pool.engine.close()
     pool.engine = FakeEngine()
     object.__setattr__(pool.context, "engine", pool.engine)

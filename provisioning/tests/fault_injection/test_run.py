@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -10,13 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from provisioning.fault_injection import load_processes
-from provisioning.fault_injection.arguments import FAULT_DESCRIPTIONS
 from provisioning.fault_injection.faults import FAULTS, Fault, NotInjected
-from provisioning.fault_injection.load_processes import LoadProcesses, Rehearsal
+from provisioning.fault_injection.load_processes import (
+    LoadProcesses,
+    LoadShare,
+    Rehearsal,
+)
 from provisioning.fault_injection.recovery import Baseline, Timeline
-from provisioning.fault_injection.run import FaultRun, InjectedFault, TooSlow
+from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.tests.fault_injection.test_recovery import attempt, load
 from provisioning.tests.fault_injection.test_report import OPTIONS
+from provisioning.tests.fault_injection.test_report import injected as injected_fault
 
 
 @pytest.fixture
@@ -24,13 +27,13 @@ def run(tmp_path):
     """A run whose load is a timeline, and which never waits."""
     run = FaultRun(SimpleNamespace(stack=None), tmp_path, OPTIONS)
     run.load = SimpleNamespace(timeline=Timeline(), ended=lambda: 0)
-    run.outcome.baseline = Baseline(100, 0.01, 0.005)
+    run.report.baseline = Baseline(100, 0.01, 0.005)
     run._watch = lambda seconds: None
     return run
 
 
 def fault(**changes):
-    return Fault("x", **{"inject": lambda context: None, **changes})
+    return Fault("x", "", **{"inject": lambda context: None, **changes})
 
 
 def run_one(run, injected):
@@ -38,7 +41,7 @@ def run_one(run, injected):
     object.__setattr__(run.options, "faults", [injected])
     run._wait_for_recovery = lambda *arguments, **options: 0.5
     run._inject_faults()
-    return run.outcome.faults[0]
+    return run.report.faults[0]
 
 
 def test_a_fault_is_injected_and_healed(run, capsys):
@@ -81,7 +84,7 @@ def test_a_stack_that_is_slow_before_any_fault_is_refused(run):
     now = time.time()
     run.load.timeline.add(load(now - 1, now + 1))
     run._warm_up()
-    assert run.outcome.baseline.per_second > 0
+    assert run.report.baseline.per_second > 0
 
 
 def test_the_run_waits_for_enough_acknowledged_saves(run):
@@ -112,13 +115,14 @@ def test_recovery_is_given_up_after_its_limit(run):
 
 
 def test_an_injected_fault_is_described_in_one_line():
-    fault = InjectedFault("redis-down", recovered=1.25, helper="redis", ratio=1.1)
+    fault = injected_fault(name="redis-down", recovered=1.25, ratio=1.1)
     fault.failures = Counter({"cut": 2})
     line = fault.line()
     assert line.startswith("redis-down")
     assert line.endswith("recovered in   1.2 s, 2 cut, median save x 1.10")
-    assert InjectedFault("x").line().endswith("recovered in   never, no failure")
-    assert "did not happen: gone" in InjectedFault("x", missed="gone").line()
+    never = injected_fault(recovered=None)
+    assert never.line().endswith("recovered in   never, no failure")
+    assert "did not happen: gone" in injected_fault(missed="gone").line()
 
 
 def test_the_log_disk_is_the_only_fault_that_may_be_prevented():
@@ -132,63 +136,56 @@ def test_helpers_and_deployments_are_marked():
     assert helpers == {
         f"{name}-down": name for name in ("redis", "memcached", "replica", "rabbitmq")
     }
-    unharmed = [fault.name for fault in FAULTS if fault.unharmed]
-    assert unharmed == ["workers-restarted", "nginx-reloaded"]
-    assert all("no save may fail" in FAULT_DESCRIPTIONS[name] for name in unharmed)
+    unharmed = [fault for fault in FAULTS if fault.unharmed]
+    assert [fault.name for fault in unharmed] == ["workers-restarted", "nginx-reloaded"]
+    assert all("no save may fail" in fault.description for fault in unharmed)
 
 
 # Load processes
 
 
 class FakeProcess:
-    def __init__(self, returncode=None) -> None:
-        self.returncode = returncode
-        self.signals: list[int] = []
+    def __init__(self, args) -> None:
+        self.args = args
+        self.exitcode = None
 
-    def poll(self):
-        return self.returncode
+    def start(self):
+        pass
 
-    def send_signal(self, number):
-        self.signals.append(number)
-        self.returncode = 0
+    def is_alive(self):
+        return self.exitcode is None
 
-    def wait(self, timeout=None):
-        return self.returncode
+    def terminate(self):
+        self.exitcode = 0
+
+    def join(self, timeout=None):
+        pass
 
     def kill(self):
-        self.returncode = -9
+        self.exitcode = -9 if self.exitcode is None else self.exitcode
 
 
 @pytest.fixture
 def processes(tmp_path, monkeypatch):
-    started = []
-
-    def start(command, **options):
-        started.append(command)
-        return FakeProcess()
-
-    monkeypatch.setattr(load_processes, "start_process", start)
+    context = SimpleNamespace(Process=lambda target, args: FakeProcess(args))
+    monkeypatch.setattr(
+        load_processes.multiprocessing, "get_context", lambda method: context
+    )
     people = [(n, f"CODE{n}") for n in range(100)]
     shares = [
-        {"url": "http://127.0.0.1:1", "seats": 30, "rate": 37.5},
-        {"url": "http://127.0.0.1:1", "seats": 30, "rate": 37.5},
-        {"url": "http://127.0.0.1:2", "seats": 20, "rate": 25.0},
+        LoadShare("http://127.0.0.1:1", seats=30, rate=37.5),
+        LoadShare("http://127.0.0.1:1", seats=30, rate=37.5),
+        LoadShare("http://127.0.0.1:2", seats=20, rate=25.0),
     ]
     rehearsal = Rehearsal(1, {"pages": []}, people)
-    processes = LoadProcesses(tmp_path, rehearsal, shares, seed=7)
-    processes.orders = [json.loads(command[-1].read_text()) for command in started]
-    return processes
+    return LoadProcesses(tmp_path, rehearsal, shares, seed=7)
 
 
 def test_respondents_are_divided_by_the_share_of_the_load(processes):
-    numbers = [[number for number, _ in each["people"]] for each in processes.orders]
+    shares = [process.args[0] for process in processes.processes]
+    numbers = [[number for number, _ in share.people] for share in shares]
     assert [len(each) for each in numbers] == [38, 37, 25]
     assert sum(numbers, []) == list(range(100))
-
-
-def test_orders_are_readable_by_their_owner_only(processes, tmp_path):
-    modes = {path.stat().st_mode & 0o777 for path in tmp_path.glob("orders-*.json")}
-    assert modes == {0o600}
 
 
 def test_a_drain_needs_complete_logs(processes):
@@ -203,12 +200,12 @@ def test_a_drain_needs_complete_logs(processes):
 def test_a_process_that_failed_spoils_the_drain(processes):
     for log in processes.logs:
         log.path.write_text("# complete\n")
-    processes.processes[1].send_signal = lambda number: None
-    processes.processes[1].returncode = 1
+    processes.processes[1].terminate = lambda: None
+    processes.processes[1].exitcode = 1
     assert not processes.drain()
 
 
 def test_only_running_processes_are_killed(processes):
-    processes.processes[0].returncode = 0
+    processes.processes[0].exitcode = 0
     processes.kill()
-    assert [each.returncode for each in processes.processes] == [0, -9, -9]
+    assert [each.exitcode for each in processes.processes] == [0, -9, -9]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from provisioning.fault_injection.answers import (
+    ANSWERED,
+    AnswerSource,
     Item,
-    answers_for,
-    as_stored,
     fingerprint,
 )
 from provisioning.fault_injection.attempts import (
@@ -27,43 +27,25 @@ from provisioning.fault_injection.verdict import (
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
 
 SEED = 20261121
-OPTIONS = ("1", "2", "3", "4", "5")
-CHOICES = {
-    page: [
-        Item(page * 10 + n, f"p{page}_q{n}", "select_one", OPTIONS) for n in range(5)
-    ]
+VALUES = ("1", "2", "3", "4", "5")
+PAGES = {
+    page: [Item(page * 10 + n, f"p{page}_q{n}", VALUES) for n in range(5)]
     for page in (1, 2)
 }
-WITH_TEXT = {
-    page: [*items, Item(page * 10 + 9, f"p{page}_t", "text")]
-    for page, items in CHOICES.items()
-}
+SOURCE = AnswerSource(SEED, PAGES)
 MAYA, SAM = 41, 42
 
 
-@pytest.fixture(params=[CHOICES, WITH_TEXT], ids=["choices", "with a text"])
-def pages(request):
-    return request.param
-
-
-def answers(pages, respondent, page, revision):
-    return answers_for(
-        seed=SEED,
-        respondent=respondent,
-        page=page,
-        revision=revision,
-        items=pages[page],
-    )
-
-
-def attempt(pages, respondent, page, revision, outcome=ACKED, **changes):
+def attempt(respondent, page, revision, outcome=ACKED, **changes):
     acked = outcome == ACKED
-    sent = answers(pages, respondent, page, revision) if page != FINISHING else {}
+    sent = SOURCE.answers(respondent, page, revision) if page != FINISHING else {}
     made = Attempt(
         number=f"{respondent}-{page}-{revision}",
         respondent=respondent,
         page=page,
         revision=revision,
+        tab="1",
+        seen=0,
         answers=fingerprint(sent),
         sent=100.0,
         answered=100.5,
@@ -76,150 +58,235 @@ def attempt(pages, respondent, page, revision, outcome=ACKED, **changes):
     return replace(made, **changes)
 
 
-def rows(pages, respondent, page, revision, under=None):
-    sent = answers(pages, respondent, page, revision)
+def rows(respondent, page, revision, under=None):
+    stored = SOURCE.stored(respondent, page, revision)
     return [
-        StoredAnswer(
-            under or respondent, item.id, *as_stored(sent[item.name]), revision
-        )
-        for item in pages[page]
+        StoredAnswer(under or respondent, item, ANSWERED, value, revision)
+        for item, value in stored.items()
     ]
 
 
-def verdict(pages, attempts, stored, completed=frozenset()) -> Verdict:
-    return Judge(SEED, pages, attempts, stored, completed).verdict()
+def verdict(attempts, stored, completed=frozenset()) -> Verdict:
+    return Judge(SOURCE, attempts, stored, completed).verdict()
 
 
 def counts(found: Verdict) -> dict[str, int]:
     return {name: count for name, count in found.counts().items() if count}
 
 
-def good_run(pages):
+def good_run():
     """Two people, two pages each, one page changed, one reply lost and retried."""
     attempts = [
-        attempt(pages, MAYA, 1, 1001),
-        attempt(pages, MAYA, 1, 1003),
-        attempt(pages, MAYA, 1, 1001, REJECTED, kind="late", reply="409 superseded"),
-        attempt(pages, MAYA, 2, 1002, UNKNOWN),
-        attempt(pages, MAYA, 2, 1002, kind="retry"),
-        attempt(pages, SAM, 1, 1001),
-        attempt(pages, SAM, 2, 1002),
-        attempt(pages, SAM, FINISHING, 0, receipt=0),
+        attempt(MAYA, 1, 1001),
+        attempt(MAYA, 1, 1003),
+        attempt(MAYA, 1, 1001, REJECTED, kind="late", reply="409 superseded"),
+        attempt(MAYA, 2, 1002, UNKNOWN),
+        attempt(MAYA, 2, 1002, kind="retry"),
+        attempt(SAM, 1, 1001),
+        attempt(SAM, 2, 1002),
+        attempt(SAM, FINISHING, 0, receipt=0),
     ]
     stored = (
-        rows(pages, MAYA, 1, 1003)
-        + rows(pages, MAYA, 2, 1002)
-        + rows(pages, SAM, 1, 1001)
-        + rows(pages, SAM, 2, 1002)
+        rows(MAYA, 1, 1003)
+        + rows(MAYA, 2, 1002)
+        + rows(SAM, 1, 1001)
+        + rows(SAM, 2, 1002)
     )
     return attempts, stored, frozenset({SAM})
 
 
-def test_a_good_run_has_no_findings(pages):
-    found = verdict(pages, *good_run(pages))
+def test_a_good_run_has_no_findings():
+    found = verdict(*good_run())
     assert counts(found) == {}
-    assert found.holds()
+    assert found.forbidden() == []
     assert (found.acknowledged, found.attempts) == (5, 8)
 
 
-def test_one_deleted_row_is_one_lost_page(pages):
-    attempts, stored, completed = good_run(pages)
+def test_one_deleted_row_is_one_lost_page():
+    attempts, stored, completed = good_run()
     for n in range(len(stored)):
-        found = verdict(pages, attempts, stored[:n] + stored[n + 1 :], completed)
+        found = verdict(attempts, stored[:n] + stored[n + 1 :], completed)
         assert counts(found) == {"lost": 1}
-        assert not found.holds()
+        assert found.forbidden()
 
 
-def test_a_page_without_any_row_is_one_lost_page(pages):
-    attempts, stored, completed = good_run(pages)
-    found = verdict(pages, attempts, stored[: -len(pages[2])], completed)
+def test_a_page_without_any_row_is_one_lost_page():
+    attempts, stored, completed = good_run()
+    found = verdict(attempts, stored[: -len(PAGES[2])], completed)
     assert counts(found) == {"lost": 1}
 
 
-def test_a_missing_completion_is_lost(pages):
-    attempts, stored, _ = good_run(pages)
-    assert counts(verdict(pages, attempts, stored)) == {"lost": 1}
+def test_a_missing_completion_is_lost():
+    attempts, stored, _ = good_run()
+    assert counts(verdict(attempts, stored)) == {"lost": 1}
 
 
-def test_a_stored_older_revision_is_a_regression(pages):
-    attempts, stored, completed = good_run(pages)
-    stored[: len(pages[1])] = rows(pages, MAYA, 1, 1001)
-    found = verdict(pages, attempts, stored, completed)
+def test_a_stored_older_revision_is_a_regression():
+    attempts, stored, completed = good_run()
+    stored[: len(PAGES[1])] = rows(MAYA, 1, 1001)
+    found = verdict(attempts, stored, completed)
     assert counts(found) == {"lost": 1, "regressions": 1}
 
 
-def test_answers_of_another_respondent_are_crossed(pages):
+def test_answers_of_another_respondent_are_crossed():
     """Both used the same revision, so that only the answers differ."""
-    attempts, stored, completed = good_run(pages)
-    stored[-len(pages[2]) :] = rows(pages, MAYA, 2, 1002, under=SAM)
-    found = verdict(pages, attempts, stored, completed)
+    attempts, stored, completed = good_run()
+    stored[-len(PAGES[2]) :] = rows(MAYA, 2, 1002, under=SAM)
+    found = verdict(attempts, stored, completed)
     assert counts(found) == {"crossed": 1}
 
 
-def test_a_page_stored_under_an_unknown_respondent_is_crossed(pages):
-    attempts, stored, completed = good_run(pages)
-    stored += rows(pages, SAM, 1, 1001, under=77)
-    assert counts(verdict(pages, attempts, stored, completed)) == {"crossed": 1}
+def test_a_page_stored_under_an_unknown_respondent_is_crossed():
+    attempts, stored, completed = good_run()
+    stored += rows(SAM, 1, 1001, under=77)
+    assert counts(verdict(attempts, stored, completed)) == {"crossed": 1}
 
 
-def test_a_value_that_was_not_sent_is_corrupt(pages):
-    attempts, stored, completed = good_run(pages)
+def test_a_value_that_was_not_sent_is_corrupt():
+    attempts, stored, completed = good_run()
     for n, row in enumerate(stored):
-        other = next(value for value in OPTIONS if value != row.value)
+        other = next(value for value in VALUES if value != row.value)
         changed = [*stored[:n], replace(row, value=other), *stored[n + 1 :]]
-        found = verdict(pages, attempts, changed, completed)
+        found = verdict(attempts, changed, completed)
         assert counts(found) == {"corrupt": 1}
 
 
-def test_a_page_made_of_two_sendings_is_corrupt(pages):
-    attempts, stored, completed = good_run(pages)
-    attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
-    stored[0] = rows(pages, MAYA, 1, 1005)[0]
-    assert counts(verdict(pages, attempts, stored, completed)) == {"corrupt": 1}
+def test_a_page_made_of_two_sendings_is_corrupt():
+    attempts, stored, completed = good_run()
+    attempts.append(attempt(MAYA, 1, 1005, UNKNOWN))
+    stored[0] = rows(MAYA, 1, 1005)[0]
+    assert counts(verdict(attempts, stored, completed)) == {"corrupt": 1}
 
 
-def test_a_page_that_was_never_sent_is_unexpected(pages):
-    attempts, stored, completed = good_run(pages)
-    stored += rows(pages, 77, 1, 5005)
-    assert counts(verdict(pages, attempts, stored, completed)) == {"unexpected": 1}
+def test_a_page_that_was_never_sent_is_unexpected():
+    attempts, stored, completed = good_run()
+    stored += rows(77, 1, 5005)
+    assert counts(verdict(attempts, stored, completed)) == {"unexpected": 1}
 
 
-def test_a_completion_that_was_never_sent_is_unexpected(pages):
-    attempts, stored, _ = good_run(pages)
-    found = verdict(pages, attempts, stored, frozenset({SAM, MAYA}))
+def test_a_completion_that_was_never_sent_is_unexpected():
+    attempts, stored, _ = good_run()
+    found = verdict(attempts, stored, frozenset({SAM, MAYA}))
     assert counts(found) == {"unexpected": 1}
 
 
-def test_two_rows_for_one_key_are_duplicated(pages):
-    attempts, stored, completed = good_run(pages)
-    found = verdict(pages, attempts, [*stored, stored[0]], completed)
+def test_two_rows_for_one_key_are_duplicated():
+    attempts, stored, completed = good_run()
+    found = verdict(attempts, [*stored, stored[0]], completed)
     assert counts(found) == {"duplicated": 1}
 
 
-def test_two_receipts_for_one_save_are_duplicated(pages):
-    attempts, stored, completed = good_run(pages)
+def test_two_receipts_for_one_save_are_duplicated():
+    attempts, stored, completed = good_run()
     attempts.append(replace(attempts[0], at="2026-11-21T12:00:09+00:00"))
-    assert counts(verdict(pages, attempts, stored, completed)) == {"duplicated": 1}
+    assert counts(verdict(attempts, stored, completed)) == {"duplicated": 1}
 
 
-def test_a_stored_save_of_unknown_outcome_is_recovered_and_allowed(pages):
-    attempts, stored, completed = good_run(pages)
-    attempts.append(attempt(pages, MAYA, 1, 1005, UNKNOWN))
-    stored[: len(pages[1])] = rows(pages, MAYA, 1, 1005)
-    found = verdict(pages, attempts, stored, completed)
+def test_a_stored_save_of_unknown_outcome_is_recovered_and_allowed():
+    attempts, stored, completed = good_run()
+    attempts.append(attempt(MAYA, 1, 1005, UNKNOWN))
+    stored[: len(PAGES[1])] = rows(MAYA, 1, 1005)
+    found = verdict(attempts, stored, completed)
     assert counts(found) == {"recovered": 1}
-    assert found.holds()
+    assert found.forbidden() == []
 
 
 @pytest.mark.parametrize("receipt", [0, 1002])
-def test_an_acknowledgement_without_its_own_receipt_is_false(pages, receipt):
-    attempts, stored, completed = good_run(pages)
+def test_an_acknowledgement_without_its_own_receipt_is_false(receipt):
+    attempts, stored, completed = good_run()
     attempts[0] = replace(attempts[0], receipt=receipt)
-    assert counts(verdict(pages, attempts, stored, completed)) == {"false_saved": 1}
+    assert counts(verdict(attempts, stored, completed)) == {"false_saved": 1}
 
 
-def test_all_counts_but_recovered_are_forbidden(pages):
-    attempts, stored, completed = good_run(pages)
+# Histories in which every page is stored as it was sent
+
+
+def two_tabs(seen):
+    """Maya saves page 1 in one tab, and then again in another one."""
+    attempts = [
+        attempt(MAYA, 1, 1001, tab="1"),
+        attempt(MAYA, 1, 1002, tab="2", seen=seen),
+    ]
+    return attempts, rows(MAYA, 1, 1002)
+
+
+def test_a_save_may_replace_one_that_its_tab_has_shown():
+    assert counts(verdict(*two_tabs(seen=1001))) == {}
+
+
+def test_an_acknowledged_save_replaced_by_one_that_never_saw_it_is_a_lost_update():
+    found = verdict(*two_tabs(seen=1000))
+    assert counts(found) == {"lost_updates": 1}
+    assert found.forbidden()
+
+
+def test_a_save_may_replace_an_earlier_one_of_its_own_tab():
+    attempts, stored = two_tabs(seen=0)
+    attempts[1] = replace(attempts[1], tab="1")
+    assert counts(verdict(attempts, stored)) == {}
+
+
+def test_a_save_of_unknown_outcome_that_is_stored_may_lose_an_update_too():
+    attempts, stored = two_tabs(seen=0)
+    attempts[1] = replace(attempts[1], outcome=UNKNOWN, receipt=0, at="")
+    assert counts(verdict(attempts, stored)) == {"lost_updates": 1, "recovered": 1}
+
+
+def test_a_save_that_was_refused_has_replaced_nothing():
+    attempts, _ = two_tabs(seen=0)
+    attempts[1] = refused(attempts[1])
+    assert counts(verdict(attempts, rows(MAYA, 1, 1001))) == {}
+
+
+def test_a_save_of_unknown_outcome_may_be_replaced_unseen():
+    attempts, stored = two_tabs(seen=0)
+    attempts[0] = replace(attempts[0], outcome=UNKNOWN, receipt=0, at="")
+    assert counts(verdict(attempts, stored)) == {}
+
+
+def test_a_lost_update_is_found_after_a_later_save_that_covers_it():
+    attempts, _ = two_tabs(seen=0)
+    attempts.append(attempt(MAYA, 1, 1003, tab="3", seen=1002))
+    assert counts(verdict(attempts, rows(MAYA, 1, 1003))) == {"lost_updates": 1}
+
+
+def refused(first, **changes):
+    changes = {"reply": "409 superseded", **changes}
+    return replace(first, outcome=REJECTED, receipt=0, at="", **changes)
+
+
+@pytest.mark.parametrize("error", ["superseded", "finished", "closed"])
+def test_a_stored_save_that_was_refused_is_falsely_rejected(error):
+    first = attempt(MAYA, 1, 1001, UNKNOWN)
+    retry = refused(first, kind="retry", reply=f"409 {error}")
+    found = verdict([first, retry], rows(MAYA, 1, 1001))
+    assert found.count("false_rejected") == 1
+    assert found.forbidden()
+
+
+def test_an_acknowledged_save_may_not_be_refused_before_it_was_replaced():
+    first = attempt(MAYA, 1, 1001)
+    doubled = refused(first, kind="double", sent=101.0, answered=101.5)
+    newer = attempt(MAYA, 1, 1002, sent=102.0, answered=102.5)
+    found = verdict([first, doubled, newer], rows(MAYA, 1, 1002))
+    assert counts(found) == {"false_rejected": 1}
+
+
+def test_an_acknowledged_save_may_be_refused_after_it_was_replaced():
+    first = attempt(MAYA, 1, 1001)
+    newer = attempt(MAYA, 1, 1002, sent=102.0, answered=102.5)
+    doubled = refused(first, kind="double", sent=101.0, answered=103.0)
+    assert counts(verdict([first, newer, doubled], rows(MAYA, 1, 1002))) == {}
+
+
+def test_an_ended_session_is_no_refusal_of_the_save():
+    first = attempt(MAYA, 1, 1001)
+    retry = refused(first, reply="401 session")
+    assert counts(verdict([first, retry], rows(MAYA, 1, 1001))) == {}
+
+
+def test_all_counts_but_recovered_are_forbidden():
+    attempts, stored, completed = good_run()
     assert set(FORBIDDEN) == {
         "lost",
         "regressions",
@@ -227,26 +294,28 @@ def test_all_counts_but_recovered_are_forbidden(pages):
         "corrupt",
         "unexpected",
         "duplicated",
+        "lost_updates",
         "false_saved",
+        "false_rejected",
     }
-    assert not verdict(pages, attempts, [], completed).holds()
+    assert verdict(attempts, [], completed).forbidden()
 
 
-def test_losses_after_a_moment_can_be_excused(pages):
-    attempts, stored, completed = good_run(pages)
-    attempts.append(attempt(pages, MAYA, 1, 1009, answered=200.0))
-    found = verdict(pages, attempts, stored, completed)
+def test_losses_after_a_moment_can_be_excused():
+    attempts, stored, completed = good_run()
+    attempts.append(attempt(MAYA, 1, 1009, answered=200.0))
+    found = verdict(attempts, stored, completed)
     late = [one for one in found.findings if one.acknowledged >= 150]
     assert counts(found) == {"lost": 1, "regressions": 1}
-    assert found.without(late).holds()
+    assert found.without(late).forbidden() == []
 
 
-def test_a_growing_log_is_read_by_whole_lines(tmp_path, pages):
+def test_a_growing_log_is_read_by_whole_lines(tmp_path):
     path = tmp_path / "one.log"
     reader = LogReader(path)
     assert list(reader.read()) == []
     log = AttemptLog(path)
-    first, second = (attempt(pages, MAYA, 1, revision) for revision in (1001, 1002))
+    first, second = (attempt(MAYA, 1, revision) for revision in (1001, 1002))
     log.write(first)
     assert list(reader.read()) == [first]
     with path.open("a") as file:
@@ -259,19 +328,3 @@ def test_a_growing_log_is_read_by_whole_lines(tmp_path, pages):
     log.complete()
     assert list(reader.read()) == []
     assert reader.completed
-
-
-def test_answers_differ_by_respondent_page_and_revision(pages):
-    first = answers(pages, MAYA, 1, 1001)
-    assert first == answers(pages, MAYA, 1, 1001)
-    others = [
-        answers(pages, SAM, 1, 1001),
-        answers(pages, MAYA, 1, 1002),
-        answers(pages, MAYA, 2, 1001),
-    ]
-    assert all(other != first for other in others)
-
-
-def test_blanks_and_several_options_are_stored_as_rows():
-    assert as_stored(None) == as_stored([]) == ("s", None)
-    assert as_stored(["a", "c"]) == ("a", "a c")

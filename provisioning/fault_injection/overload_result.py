@@ -1,0 +1,181 @@
+"""Judge what was served and shed at each step of an overload run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from provisioning.percentiles import percentile
+
+# What can be refused, in the order in which it has to be shed.
+CLASSES = ("starts", "resumes", "saves", "finishes")
+START, RESUME, SAVE, FINISH = CLASSES
+# Share of the best goodput that has to remain.
+REQUIRED_GOODPUT = 0.9
+# Milliseconds within which a refusal has to come: a queue of one second, and a
+# save.
+REFUSAL_LIMIT = 2000
+RECOVERY_LIMIT = 60.0
+# Share of all cores that other programs may take; interrupts count as them.
+OTHER_PROGRAMS_LIMIT = 0.15
+CORES = os.cpu_count() or 1
+# Shares of a few hundred requests tell no smaller difference.
+SHARE_TOLERANCE = 0.05
+
+
+@dataclass
+class OverloadStep:
+    name: str
+    people: int = 0
+    seconds: float = 0.0
+    # Class -> seconds until each of its requests was served or refused.
+    served: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    refused: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    # Refusals without Retry-After, and requests without a reply.
+    impolite: int = 0
+    unanswered: int = 0
+    # Shares of one core: the simulation's, and that of other programs.
+    own_cpu: float = 0.0
+    others_cpu: float = 0.0
+
+    @property
+    def saved(self) -> float:
+        """Return the saves a second that reached the disk."""
+        return round(len(self.served[SAVE]) / self.seconds, 1)
+
+    @property
+    def saved_per_core(self) -> float:
+        """Return the goodput for each core that the simulation left to the stack."""
+        return self.saved / max(0.1, CORES - self.own_cpu - self.others_cpu)
+
+    @property
+    def p95(self) -> float:
+        return _p95_ms(self.served[SAVE])
+
+    @property
+    def refused_p95(self) -> float:
+        return _p95_ms(self._refusals())
+
+    @property
+    def refusals_per_second(self) -> float:
+        return round(len(self._refusals()) / self.seconds, 1)
+
+    def share_refused(self, name: str) -> float:
+        refused = len(self.refused[name])
+        return round(refused / max(1, refused + len(self.served[name])), 3)
+
+    def _refusals(self) -> list[float]:
+        return list(itertools.chain(*self.refused.values()))
+
+    def figures(self) -> dict[str, object]:
+        """Return the figures for JSON, with latencies in milliseconds."""
+        return {
+            "name": self.name,
+            "people": self.people,
+            "saved": self.saved,
+            "refused": {name: self.share_refused(name) for name in CLASSES},
+            "refusals_per_second": self.refusals_per_second,
+            "p95": self.p95,
+            "finish_p95": _p95_ms(self.served[FINISH]),
+            "refused_p95": self.refused_p95,
+            "impolite": self.impolite,
+            "unanswered": self.unanswered,
+            "finishes_refused": len(self.refused[FINISH]),
+            "own_cpu": round(self.own_cpu, 2),
+            "others_cpu": round(self.others_cpu, 2),
+        }
+
+    def line(self) -> str:
+        shares = " ".join(f"{name} {self.share_refused(name):.0%}" for name in CLASSES)
+        return (
+            f"  {self.name:<7} {self.people:>6} people  saved {self.saved:>6.0f}/s"
+            f" (p95 {self.p95:.0f} ms,"
+            f" to finish {_p95_ms(self.served[FINISH]):.0f} ms)"
+            f"  refused {self.refusals_per_second:>6.0f}/s"
+            f" (p95 {self.refused_p95:.0f} ms): {shares}"
+            f"  CPU of the load {self.own_cpu:.2f}, of others {self.others_cpu:.2f}"
+        )
+
+    def shortcomings(self, peak: float) -> Iterator[str]:
+        share = self.saved / peak
+        if share < REQUIRED_GOODPUT:
+            yield f"{share:.0%} of the best goodput"
+        if self.refused_p95 > REFUSAL_LIMIT:
+            yield f"refused after {self.refused_p95:.0f} ms"
+        if self.impolite:
+            yield f"{self.impolite} refusals without a time"
+        if self.unanswered:
+            yield f"{self.unanswered} requests without a reply"
+        if self.refused[FINISH] and self.saved:
+            yield f"{len(self.refused[FINISH])} could not finish"
+        for first, second in itertools.pairwise(CLASSES):
+            if self.share_refused(first) < self.share_refused(second) - SHARE_TOLERANCE:
+                yield f"{second} were shed before {first}"
+
+
+@dataclass
+class OverloadResult:
+    steps: list[OverloadStep] = field(default_factory=list)
+    # Seconds after the burst until saving was as before; None if it was not.
+    back: float | None = None
+
+    @property
+    def peak(self) -> float:
+        return max(step.saved for step in self.steps)
+
+    def kept(self) -> dict[str, float]:
+        """Return each step's share of the best goodput, which is what counts."""
+        return {step.name: round(step.saved / self.peak, 3) for step in self.steps}
+
+    def kept_per_core(self) -> dict[str, float]:
+        """Return the same per core left to the stack. It excuses nothing.
+
+        The load shares the machine with the stack, and simulates ten times the
+        people at several times the cost.
+        """
+        most = max(step.saved_per_core for step in self.steps)
+        return {step.name: round(step.saved_per_core / most, 3) for step in self.steps}
+
+    def why_void(self) -> str:
+        others = max(step.others_cpu for step in self.steps)
+        if others <= OTHER_PROGRAMS_LIMIT * CORES:
+            return ""
+        return f"other programs took up to {others:.2f} of {CORES} cores"
+
+    def shortcomings(self) -> list[str]:
+        found = [
+            f"{step.name}: {shortcoming}"
+            for step in self.steps
+            for shortcoming in step.shortcomings(self.peak)
+        ]
+        if self.back is None:
+            found.append(f"not as before within {RECOVERY_LIMIT:.0f} s")
+        return found
+
+    def described(self) -> dict[str, object]:
+        return {
+            "steps": [step.figures() for step in self.steps],
+            "peak": self.peak,
+            "kept": self.kept(),
+            "kept_per_core": self.kept_per_core(),
+            "back_after_seconds": self.back,
+            "void": self.why_void(),
+        }
+
+    def line(self) -> str:
+        kept, per_core = (
+            ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+            for shares in (self.kept(), self.kept_per_core())
+        )
+        back = "never" if self.back is None else f"{self.back:.0f} s"
+        return (
+            f"Of the best goodput: {kept} (per core that the load left: {per_core})."
+            f" As before after {back}"
+        )
+
+
+def _p95_ms(seconds: list[float]) -> float:
+    return round(percentile(seconds, 95) * 1000, 1)
