@@ -8,7 +8,6 @@ a last line; a log without it makes the run void.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -19,7 +18,7 @@ from provisioning.load.respondent import ACKED, Receipt
 
 # The page of an attempt to finish.
 FINISHING = 0
-LAST_LINE = "# complete"
+LAST_LINE = "# complete\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +93,6 @@ class Attempt:
         return json.dumps(astuple(self)) + "\n"
 
 
-class AttemptLog:
-    """Append to the log of one process."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def write(self, attempt: Attempt) -> None:
-        self._append(attempt.line())
-
-    def complete(self) -> None:
-        self._append(LAST_LINE + "\n")
-        os.close(self.file)
-
-    def _append(self, line: str) -> None:
-        content = line.encode()
-        if os.write(self.file, content) != len(content):
-            raise OSError("The attempt log could not be written")
-
-
 class LogReader:
     """Read a log while it grows: whole lines only, each of them once."""
 
@@ -130,7 +110,7 @@ class LogReader:
         end = content.rfind(b"\n") + 1
         self.offset += end
         for line in content[:end].decode().splitlines():
-            if line == LAST_LINE:
+            if line == LAST_LINE.strip():
                 self.completed = True
             else:
                 yield Attempt(*json.loads(line))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.fault_injection import proxy
 from provisioning.fault_injection.disk_full import LogDisk
+from provisioning.fault_injection.load_processes import LoadProcesses
 from provisioning.fault_injection.stack import RunningStack
 
 # A crash restarts the checkpointer, like all other processes.
@@ -32,8 +33,10 @@ class FaultContext:
 
     stack: RunningStack
     random: Random
-    # Between some of the browsers and nginx, while a run is under way.
-    proxy: proxy.Proxy | None = None
+    # The simulated respondents, while a run is under way.
+    load: LoadProcesses | None = None
+    # Since when replies to some of them are lost.
+    lost_since: float = 0.0
     # The file system of PostgreSQL's log, where this run may mount one.
     log_disk: LogDisk | None = None
 
@@ -121,16 +124,17 @@ def reload_nginx(context: FaultContext) -> None:
 
 
 def lose_replies(context: FaultContext) -> None:
-    assert context.proxy is not None  # noqa: S101
-    context.proxy.happened = 0
-    context.proxy.fault = proxy.Fault(lose=True, share=0.3)
+    assert context.load is not None  # noqa: S101
+    context.lost_since = time.time()
+    context.load.lose_replies(True)
 
 
 def pass_replies(context: FaultContext) -> None:
-    assert context.proxy is not None  # noqa: S101
-    context.proxy.fault = proxy.Fault()
-    if not context.proxy.happened:
-        raise NotInjected("No reply went through the proxy")
+    assert context.load is not None  # noqa: S101
+    context.load.lose_replies(False)
+    found = context.load.read_logs().between(context.lost_since, time.time())
+    if not any(attempt.reply == "cut" for attempt in found):
+        raise NotInjected("No reply was lost")
 
 
 # Fill the disk of PostgreSQL's log

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import random
 import signal
 import sys
 import time
@@ -19,24 +20,27 @@ from types import FrameType
 from typing import Any
 
 from provisioning.fault_injection.answers import AnswerSource
-from provisioning.fault_injection.attempts import AttemptLog, LogReader
+from provisioning.fault_injection.attempts import LAST_LINE, LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
     LoadContext,
     RetryingRespondent,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import Engine
+from provisioning.load.engine import Connection, Engine, Exchange
 from provisioning.load.engine import clock as engine_clock
+from provisioning.load.replies import Reply
 from provisioning.load.respondent import RehearsalSurvey
 from provisioning.load.target import target_of
-from provisioning.processes import end_with_parent
+from provisioning.processes import end_with_parent, send_signal
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8
 # Longer than any server takes to come back.
 PATIENCE = 60.0
 CHECK_INTERVAL = 0.2
+# Share of replies that are lost, where some are.
+LOST = 0.3
 # In the order of their IDs, as their codes are written.
 RESPONDENTS = """
 SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id = {}
@@ -113,6 +117,11 @@ class LoadProcesses:
             self.timeline.add(log.read())
         return self.timeline
 
+    def lose_replies(self, is_on: bool) -> None:
+        """Lose some replies to the last process, or no more."""
+        number = signal.SIGUSR1 if is_on else signal.SIGUSR2
+        send_signal([self.processes[-1].pid or 0], number)
+
     def ended(self) -> int:
         return sum(not process.is_alive() for process in self.processes)
 
@@ -134,6 +143,18 @@ class LoadProcesses:
             process.join()
 
 
+class LossyEngine(Engine):
+    """Lose replies after their requests passed."""
+
+    share_lost = 0.0
+
+    def answer(self, connection: Connection, exchange: Exchange, reply: Reply) -> None:
+        if random.random() < self.share_lost:  # noqa: S311
+            self.lose(connection, "cut")
+        else:
+            super().answer(connection, exchange, reply)
+
+
 class RespondentPool:
     """Keep a number of respondents at work, and replace those that leave."""
 
@@ -143,8 +164,9 @@ class RespondentPool:
         self.seats = share.seats
         self.people = deque(share.people)
         self.present: set[RetryingRespondent] = set()
-        self.log = AttemptLog(log)
-        self.engine = Engine(target_of(share.url), connections=2 * self.seats)
+        # Each line is one write that appends.
+        self.log = log.open("a", buffering=1)
+        self.engine = LossyEngine(target_of(share.url), connections=2 * self.seats)
         self.context = LoadContext(
             engine=self.engine,
             log=self.log,
@@ -168,7 +190,8 @@ class RespondentPool:
             self.engine.abandon(exchange)
         self.engine.close()
         if not self.present:
-            self.log.complete()
+            self.log.write(LAST_LINE)
+            self.log.close()
         return not self.present
 
     def _admit_next(self) -> None:
@@ -205,10 +228,14 @@ def run_share(
     end_with_parent(signal.SIGKILL)()
     pool = RespondentPool(share, described, seed, log)
 
-    def close(number: int, frame: FrameType | None) -> None:
-        pool.is_closing = True
+    def handle(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            pool.is_closing = True
+        else:
+            pool.engine.share_lost = LOST if number == signal.SIGUSR1 else 0.0
 
-    signal.signal(signal.SIGTERM, close)
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, handle)
     # A Ctrl-C is for the command that started this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(0 if pool.run() else 1)

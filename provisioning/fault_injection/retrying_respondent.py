@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import TextIO
 
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
-from provisioning.fault_injection.attempts import FINISHING, Attempt, AttemptLog
+from provisioning.fault_injection.attempts import FINISHING, Attempt
 from provisioning.fault_injection.saves import PendingSave, SaveQueue
 from provisioning.load.engine import Engine, Exchange
 from provisioning.load.respondent import (
@@ -49,7 +50,7 @@ class LoadContext:
     """State shared by all respondents of one process."""
 
     engine: Engine
-    log: AttemptLog
+    log: TextIO
     survey: RehearsalSurvey
     source: AnswerSource
     # Seconds between two pages of one respondent, on average.
@@ -318,13 +319,12 @@ class RetryingRespondent:
     ) -> None:
         self.context.open.discard(exchange)
         offset = self.context.offset
-        self.context.log.write(
-            Attempt.of(
-                save,
-                receipt,
-                respondent=self.number,
-                kind=kind,
-                sent=exchange.scheduled + offset,
-                answered=exchange.answered + offset,
-            )
+        attempt = Attempt.of(
+            save,
+            receipt,
+            respondent=self.number,
+            kind=kind,
+            sent=exchange.scheduled + offset,
+            answered=exchange.answered + offset,
         )
+        self.context.log.write(attempt.line())

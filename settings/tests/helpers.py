@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from provisioning.fault_injection.proxy import Fault, Proxy, proxied
 from provisioning.processes import end_with_parent
+from settings.tests.proxy import Fault, Proxy, proxied
 
 TROUBLES = ("down", "hung", "slow")
 COMMANDS = {

@@ -8,6 +8,7 @@ import pytest
 
 from provisioning.fault_injection import retrying_respondent
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
+from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.load_processes import LoadShare, RespondentPool
 from provisioning.fault_injection.retrying_respondent import (
     LoadContext,
@@ -86,8 +87,8 @@ class Load:
         self.respondent = RetryingRespondent(context, 41, "CODE", self.left.append)
         self.respondent.plan = [1, 2]
 
-    def write(self, attempt):
-        self.attempts.append(attempt)
+    def write(self, line):
+        self.attempts.append(Attempt(*json.loads(line)))
 
     def reply(self, status=200, body=b"", head="", failure=""):
         """Answer the oldest request, and return it."""

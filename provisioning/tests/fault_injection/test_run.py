@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -17,9 +19,13 @@ from provisioning.fault_injection.load_processes import (
 )
 from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.fault_injection.run import FaultRun, TooSlow
+from provisioning.load.target import target_of
 from provisioning.tests.fault_injection.test_recovery import attempt, load
 from provisioning.tests.fault_injection.test_report import OPTIONS
 from provisioning.tests.fault_injection.test_report import injected as injected_fault
+from provisioning.tests.load.helpers import Server
+
+BODY = b'{"revision": 1, "answers": {}}'
 
 
 @pytest.fixture
@@ -209,3 +215,45 @@ def test_only_running_processes_are_killed(processes):
     processes.processes[0].exitcode = 0
     processes.kill()
     assert [each.exitcode for each in processes.processes] == [0, -9, -9]
+
+
+def test_only_the_last_process_loses_replies(processes, monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        load_processes, "send_signal", lambda *arguments: sent.append(arguments)
+    )
+    for number, process in enumerate(processes.processes):
+        process.pid = number
+    processes.lose_replies(True)
+    processes.lose_replies(False)
+    assert sent == [([2], signal.SIGUSR1), ([2], signal.SIGUSR2)]
+
+
+def test_an_engine_loses_the_reply_and_not_the_request():
+    server = Server()
+    engine = load_processes.LossyEngine(target_of(server.address))
+    failures = []
+    for share in (0.0, 1.0):
+        engine.share_lost = share
+        request = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+        engine.ask(request, lambda exchange: failures.append(exchange.failure))
+        engine.run()
+    engine.close()
+    server.close()
+    assert failures == ["", "cut"]
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(("reply", "missed"), [("cut", False), ("200", True)])
+def test_a_loss_of_replies_that_nobody_noticed_did_not_happen(reply, missed):
+    timeline = Timeline()
+    timeline.add([attempt(time.time() + 0.1, reply=reply)])
+    switched = []
+    load = SimpleNamespace(lose_replies=switched.append, read_logs=lambda: timeline)
+    context = SimpleNamespace(load=load, lost_since=0.0)
+    fault = next(fault for fault in FAULTS if fault.name == "replies-lost")
+    fault.inject(context)
+    time.sleep(0.2)
+    with pytest.raises(NotInjected) if missed else nullcontext():
+        fault.heal(context)
+    assert switched == [True, False]

@@ -14,8 +14,8 @@ from provisioning.fault_injection.answers import (
 )
 from provisioning.fault_injection.attempts import (
     FINISHING,
+    LAST_LINE,
     Attempt,
-    AttemptLog,
     LogReader,
 )
 from provisioning.fault_injection.verdict import (
@@ -314,9 +314,9 @@ def test_a_growing_log_is_read_by_whole_lines(tmp_path):
     path = tmp_path / "one.log"
     reader = LogReader(path)
     assert list(reader.read()) == []
-    log = AttemptLog(path)
+    log = path.open("a", buffering=1)
     first, second = (attempt(MAYA, 1, revision) for revision in (1001, 1002))
-    log.write(first)
+    log.write(first.line())
     assert list(reader.read()) == [first]
     with path.open("a") as file:
         file.write(second.line()[:20])
@@ -325,6 +325,7 @@ def test_a_growing_log_is_read_by_whole_lines(tmp_path):
         file.write(second.line()[20:])
     assert list(reader.read()) == [second]
     assert not reader.completed
-    log.complete()
+    log.write(LAST_LINE)
+    log.close()
     assert list(reader.read()) == []
     assert reader.completed

@@ -9,7 +9,6 @@ import pytest
 from django.contrib.sessions.backends import cache as of_django
 from django.contrib.sessions.backends.base import UpdateError
 
-from provisioning.fault_injection.proxy import Fault
 from settings.infrastructure import cache_backends
 from settings.infrastructure.cache_backends import (
     RedisUnavailable,
@@ -18,6 +17,7 @@ from settings.infrastructure.cache_backends import (
 from settings.infrastructure.circuit_breaker import CircuitBreaker
 from settings.infrastructure.sessions import SessionStore
 from settings.tests.helpers import TROUBLES, running
+from settings.tests.proxy import Fault
 
 pytestmark = pytest.mark.alone
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from provisioning.fault_injection.proxy import Fault, proxied
+from settings.tests.proxy import Fault, proxied
 
 
 class Echo:
