@@ -30,5 +30,8 @@ LOADS_TASKS = False
 CSRF_FAILURE_VIEW = "django.views.csrf.csrf_failure"
 WSGI_APPLICATION = "survey.taking.wsgi.application"
 # The console's pool answers /readyz, and its /metrics includes the counters of
-# this pool.
-MONITORING = {"/healthz": "settings.monitoring.health.healthz"}
+# this pool. It asks here whether this pool's commits are flushed.
+MONITORING = {
+    "/healthz": "settings.monitoring.health.healthz",
+    "/durability": "settings.monitoring.durability.durability",
+}

@@ -52,9 +52,12 @@ NOT_SET_UP = Answer(None, "not set up here")
 
 def ask_dependencies() -> dict[str, Answer]:
     """Check all servers, and return their answers by importance."""
+    from settings.monitoring.durability_check import check_durability
+
     answers = run_checks(
         {
             "primary": check_primary,
+            "durability": check_durability,
             "replica": check_replica,
             "memcached": check_memcached,
             "redis": check_redis,

@@ -10,6 +10,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 CONSEQUENCES = {
     "primary": "The primary is down: pages wait in the browsers and are sent again;"
     " logging in and finishing are not possible.",
+    "durability": "PostgreSQL reports pages as saved before they are on disk: a crash"
+    " would lose them. Set fsync, full_page_writes and synchronous_commit to on, also"
+    " for the role that saves.",
     "replica": "The replica is down or behind: reads go to the primary, reports and"
     " exports are delayed. Page saves go on.",
     "memcached": "Memcached is down: workers keep the surveys they have and read others"
@@ -32,7 +35,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """GET /readyz: 200 while pages can be saved, with everything that is degraded.
+    """GET /readyz: 200 while pages can be saved for good, with what is degraded.
 
     Checks all servers at the same time, for about a second at most. `ok` is
     null for servers that are not configured here, or whose state is unknown.
@@ -48,7 +51,8 @@ def readiness() -> dict[str, Any]:
 
     answers = ask_dependencies()
     return {
-        "ready": answers["primary"].ok is True,
+        "ready": answers["primary"].ok is True
+        and answers["durability"].ok is not False,
         "degraded": [
             CONSEQUENCES[name] for name, answer in answers.items() if answer.ok is False
         ],

@@ -21,6 +21,8 @@ from settings.monitoring.dependency_checks import Answer
 from settings.monitoring.health import CONSEQUENCES, readiness
 
 PASSWORD = "hunter2-the-password"
+# Without these, pages can't be saved for good.
+NEEDED = ("primary", "durability")
 
 
 def test_healthz_sends_no_query(client, monitored):
@@ -54,15 +56,17 @@ def test_readyz_reports_each_dependency(client, monitored):
 
 
 @pytest.mark.parametrize("name", CONSEQUENCES)
-def test_only_the_primary_affects_the_status(client, monitored, monkeypatch, name):
+def test_only_the_primary_and_its_durability_affect_the_status(
+    client, monitored, monkeypatch, name
+):
     answers = {one: Answer(True, "fine") for one in CONSEQUENCES}
     answers[name] = Answer(False, "no answer within 0.5 s")
     monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     response = client.get("/readyz")
-    assert response.status_code == (503 if name == "primary" else 200)
+    assert response.status_code == (503 if name in NEEDED else 200)
     assert response.json()["degraded"] == [CONSEQUENCES[name]]
     assert (
-        name == "primary"
+        name in NEEDED
         or "Page saves go on" in CONSEQUENCES[name]
         or ("page saves go on" in CONSEQUENCES[name])
     )
@@ -254,7 +258,10 @@ def test_requests_waiting_at_a_socket_are_counted(tmp_path, settings):
 
 @pytest.mark.parametrize(
     ("pool", "pages"),
-    [("stack", ["/healthz", "/readyz", "/metrics"]), ("respondent_pool", ["/healthz"])],
+    [
+        ("stack", ["/healthz", "/readyz", "/metrics"]),
+        ("respondent_pool", ["/healthz", "/durability"]),
+    ],
 )
 def test_each_pool_has_its_monitoring_pages(pool, pages):
     program = (
