@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from provisioning.commands import Refusal, output_of
+from provisioning.commands import ROOT, Refusal, output_of
 from provisioning.jmeter.install import cache_folder
 from provisioning.jmeter.options import load_servers
 from provisioning.jmeter.shapes import Load
@@ -27,26 +27,7 @@ from provisioning.processes import (
 # Seconds that JMeter may take longer than its schedule: to start, and to write
 # the dashboard of a million samples.
 GRACE = 120
-SETTINGS = {
-    # No port to stop it by.
-    "jmeterengine.nongui.port": "0",
-    "summariser.interval": "10",
-    # The dashboard's percentiles cover all samples, not the last 20,000.
-    "aggregate_rpt_pct1": "50",
-    "aggregate_rpt_pct2": "95",
-    "aggregate_rpt_pct3": "99",
-    "jmeter.reportgenerator.statistic_window": "-1",
-    "jmeter.reportgenerator.overall_granularity": "1000",
-    "jmeter.reportgenerator.report_title": "Groundswell",
-    # Unused columns cost the processor that is measured.
-    "jmeter.save.saveservice.url": "false",
-    "jmeter.save.saveservice.data_type": "false",
-    "jmeter.save.saveservice.idle_time": "false",
-    # No request is silently sent twice. After a pause longer than the server
-    # keeps a connection a new one is used, as in a browser.
-    "httpclient4.retrycount": "0",
-    "httpclient4.validate_after_inactivity": "900",
-}
+SETTINGS = ROOT / "jmeter" / "settings.properties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +123,8 @@ def java_command(java: str, jmeter: Path, *, heap: str, scratch: Path) -> list[s
         f"-Djava.io.tmpdir={scratch}",
         "-jar",
         str(jmeter / "bin" / "ApacheJMeter.jar"),
-        *(f"-J{name}={value}" for name, value in SETTINGS.items()),
+        "-q",
+        str(SETTINGS),
     ]
 
 

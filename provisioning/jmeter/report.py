@@ -41,17 +41,20 @@ def read_levels(path: Path, shape: str) -> ServiceLevels:
     """Return the levels of one shape; refuse a file where one is missing."""
     try:
         levels: ServiceLevels = json.loads(path.read_text())[shape]
-        complete = {"error_percent", "rate_percent"} <= levels.keys()
-        complete &= set(VIEWS) == levels["samplers"].keys()
         used = {name for bounds in levels["samplers"].values() for name in bounds}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise Refusal(f"{path} has no levels for the shape {shape}") from None
-    if not complete or not used <= PERCENTILES.keys():
-        raise Refusal(
-            f"{path} needs, for the shape {shape}, error_percent, rate_percent, and"
-            f" {', '.join(PERCENTILES)} of each of {', '.join(VIEWS)}"
+        is_complete = (
+            {"error_percent", "rate_percent"} <= levels.keys()
+            and set(VIEWS) == levels["samplers"].keys()
+            and used <= PERCENTILES.keys()
         )
-    return levels
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_complete = False
+    if is_complete:
+        return levels
+    raise Refusal(
+        f"{path} needs, for the shape {shape}, error_percent, rate_percent, and"
+        f" {', '.join(PERCENTILES)} of each of {', '.join(VIEWS)}"
+    )
 
 
 def report(

@@ -55,7 +55,10 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
     except FileExistsError:
         raise Refusal(f"{output} is there already") from None
     with ExitStack() as cleanup:
-        codes, pages = given_files(options) or make_files(options, output, cleanup)
+        if options.codes:
+            codes, pages = options.codes.absolute(), options.pages.absolute()
+        else:
+            codes, pages = make_files(options, output, cleanup)
         load = load_of(options, mean_pages(pages))
         check_people(codes, load)
         print(f"{load}; {options.rate:g} requests a second are asked for", flush=True)
@@ -68,16 +71,6 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
         with step(f"Running for {load.seconds:.0f} s"):
             jmeter_run = run_jmeter(java, jmeter, output, load, options)
     return report(output, load, levels, jmeter_run, remote=bool(options.remote))
-
-
-def given_files(options: argparse.Namespace) -> tuple[Path, Path] | None:
-    """Return the given files of `manage.py jmeter_data`: codes, and pages' answers."""
-    if not options.codes:
-        return None
-    for path in (options.codes, options.pages):
-        if not path.is_file():
-            raise Refusal(f"{path} is not there")
-    return options.codes.absolute(), options.pages.absolute()
 
 
 def make_files(

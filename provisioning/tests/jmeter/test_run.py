@@ -13,7 +13,6 @@ from provisioning.jmeter.jmeter_process import JmeterRun
 from provisioning.jmeter.options import run_parser
 from provisioning.jmeter.run import (
     check_people,
-    given_files,
     make_files,
     plan_properties,
 )
@@ -55,15 +54,6 @@ def test_too_few_people_are_refused_before_the_run(codes):
     codes.write_text("code,take\nC1,1\n")
     with pytest.raises(Refusal, match="1 people have codes, and the load needs 10"):
         check_people(codes, LOAD)
-
-
-def test_given_files_have_to_exist(codes, pages):
-    given = options(codes=codes, pages=pages)
-    assert given_files(given) == (codes, pages)
-    pages.unlink()
-    with pytest.raises(Refusal, match=r"pages\.properties is not there"):
-        given_files(given)
-    assert given_files(options()) is None
 
 
 @pytest.mark.parametrize(
@@ -173,3 +163,11 @@ def test_a_run_writes_the_plan_and_reports_its_result(tmp_path, codes, pages, ca
     assert codes.exists()
     with pytest.raises(Refusal, match="is there already"):
         jmeter_run.run(given, output)
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_given_files_have_to_exist(tmp_path, codes, pages):
+    given = options(codes=codes, pages=pages)
+    pages.unlink()
+    with pytest.raises(FileNotFoundError, match=r"pages\.properties"):
+        jmeter_run.run(given, tmp_path / "results")
