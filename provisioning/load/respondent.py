@@ -154,6 +154,7 @@ def json_object(reply: Reply | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+@dataclass(eq=False)
 class Respondent:
     """Build one respondent's requests, and check the replies to them.
 
@@ -161,29 +162,22 @@ class Respondent:
     goes on after its session ended; otherwise as a browser that navigates.
     """
 
-    def __init__(
-        self,
-        code: str,
-        survey: RehearsalSurvey,
-        target: Target,
-        *,
-        seed: int = 0,
-        accept: str = HTML,
-    ) -> None:
-        self.code = code
-        self.survey = survey
-        self.accept = accept
-        self.tag = ""
-        # The next save's, and what the server had when the survey was opened.
-        self.revision = self.base = 0
-        self.seen: list[int] = []
-        self.reviewed = ""
-        self.cookies: dict[str, str] = {}
-        self.chance = random.Random(f"{seed} {code}")  # noqa: S311
-        self._host = f"Host: {target.host}\r\n{AGENT}\r\n"
-        self._origin = f"Origin: {target.origin}\r\n"
-        self._cookie_line = ""
-        self._save_headers = ""
+    code: str
+    survey: RehearsalSurvey
+    target: Target
+    seed: int = 0
+    accept: str = HTML
+    tag: str = ""
+    # The next save's, and what the server had when the survey was opened.
+    revision: int = 0
+    base: int = 0
+    seen: list[int] = field(default_factory=list)
+    reviewed: str = ""
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"{self.seed} {self.code}")  # noqa: S311
+        self._format_headers()
 
     # Requests
 
@@ -285,7 +279,7 @@ class Respondent:
         except (ValueError, KeyError, TypeError):
             return "no bootstrap data"
         self.revision = max(self.revision, self.base)
-        self.prepare_saves()
+        self._format_headers()
         return "" if digest == self.survey.digest else "another survey"
 
     def _keep_cookies(self, reply: Reply) -> None:
@@ -298,12 +292,14 @@ class Respondent:
                 self.cookies.pop(name.strip(), None)
             else:
                 self.cookies[name.strip()] = value.strip()
-        self.prepare_saves()
+        self._format_headers()
 
-    def prepare_saves(self) -> None:
-        """Format once the headers that all saves share: saves are the hot path."""
+    def _format_headers(self) -> None:
+        """Format once what all requests share: saves are the hot path."""
         pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         self._cookie_line = f"Cookie: {pairs}\r\n" if pairs else ""
+        self._host = f"Host: {self.target.host}\r\n{AGENT}\r\n"
+        self._origin = f"Origin: {self.target.origin}\r\n"
         self._save_headers = (
             f"{self._host}{self._origin}Accept: {JSON}\r\nContent-Type: {JSON}\r\n"
             f"X-Groundswell-Respondent: {self.tag}\r\n{self._cookie_line}"

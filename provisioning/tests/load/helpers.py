@@ -116,12 +116,14 @@ def engine_for(server: Server, **options: float) -> Engine:
 
 
 def logged_in_respondent(server: Server, code: str = "AAAA-BBBB-CCCC") -> Respondent:
-    survey = RehearsalSurvey.of(DESCRIBED)
-    respondent = Respondent(code, survey, target_of(server.address))
-    respondent.tag, respondent.revision = "tag", 100
-    respondent.cookies = {"sessionid": "s", "csrftoken": "t"}
-    respondent.prepare_saves()
-    return respondent
+    return Respondent(
+        code,
+        RehearsalSurvey.of(DESCRIBED),
+        target_of(server.address),
+        tag="tag",
+        revision=100,
+        cookies={"sessionid": "s", "csrftoken": "t"},
+    )
 
 
 def save_pages(server: Server, pages: int = 3, **options: float) -> Tally:
