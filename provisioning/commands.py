@@ -173,6 +173,12 @@ def fetch(address: str) -> tuple[int, bytes]:
     return 0, b""
 
 
+def refuse_unless_served(address: str) -> None:
+    """Raise Refusal unless the login page is at this address."""
+    if (status := fetch(address)[0]) != 200:
+        raise Refusal(f"The login page is not served; its status is {status or None}")
+
+
 # Types of options
 
 
@@ -186,9 +192,3 @@ def positive_integer(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return int(text)
-
-
-def refuse_unless_served(address: str) -> None:
-    """Raise Refusal unless the login page is at this address."""
-    if (status := fetch(address)[0]) != 200:
-        raise Refusal(f"The login page is not served; its status is {status or None}")

@@ -58,11 +58,10 @@ def make_folder(path: Path, ids: tuple[int, int]) -> None:
 
 
 def write(path: Path, text: str, ids: tuple[int, int]) -> None:
-    """All of it or nothing: a server may be reading the file."""
+    """Replace a private file in one step, because a server may be reading it."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
-    os.chmod(draft, 0o600)
     os.chown(draft, *ids)
     os.replace(draft, path)
 
