@@ -171,6 +171,13 @@ def test_content_must_not_change():
     assert maya.content(2).check(exchange_with(body=b"")) == "other content"
 
 
+def test_an_error_is_not_taken_for_a_pages_content():
+    maya = respondent()
+    busy = exchange_with(503, b"Please try again later")
+    assert maya.content(1).check(busy) == "status 503"
+    assert maya.content(1).check(exchange_with(body=b"page 1")) == ""
+
+
 def test_finishing_sends_the_reviewed_token():
     maya = respondent()
     page = b'<input name="reviewed" value="a&amp;b">'
