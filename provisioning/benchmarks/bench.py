@@ -16,6 +16,7 @@ from typing import Any
 
 from provisioning.benchmarks import compare_revisions, phases, soak
 from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.growth import stored_rows
 from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.phases import P99_LIMIT_MS, Size, rehearsal_of
 from provisioning.benchmarks.soak import LONGEST_START, MOST_GROWTH_MB
@@ -149,7 +150,7 @@ def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
         saves = phases.find_knee(rehearsal)
         # Updated rows would be cheaper than new ones.
         written = sum(step["saves_counted_by_postgresql"] for step in saves["steps"])
-        rows = rehearsal.rows()
+        rows = stored_rows(stack, rehearsal.details["administration_id"])
         saves["inserted_share"] = round(rows / max(1, written * size.items), 4)
         print("The mix, closed loop", flush=True)
         mixed = phases.mix(rehearsal, saves["together"])

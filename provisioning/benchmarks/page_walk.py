@@ -7,9 +7,9 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
 import django
@@ -17,6 +17,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import Resolver404, resolve, reverse
+
+from provisioning.commands import print_table
 
 FIRST = "/console/"
 LOGIN = "/console/account/login/"
@@ -26,7 +28,7 @@ MOST = 3
 LEFT_OUT = ("account_logout",)
 
 
-class PageTime(TypedDict):
+class PageTime(NamedTuple):
     route: str
     role: str
     path: str
@@ -36,8 +38,12 @@ class PageTime(TypedDict):
     statements: int
     bytes: int
 
+    def is_bad(self, bound: float) -> bool:
+        return self.status >= 400 or self.median > bound
 
-def main() -> None:
+
+def main() -> int:
+    times, bound = int(sys.argv[1]), float(sys.argv[2])
     django.setup()
     demo = json.load(sys.stdin)
     _do_some_work(demo)
@@ -46,8 +52,31 @@ def main() -> None:
         client = logged_in(login["email"], demo["staff_password"])
         # Without its place.
         role = login["role"].partition(",")[0]
-        pages += timed_pages(client, role, int(sys.argv[1]))
-    print(json.dumps(pages))
+        pages += timed_pages(client, role, times)
+    return 1 if print_pages(pages, bound) else 0
+
+
+def print_pages(pages: Sequence[PageTime], bound: float) -> int:
+    """Print errors first, then the slowest pages; return how many are bad."""
+    print_table(
+        ("  route", "role", "ms", "statements", "KB", ""),
+        [
+            (
+                f"{'!' if page.is_bad(bound) else ' '} {page.route}",
+                page.role,
+                f"{page.median:.1f}",
+                page.statements,
+                f"{page.bytes / 1000:.1f}",
+                f"{page.status} at {page.path}" if page.status >= 400 else "",
+            )
+            for page in sorted(
+                pages, key=lambda page: (page.status < 400, -page.median)
+            )
+        ],
+    )
+    bad = sum(page.is_bad(bound) for page in pages)
+    print(f"\n{len(pages)} pages, {bad} over {bound:g} ms or with an error")
+    return bad
 
 
 def logged_in(email: str, password: str) -> Client:
@@ -67,15 +96,8 @@ def timed_pages(client: Client, role: str, times: int) -> Iterator[PageTime]:
             took.append((time.perf_counter() - began) * 1000)
         with CaptureQueriesContext(connection) as statements:
             size = len(body_of(client.get(path)))
-        yield {
-            "route": route,
-            "role": role,
-            "path": path,
-            "status": status,
-            "median": statistics.median(took) if took else 0.0,
-            "statements": len(statements),
-            "bytes": size,
-        }
+        median = statistics.median(took) if took else 0.0
+        yield PageTime(route, role, path, status, median, len(statements), size)
 
 
 def followed(client: Client) -> Iterator[tuple[str, str, int, bytes]]:
@@ -155,4 +177,4 @@ def _do_some_work(demo: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

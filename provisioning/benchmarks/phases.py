@@ -66,11 +66,6 @@ class Rehearsal(NamedTuple):
         """Return each driver's part of a number."""
         return max(1, math.ceil(number / len(self.drivers)))
 
-    def rows(self) -> int:
-        table = f"survey_response_{self.details['administration_id']}"
-        [[count]] = self.stack.sql(f"SELECT count(*) FROM {table}")  # noqa: S608
-        return int(count)
-
 
 @contextmanager
 def rehearsal_of(

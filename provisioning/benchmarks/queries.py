@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from provisioning.benchmarks.stack import Stack, running_stack, sql_file
-from provisioning.commands import Refusal, output_of, print_table, run_command, step
+from provisioning.commands import (
+    Refusal,
+    output_of,
+    positive_integer,
+    print_table,
+    run_command,
+    step,
+)
 from provisioning.environment import install_packages, path_of_program
 from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
@@ -94,8 +101,7 @@ def parse_options() -> argparse.Namespace:
         " is printed and forgotten; the servers' logging is put back at the end.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    number = _up_to_10000
+    add, number = parser.add_argument, positive_integer
     add("--respondents", type=number, default=20, metavar="N", help="instead of 20")
     add("--top", type=number, default=8, metavar="N", help="statements in each table")
     add(
@@ -105,12 +111,6 @@ def parse_options() -> argparse.Namespace:
         " the servers' logs",
     )
     return parser.parse_args()
-
-
-def _up_to_10000(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 10000")
-    return int(text)
 
 
 # The servers

@@ -25,6 +25,7 @@ from provisioning.load.target import Target, target_of
 from provisioning.postgresql import DATABASE, run_sql
 
 SQL = Path(__file__).with_name("sql")
+SCRATCH = ROOT / ".bench"
 
 
 def sql_file(name: str, **variables: object) -> str:
@@ -54,12 +55,11 @@ class Application:
             failing=f"manage.py {arguments[0]} failed",
         )
 
-    def run_python(self, *arguments: str | Path, failing: str, data: str = "") -> str:
+    def run_python(self, *arguments: str | Path, failing: str) -> str:
         return output_of(
             [self.python, *arguments],
             failing=failing,
             env={**self.environment, "PYTHONPATH": str(self.checkout)},
-            input_text=data,
         )
 
     def sql(
@@ -147,8 +147,9 @@ def sqlite_application(**variables: str) -> Iterator[Application]:
 def _migrated(
     settings: str, variables: Mapping[str, str], run: Path = Path()
 ) -> Iterator[Application]:
-    # On the disk of the checkout, since /tmp may be in memory.
-    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+    # On the disk of the checkout, since /tmp may be in memory; ignored by git.
+    SCRATCH.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         environment = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": settings,

@@ -10,7 +10,7 @@ from django.urls import include, path
 from accounts.access import anyone
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
-from provisioning.benchmarks import page_walk, pages
+from provisioning.benchmarks import page_walk
 
 pytestmark = pytest.mark.django_db
 
@@ -60,21 +60,19 @@ def test_a_page_with_an_error_is_bad_at_any_speed(capsys):
     client = Client(raise_request_exception=False)
     found = list(page_walk.timed_pages(client, "nobody", 1))
 
-    assert [(page["route"], page["status"]) for page in found] == [
+    assert [(page.route, page.status) for page in found] == [
         ("console_home", 200),
         ("broken", 500),
     ]
     home, broken = found
-    assert pages.is_bad(broken, bound=10_000) and not pages.is_bad(home, bound=10_000)
-    pages.print_pages(found, bound=10_000)
+    assert broken.is_bad(bound=10_000) and not home.is_bad(bound=10_000)
+    assert page_walk.print_pages(found, bound=10_000) == 1
     assert "500 at /console/broken/" in capsys.readouterr().out
 
 
 def test_a_page_slower_than_the_bound_is_bad(capsys):
-    page = {"route": "slow", "role": "analyst", "path": "/", "status": 200}
-    page |= {"median": 100.1, "statements": 4, "bytes": 9000}
+    page = page_walk.PageTime("slow", "analyst", "/", 200, 100.1, 4, 9000)
 
-    assert pages.is_bad(page, bound=100)
-    pages.print_pages([page], bound=100)
+    assert page_walk.print_pages([page], bound=100) == 1
     assert capsys.readouterr().out.splitlines()[1].startswith("! slow")
-    assert not pages.is_bad(page | {"median": 99.9}, bound=100)
+    assert not page._replace(median=99.9).is_bad(bound=100)
