@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.core.cache.backends.memcached import PyMemcacheCache
 from django.db import connection
 from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.utils import OperationalError
+from pymemcache.client import base
 from redis import Redis
 
 from settings.infrastructure.cache_backends import KeepAliveMemcached
@@ -91,3 +93,50 @@ def test_pg_stat_statements_counts_statements():
             " WHERE query = 'SELECT count(*) FROM survey_response'"
         )
         assert cursor.fetchone() == (3,)
+
+
+ran: list[str] = []
+
+
+class Exploit:
+    """Calls `ran.append` when it is unpickled."""
+
+    def __reduce__(self):
+        return run, ("code",)
+
+
+def run(code: str) -> None:
+    ran.append(code)
+
+
+@pytest.mark.parametrize(
+    ("backend", "runs"), [(KeepAliveMemcached, False), (PyMemcacheCache, True)]
+)
+def test_only_with_djangos_backend_a_planted_entry_runs_code(backend, runs):
+    memcached = backend(settings.CACHES["default"]["LOCATION"], {})
+    ran.clear()
+    plant("words", pickle.dumps(Exploit()), flags=1)
+    assert memcached.get("words") is None
+    memcached.close()
+    assert bool(ran) is runs
+
+
+@pytest.mark.parametrize("entry", [b"x" * 100, b"", b'{"role": "state"}'])
+def test_entries_without_a_signature_for_their_key_count_as_missing(entry):
+    cache.set("words", {"n": 1})
+    signed = plant("words", entry)
+    assert cache.get("words") is None
+    plant("names", signed)
+    assert cache.get("names") is None
+    plant("words", signed)
+    assert cache.get("words") == {"n": 1}
+
+
+def plant(key: str, entry: bytes, flags: int = 0) -> bytes:
+    """Write to Memcached as another program would; return the entry before."""
+    client = base.Client(settings.CACHES["default"]["LOCATION"][0])
+    name = cache.make_key(key)
+    before: bytes = client.get(name)
+    client.set(name, entry, flags=flags, noreply=False)
+    client.close()
+    return before

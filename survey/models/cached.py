@@ -9,11 +9,16 @@ rolled back, the cache is neither read nor written.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from caching.base import CachingManager, CachingModelIterable, CachingQuerySet
 from caching.config import NO_CACHE
 from django.core.cache import cache
-from django.core.exceptions import EmptyResultSet
+from django.core.exceptions import (
+    EmptyResultSet,
+    FieldDoesNotExist,
+    ValidationError,
+)
 from django.db import connections, models
 from django.db.models import Model
 from django.db.models.query import ModelIterable, RawQuerySet
@@ -22,10 +27,8 @@ from django.db.models.query import ModelIterable, RawQuerySet
 class FrozenIterable(CachingModelIterable):
     """Iterate over the rows, from the cache where possible.
 
-    An entry that is not a list of the model's rows counts as missing. Entries
-    are pickled, like everything that Django stores in Memcached except text
-    and numbers: a process that can write there can run code here, which is why
-    Memcached listens to the stack's own machines only. Readers check the
+    Rows are stored as lists of their fields' values, because the cache takes
+    JSON only. An entry of another shape counts as missing. Readers check the
     contents of a row.
     """
 
@@ -38,13 +41,52 @@ class FrozenIterable(CachingModelIterable):
             key = self.query_key()
         except EmptyResultSet:
             return
-        rows = cache.get(key)
-        if not isinstance(rows, list) or any(type(row) is not model for row in rows):
+        rows = unpack(model, self.queryset.db, cache.get(key))
+        if not rows:
             rows = list(ModelIterable.__iter__(self))
             # An empty result may come from a lagging replica: do not cache it.
             if rows:
-                cache.set(key, rows, timeout=None)
+                cache.set(key, pack(rows), timeout=None)
         yield from rows
+
+
+def pack(rows: list[Model]) -> dict[str, list[object]]:
+    """Return rows of one query as names and values that fit into JSON."""
+    deferred = rows[0].get_deferred_fields()
+    fields = [f for f in rows[0]._meta.concrete_fields if f.attname not in deferred]
+
+    def value(row: Model, field: models.Field[Any, Any]) -> object:
+        found = field.value_from_object(row)
+        # Bytes and times become text, which their fields read again.
+        is_text = isinstance(field, models.BinaryField | models.DateTimeField)
+        return field.value_to_string(row) if is_text and found is not None else found
+
+    return {
+        "names": [field.attname for field in fields],
+        "rows": [[value(row, field) for field in fields] for row in rows],
+    }
+
+
+def unpack(model: type[Model], database: str, entry: object) -> list[Model]:
+    """Return the rows of an entry, none if it is no entry of `pack`."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("rows"), list):
+        return []
+    try:
+        names = list(entry["names"])
+        fields = [model._meta.get_field(name) for name in names]
+        return [
+            model.from_db(
+                database,
+                names,
+                [
+                    field.to_python(value)  # type: ignore[union-attr]
+                    for field, value in zip(fields, row, strict=True)
+                ],
+            )
+            for row in entry["rows"]
+        ]
+    except (FieldDoesNotExist, KeyError, TypeError, ValidationError, ValueError):
+        return []
 
 
 class FrozenQuerySet(CachingQuerySet):

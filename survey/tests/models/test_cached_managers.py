@@ -15,7 +15,7 @@ from survey.database.replica import health
 from survey.database.routers import forced_reads
 from survey.definitions.publishing import publish_survey
 from survey.models import Block, Item, Option, OptionSet, Page, PublishedSurvey, Survey
-from survey.models.cached import FrozenManager, FrozenQuerySet
+from survey.models.cached import FrozenManager, FrozenQuerySet, pack
 from survey.taking import published
 from survey.taking.published import SurveyNotFound, forget_published, published_survey
 
@@ -116,7 +116,19 @@ def test_transaction_reads_the_database_and_not_the_cache(draft):
     assert statements(lambda: list(rows.all())) == 0
 
 
-@pytest.mark.parametrize("entry", ["words", 7, {"a": 1}, ["words"], [None]])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "words",
+        7,
+        ["words"],
+        {"rows": 7},
+        {"rows": [[1]]},
+        {"names": ["digest"], "rows": [[]]},
+        {"names": ["nothing"], "rows": [["x"]]},
+        {"names": ["published_at"], "rows": [["yesterday"]]},
+    ],
+)
 def test_cache_entry_that_is_not_a_list_of_rows_is_replaced(draft, entry):
     digest = publish_survey(survey=draft).digest
     rows = PublishedSurvey.cached.filter(digest=digest)
@@ -125,6 +137,25 @@ def test_cache_entry_that_is_not_a_list_of_rows_is_replaced(draft, entry):
     cache.set(key, entry, timeout=None)
     assert [row.digest for row in rows.all()] == [digest]
     assert statements(lambda: list(rows.all())) == 0
+
+
+def test_cached_rows_equal_those_of_the_database(draft):
+    draft.source = b"\x00workbook\xff"
+    draft.save()
+    publish_survey(survey=draft)
+    for model in (*INSTRUMENT, PublishedSurvey):
+        for rows in (model.cached.all(), model.cached.only("pk")):
+            read, cached = list(rows), list(rows.all())
+            assert [values(row) for row in cached] == [values(row) for row in read]
+            assert cached[0]._state.db == read[0]._state.db
+            assert cached[0]._state.adding is False
+
+
+def values(row) -> dict[str, object]:
+    loaded = {name: v for name, v in vars(row).items() if name != "_state"}
+    if loaded.get("source"):
+        loaded["source"] = bytes(loaded["source"])
+    return loaded
 
 
 def test_counts_are_not_cached(draft):
@@ -170,7 +201,7 @@ def test_forged_cache_entry_is_rejected_and_replaced(publish):
     (key,) = cache_keys(rows)
     row.definition = row.definition.replace("Our school", "Your bank")
     assert row.digest != hashlib.sha256(row.definition.encode()).hexdigest()
-    cache.set(key, [row], timeout=None)
+    cache.set(key, pack([row]), timeout=None)
 
     assert published_survey(row.digest).title_in("en") == "Our school"
     forget_published()
