@@ -62,19 +62,13 @@ class Attempt:
 
     @classmethod
     def of(
-        cls,
-        save: PendingSave,
-        receipt: Receipt,
-        *,
-        respondent: int,
-        kind: str,
-        sent: float,
-        answered: float,
+        cls, save: PendingSave, receipt: Receipt, kind: str, times: tuple[float, float]
     ) -> Attempt:
-        """Describe a reply to the save, or that there was none."""
+        """Describe a reply, or its absence; `times` are sent and answered."""
+        sent, answered = times
         return cls(
-            number=f"{respondent}-{save.page}-{save.revision}-{save.attempts}",
-            respondent=respondent,
+            number=f"{save.respondent}-{save.page}-{save.revision}-{save.attempts}",
+            respondent=save.respondent,
             page=save.page,
             revision=save.revision,
             tab=save.tab,

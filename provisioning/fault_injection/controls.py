@@ -34,7 +34,7 @@ from provisioning.fault_injection.answers import (
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saves import PendingSave
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.fault_injection.verdict import Judge, Verdict, read_stored_answers
+from provisioning.fault_injection.verdict import Judge, Verdict, read_back
 from provisioning.installation.servers import private_servers
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, Receipt
 from survey.taking import storage
@@ -84,7 +84,8 @@ class Saver:
     ) -> str:
         """Save a page, and return the outcome."""
         answers = self.source.answers(respondent, page, revision)
-        save = PendingSave(page, revision, tab, seen, answers=fingerprint(answers))
+        key = fingerprint(answers)
+        save = PendingSave(page, revision, respondent, tab, seen, key)
         stored = self.source.stored(respondent, page, revision)
         sent, reply = time.time(), Receipt(UNKNOWN, "retry", "cut")
         with suppress(Error):
@@ -103,10 +104,7 @@ class Saver:
             if receipt.outcome == storage.Outcome.SAVED and receipt.saved_at:
                 at = receipt.saved_at.isoformat(timespec="seconds")
                 reply = Receipt(ACKED, "saved", "200", revision, at)
-        times = {"sent": sent, "answered": time.time()}
-        self.attempts.append(
-            Attempt.of(save, reply, respondent=respondent, kind="first", **times)
-        )
+        self.attempts.append(Attempt.of(save, reply, "first", (sent, time.time())))
         return reply.outcome
 
     def in_parallel(self, send: Callable[[int], None]) -> None:
@@ -125,7 +123,7 @@ class Saver:
 
     def verdict(self) -> Verdict:
         with closing(self.stack.connect()) as final:
-            stored = read_stored_answers(final, ADMINISTRATION)
+            stored, _ = read_back(final, ADMINISTRATION)
             return Judge(self.source, self.attempts, stored).verdict()
 
 

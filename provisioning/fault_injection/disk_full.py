@@ -28,7 +28,8 @@ class LogDisk:
 
     def mount(self) -> None:
         with self._content_kept():
-            run("mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", self.folder)
+            options = f"size={SIZE},mode=0700"
+            run("mount", "-t", "tmpfs", "-o", options, "tmpfs", self.folder)
 
     def unmount(self) -> None:
         if self.folder.is_mount():

@@ -6,8 +6,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from provisioning import processes
@@ -33,24 +35,22 @@ class FaultContext:
 
     stack: RunningStack
     random: Random
-    # The simulated respondents, while a run is under way.
-    load: LoadProcesses | None = None
-    # Since when replies to some of them are lost.
-    lost_since: float = 0.0
     # The file system of PostgreSQL's log, where this run may mount one.
     log_disk: LogDisk | None = None
+    # The simulated respondents, while a run is under way.
+    load: LoadProcesses | None = None
 
 
-Action = Callable[[FaultContext], None]
+# Leaving the context heals the fault.
+Injection = Callable[[FaultContext], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
 class Fault:
     name: str
     description: str
-    inject: Action
-    heal: Action = lambda context: None
-    # Seconds from one to the other are drawn from between these.
+    inject: Injection
+    # Seconds until it is healed are drawn from between these.
     lasts: tuple[float, float] = (0.0, 0.0)
     # Recovery counts from the fault's end, as for a process that was stopped.
     from_its_end: bool = False
@@ -60,8 +60,8 @@ class Fault:
     unharmed: bool = False
     # Part of a quick run.
     quick: bool = False
-    prepare: Action = lambda context: None
-    undo: Action = lambda context: None
+    # What has to be set up before the fault, and removed after the recovery.
+    setup: Injection = lambda context: nullcontext()
     # Why it can't be injected here; empty if it can.
     prevented: Callable[[FaultContext], str] = lambda context: ""
 
@@ -69,28 +69,32 @@ class Fault:
 # Kill processes, which the supervisor starts again
 
 
-def kill_worker(context: FaultContext) -> None:
+@contextmanager
+def kill_worker(context: FaultContext) -> Iterator[None]:
     master = context.random.choice(context.stack.pids("taking"))
     worker = context.random.choice(processes.children_of(master))
     context.stack.signal([worker], signal.SIGKILL)
+    yield
 
 
-def kill_master(context: FaultContext) -> None:
+@contextmanager
+def kill_master(context: FaultContext) -> Iterator[None]:
     master = context.random.choice(context.stack.pids("taking"))
     context.stack.signal([master], signal.SIGKILL)
+    yield
 
 
-def kill(program: str) -> Action:
-    def inject(context: FaultContext) -> None:
-        pids = context.stack.tree(program)
-        if not pids:
-            raise NotInjected(f"{program} was not running")
-        context.stack.kill_together(pids)
+@contextmanager
+def kill(program: str, context: FaultContext) -> Iterator[None]:
+    pids = context.stack.tree(program)
+    if not pids:
+        raise NotInjected(f"{program} was not running")
+    context.stack.kill_together(pids)
+    yield
 
-    return inject
 
-
-def kill_backend(context: FaultContext) -> None:
+@contextmanager
+def kill_backend(context: FaultContext) -> Iterator[None]:
     """Kill one backend. PostgreSQL ends all others, and recovers from its log."""
     backends = [
         pid
@@ -100,12 +104,38 @@ def kill_backend(context: FaultContext) -> None:
     if not backends:
         raise NotInjected("No backend served the taking pool")
     context.stack.signal([context.random.choice(backends)], signal.SIGKILL)
+    yield
+
+
+# Suspend and stop programs
+
+
+@contextmanager
+def hang(program: str, context: FaultContext) -> Iterator[None]:
+    """Suspend a program, so that it is alive but silent."""
+    pids = context.stack.tree(program)
+    context.stack.signal(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        context.stack.signal(pids, signal.SIGCONT)
+
+
+@contextmanager
+def stop(program: str, context: FaultContext) -> Iterator[None]:
+    context.stack.stop(program)
+    try:
+        yield
+    finally:
+        context.stack.start(program)
+        context.stack.wait_for(program)
 
 
 # Deploy
 
 
-def reload_workers(context: FaultContext) -> None:
+@contextmanager
+def reload_workers(context: FaultContext) -> Iterator[None]:
     try:
         output_of(
             [ROOT / "provisioning" / "stack", "reload"],
@@ -114,25 +144,28 @@ def reload_workers(context: FaultContext) -> None:
         )
     except Refusal as refusal:
         raise NotInjected(str(refusal)) from None
+    yield
 
 
-def reload_nginx(context: FaultContext) -> None:
+@contextmanager
+def reload_nginx(context: FaultContext) -> Iterator[None]:
     context.stack.signal(context.stack.pids("nginx"), signal.SIGHUP)
+    yield
 
 
 # Lose replies between browsers and nginx
 
 
-def lose_replies(context: FaultContext) -> None:
-    assert context.load is not None  # noqa: S101
-    context.lost_since = time.time()
-    context.load.lose_replies(True)
-
-
-def pass_replies(context: FaultContext) -> None:
-    assert context.load is not None  # noqa: S101
-    context.load.lose_replies(False)
-    found = context.load.read_logs().between(context.lost_since, time.time())
+@contextmanager
+def lose_replies(context: FaultContext) -> Iterator[None]:
+    load, began = context.load, time.time()
+    assert load is not None  # noqa: S101
+    load.lose_replies(True)
+    try:
+        yield
+    finally:
+        load.lose_replies(False)
+    found = load.read_logs().between(began, time.time())
     if not any(attempt.reply == "cut" for attempt in found):
         raise NotInjected("No reply was lost")
 
@@ -140,14 +173,41 @@ def pass_replies(context: FaultContext) -> None:
 # Fill the disk of PostgreSQL's log
 
 
-def log_disk(context: FaultContext) -> LogDisk:
-    assert context.log_disk is not None, "This fault is prevented"  # noqa: S101
-    return context.log_disk
+@contextmanager
+def mount_log_disk(context: FaultContext) -> Iterator[None]:
+    assert context.log_disk is not None  # noqa: S101
+    _act_without_primary(context.stack, context.log_disk.mount)
+    try:
+        yield
+    finally:
+        _act_without_primary(context.stack, context.log_disk.unmount)
 
 
-def fill_log_disk(context: FaultContext) -> None:
-    stack, has_noticed = context.stack, True
-    log_disk(context).fill()
+def _act_without_primary(stack: RunningStack, act: Callable[[], None]) -> None:
+    stack.stop("primary")
+    try:
+        act()
+    finally:
+        stack.start("primary")
+        stack.wait_for_database()
+
+
+@contextmanager
+def fill_log_disk(context: FaultContext) -> Iterator[None]:
+    stack, disk = context.stack, context.log_disk
+    assert disk is not None  # noqa: S101
+    disk.fill()
+    try:
+        if not _notices_full_disk(stack):
+            raise NotInjected("PostgreSQL did not notice that the log's disk was full")
+        yield
+    finally:
+        disk.empty()
+        if stack.has_given_up("primary"):
+            stack.start("primary")
+
+
+def _notices_full_disk(stack: RunningStack) -> bool:
     # A server that does not answer has noticed.
     with contextlib.suppress(Refusal):
         before = stack.query(LAST_START)
@@ -157,128 +217,73 @@ def fill_log_disk(context: FaultContext) -> None:
             stack.query("SELECT pg_switch_wal()")
             return bool(stack.query(LAST_START) != before)
 
-        has_noticed = wait_until(has_restarted, seconds=15)
-    if not has_noticed:
-        raise NotInjected("PostgreSQL did not notice that the log's disk was full")
+        return wait_until(has_restarted, seconds=15)
+    return True
 
 
-def empty_log_disk(context: FaultContext) -> None:
-    log_disk(context).empty()
-    if context.stack.has_given_up("primary"):
-        context.stack.start("primary")
+def _why_no_log_disk(context: FaultContext) -> str:
+    needed = "it needs a file system of its own, which only root may mount"
+    return "" if context.log_disk else needed
 
 
-def without_primary(act: Callable[[LogDisk], None]) -> Action:
-    def stop_and_act(context: FaultContext) -> None:
-        context.stack.stop("primary")
-        try:
-            act(log_disk(context))
-        finally:
-            context.stack.start("primary")
-            context.stack.wait_for_database()
-
-    return stop_and_act
+# The table of faults
 
 
-SHORT = (2.0, 5.0)
-# Long enough for a breaker to open, and for a median after it.
-LONG = (6.0, 8.0)
+def killed(name: str, description: str, inject: Injection, quick: bool = True) -> Fault:
+    return Fault(name, f"kill -9 of {description}", inject, quick=quick)
 
 
 def hung(program: str, name: str, *, quick: bool = False) -> Fault:
-    """Suspend a program, so that it is alive but silent."""
-
-    def suspend(context: FaultContext) -> None:
-        context.stack.signal(context.stack.tree(program), signal.SIGSTOP)
-
-    def resume(context: FaultContext) -> None:
-        context.stack.signal(context.stack.tree(program), signal.SIGCONT)
-
-    return Fault(
-        f"{program}-hung",
-        f"{name} is silent for 2 to 5 s (SIGSTOP)",
-        suspend,
-        resume,
-        lasts=SHORT,
-        from_its_end=True,
-        quick=quick,
-    )
+    description, inject = f"{name} is silent for 2 to 5 s", partial(hang, program)
+    return lasting(f"{program}-hung", description, inject, quick=quick)
 
 
 def down(program: str, name: str) -> Fault:
-    """Stop a helper for so long that breakers open."""
-
-    def stop(context: FaultContext) -> None:
-        context.stack.stop(program)
-
-    def start(context: FaultContext) -> None:
-        context.stack.start(program)
-        context.stack.wait_for(program)
-
     description = f"{name} is down for 6 to 8 s; saves go on as fast as before"
-    return Fault(
-        f"{program}-down", description, stop, start, lasts=LONG, helper=program
-    )
+    # Long enough for a breaker to open, and for a median after it.
+    lasts, inject = (6.0, 8.0), partial(stop, program)
+    return Fault(f"{program}-down", description, inject, lasts, helper=program)
 
 
-def deployment(name: str, description: str, inject: Action) -> Fault:
+def deployment(name: str, description: str, inject: Injection) -> Fault:
     description += ": no save may fail"
     return Fault(
         name, description, inject, from_its_end=True, unharmed=True, quick=True
     )
 
 
+# From whose end recovery counts.
+lasting = partial(Fault, lasts=(2.0, 5.0), from_its_end=True)
 # The seed draws from this order.
 FAULTS = [
-    Fault("worker-killed", "kill -9 of a gunicorn worker", kill_worker, quick=True),
-    Fault("master-killed", "kill -9 of a gunicorn master", kill_master, quick=True),
-    Fault("pgbouncer-killed", "kill -9 of pgbouncer", kill("pgbouncer"), quick=True),
-    Fault(
-        "backend-killed",
-        "kill -9 of one PostgreSQL backend: all of them restart",
-        kill_backend,
-        quick=True,
-    ),
-    Fault(
-        "postgresql-killed",
-        "kill -9 of the primary, postmaster and children at once",
-        kill("primary"),
-        quick=True,
-    ),
+    killed("worker-killed", "a gunicorn worker", kill_worker),
+    killed("master-killed", "a gunicorn master", kill_master),
+    killed("pgbouncer-killed", "pgbouncer", partial(kill, "pgbouncer")),
+    killed("backend-killed", "one PostgreSQL backend: all restart", kill_backend),
+    killed("postgresql-killed", "the whole primary at once", partial(kill, "primary")),
     hung("pgbouncer", "pgbouncer"),
     hung("replica", "the replica"),
     hung("redis", "Redis"),
     hung("memcached", "Memcached", quick=True),
-    Fault("redis-wiped", "kill -9 of Redis", kill("redis"), quick=True),
-    Fault("memcached-wiped", "kill -9 of Memcached", kill("memcached")),
-    Fault("rabbitmq-killed", "kill -9 of RabbitMQ", kill("rabbitmq")),
+    killed("redis-wiped", "Redis", partial(kill, "redis")),
+    killed("memcached-wiped", "Memcached", partial(kill, "memcached"), quick=False),
+    killed("rabbitmq-killed", "RabbitMQ", partial(kill, "rabbitmq"), quick=False),
     down("redis", "Redis"),
     down("memcached", "Memcached"),
     down("replica", "the replica"),
     down("rabbitmq", "RabbitMQ"),
-    Fault(
+    lasting(
         "replies-lost",
         "replies are cut off after their requests passed, 2 to 5 s",
         lose_replies,
-        pass_replies,
-        lasts=SHORT,
-        from_its_end=True,
         quick=True,
     ),
-    Fault(
+    lasting(
         "log-disk-full",
         "no space for PostgreSQL's log, 2 to 5 s (root only)",
         fill_log_disk,
-        empty_log_disk,
-        lasts=SHORT,
-        from_its_end=True,
-        prepare=without_primary(LogDisk.mount),
-        undo=without_primary(LogDisk.unmount),
-        prevented=lambda context: (
-            ""
-            if context.log_disk
-            else "it needs a file system of its own, which only root may mount"
-        ),
+        setup=mount_log_disk,
+        prevented=_why_no_log_disk,
     ),
     deployment("workers-restarted", "rolling restart of gunicorn", reload_workers),
     deployment("nginx-reloaded", "reload of nginx", reload_nginx),

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,6 +41,8 @@ PATIENCE = 60.0
 CHECK_INTERVAL = 0.2
 # Share of replies that are lost, where some are.
 LOST = 0.3
+# Each respondent's ID and access code.
+People = list[tuple[int, str]]
 # In the order of their IDs, as their codes are written.
 RESPONDENTS = """
 SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id = {}
@@ -52,8 +54,7 @@ class Rehearsal:
     administration: int
     # As `manage.py open_rehearsal --json` prints it.
     described: dict[str, Any]
-    # Each respondent's ID and access code.
-    people: list[tuple[int, str]]
+    people: People
 
 
 def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehearsal:
@@ -79,8 +80,6 @@ class LoadShare:
     # Respondents at work at a time, and saves a second of all of them.
     seats: int
     rate: float
-    # Each respondent's ID and access code.
-    people: list[tuple[int, str]] = field(default_factory=list)
 
 
 class LoadProcesses:
@@ -101,14 +100,10 @@ class LoadProcesses:
         # Not forked: the proxy's thread runs in this process.
         context = multiprocessing.get_context("spawn")
         self.processes: list[multiprocessing.process.BaseProcess] = []
-        total = sum(share.rate for share in shares)
-        people, first = rehearsal.people, 0.0
-        for share, log in zip(shares, self.logs, strict=True):
-            last = first + share.rate / total
-            part = people[round(first * len(people)) : round(last * len(people))]
-            first = last
-            arguments = (replace(share, people=part), rehearsal.described, seed)
-            process = context.Process(target=run_share, args=(*arguments, log.path))
+        for number, (share, log) in enumerate(zip(shares, self.logs, strict=True)):
+            people = rehearsal.people[number :: len(shares)]
+            arguments = (share, people, rehearsal.described, seed, log.path)
+            process = context.Process(target=run_share, args=arguments)
             process.start()
             self.processes.append(process)
 
@@ -159,10 +154,15 @@ class RespondentPool:
     """Keep a number of respondents at work, and replace those that leave."""
 
     def __init__(
-        self, share: LoadShare, described: dict[str, Any], seed: int, log: Path
+        self,
+        share: LoadShare,
+        people: People,
+        described: dict[str, Any],
+        seed: int,
+        log: Path,
     ) -> None:
         self.seats = share.seats
-        self.people = deque(share.people)
+        self.people = deque(people)
         self.present: set[RetryingRespondent] = set()
         # Each line is one write that appends.
         self.log = log.open("a", buffering=1)
@@ -222,11 +222,11 @@ class RespondentPool:
 
 
 def run_share(
-    share: LoadShare, described: dict[str, Any], seed: int, log: Path
+    share: LoadShare, people: People, described: dict[str, Any], seed: int, log: Path
 ) -> None:
     """Be a load process, until SIGTERM."""
     end_with_parent(signal.SIGKILL)()
-    pool = RespondentPool(share, described, seed, log)
+    pool = RespondentPool(share, people, described, seed, log)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:

@@ -195,7 +195,7 @@ class OverloadRun:
         self.saves += 1
         if self.saves % PAGES == 0 and (finisher := next(self.finishers, None)):
             steps = (finisher.review, finisher.finish)
-            self._send_each(finisher, (request() for request in steps))
+            self._send_each(request() for request in steps)
 
     def _log_in(self) -> None:
         self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
@@ -221,7 +221,7 @@ class OverloadRun:
         tally = crowd.run_closed(together=TOGETHER, seconds=KNEE_SECONDS)
         return tally.per_second(SAVE_VIEW)
 
-    def _send_each(self, respondent: Respondent, requests: Iterator[Request]) -> None:
+    def _send_each(self, requests: Iterator[Request]) -> None:
         """Send requests in turn, each as often as needed, as the busy page does."""
         request = next(requests, None)
         if request is None:
@@ -231,7 +231,7 @@ class OverloadRun:
         def receive(exchange: Exchange) -> None:
             if self.count(CLASS_OF_VIEW[request.kind], exchange, None):
                 request.check(exchange)
-                self._send_each(respondent, requests)
+                self._send_each(requests)
             else:
                 wait = retry_after(exchange.reply) or THINKING
                 self.engine.later(wait, send_again)
@@ -270,11 +270,10 @@ class OverloadRun:
 
     def _log_in_again(self, due: float) -> None:
         newcomer = Respondent(next(self.savers).code, self.survey, self.target)
-        self._send_each(newcomer, login_requests(newcomer))
+        self._send_each(login_requests(newcomer))
 
     def _open_again(self, due: float) -> None:
-        saver = next(self.savers)
-        self._send_each(saver, iter([saver.display()]))
+        self._send_each(iter([next(self.savers).display()]))
 
     def _cpu_of_others(self) -> float:
         """Return the CPU seconds of neither the stack nor this process."""
@@ -299,6 +298,6 @@ class OverloadRun:
         while (since := clock() - began) < RECOVERY_LIMIT:
             step = self._offer("after", CALM, knee, RECOVERY_WINDOW)
             is_fast = step.p95 <= max(2 * before.p95, 50)
-            if is_fast and not step.refusals_per_second and not step.unanswered:
+            if is_fast and not step.refusals and not step.unanswered:
                 return round(since, 1)
         return None

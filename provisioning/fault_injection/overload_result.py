@@ -15,8 +15,7 @@ CLASSES = ("starts", "resumes", "saves", "finishes")
 START, RESUME, SAVE, FINISH = CLASSES
 # Share of the best goodput that has to remain.
 REQUIRED_GOODPUT = 0.9
-# Milliseconds within which a refusal has to come: a queue of one second, and a
-# save.
+# Milliseconds until a refusal at most: a queue of one second, and a save.
 REFUSAL_LIMIT = 2000
 RECOVERY_LIMIT = 60.0
 # Share of all cores that other programs may take; interrupts count as them.
@@ -53,22 +52,15 @@ class OverloadStep:
 
     @property
     def p95(self) -> float:
-        return _p95_ms(self.served[SAVE])
+        return p95_ms(self.served[SAVE])
 
     @property
-    def refused_p95(self) -> float:
-        return _p95_ms(self._refusals())
-
-    @property
-    def refusals_per_second(self) -> float:
-        return round(len(self._refusals()) / self.seconds, 1)
+    def refusals(self) -> list[float]:
+        return list(itertools.chain(*self.refused.values()))
 
     def share_refused(self, name: str) -> float:
         refused = len(self.refused[name])
         return round(refused / max(1, refused + len(self.served[name])), 3)
-
-    def _refusals(self) -> list[float]:
-        return list(itertools.chain(*self.refused.values()))
 
     def figures(self) -> dict[str, object]:
         """Return the figures for JSON, with latencies in milliseconds."""
@@ -77,10 +69,10 @@ class OverloadStep:
             "people": self.people,
             "saved": self.saved,
             "refused": {name: self.share_refused(name) for name in CLASSES},
-            "refusals_per_second": self.refusals_per_second,
+            "refusals_per_second": round(len(self.refusals) / self.seconds, 1),
             "p95": self.p95,
-            "finish_p95": _p95_ms(self.served[FINISH]),
-            "refused_p95": self.refused_p95,
+            "finish_p95": p95_ms(self.served[FINISH]),
+            "refused_p95": p95_ms(self.refusals),
             "impolite": self.impolite,
             "unanswered": self.unanswered,
             "finishes_refused": len(self.refused[FINISH]),
@@ -90,21 +82,20 @@ class OverloadStep:
 
     def line(self) -> str:
         shares = " ".join(f"{name} {self.share_refused(name):.0%}" for name in CLASSES)
+        finish_p95, refused_p95 = p95_ms(self.served[FINISH]), p95_ms(self.refusals)
         return (
             f"  {self.name:<7} {self.people:>6} people  saved {self.saved:>6.0f}/s"
-            f" (p95 {self.p95:.0f} ms,"
-            f" to finish {_p95_ms(self.served[FINISH]):.0f} ms)"
-            f"  refused {self.refusals_per_second:>6.0f}/s"
-            f" (p95 {self.refused_p95:.0f} ms): {shares}"
+            f" (p95 {self.p95:.0f} ms, to finish {finish_p95:.0f} ms)"
+            f"  refused {len(self.refusals) / self.seconds:>6.0f}/s"
+            f" (p95 {refused_p95:.0f} ms): {shares}"
             f"  CPU of the load {self.own_cpu:.2f}, of others {self.others_cpu:.2f}"
         )
 
     def shortcomings(self, peak: float) -> Iterator[str]:
-        share = self.saved / peak
-        if share < REQUIRED_GOODPUT:
-            yield f"{share:.0%} of the best goodput"
-        if self.refused_p95 > REFUSAL_LIMIT:
-            yield f"refused after {self.refused_p95:.0f} ms"
+        if self.saved / peak < REQUIRED_GOODPUT:
+            yield f"{self.saved / peak:.0%} of the best goodput"
+        if (refused_p95 := p95_ms(self.refusals)) > REFUSAL_LIMIT:
+            yield f"refused after {refused_p95:.0f} ms"
         if self.impolite:
             yield f"{self.impolite} refusals without a time"
         if self.unanswered:
@@ -177,5 +168,5 @@ class OverloadResult:
         )
 
 
-def _p95_ms(seconds: list[float]) -> float:
+def p95_ms(seconds: list[float]) -> float:
     return round(percentile(seconds, 95) * 1000, 1)

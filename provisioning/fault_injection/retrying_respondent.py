@@ -198,7 +198,8 @@ class RetryingRespondent:
             "answers": answers,
         }
         body = json.dumps(content, separators=(",", ":"))
-        return PendingSave(page, revision, self.tab, seen, body, fingerprint(answers))
+        key = fingerprint(answers)
+        return PendingSave(page, revision, self.number, self.tab, seen, key, body)
 
     # Saving
 
@@ -286,7 +287,8 @@ class RetryingRespondent:
             status = exchange.reply.status if exchange.reply else 0
             outcome = ACKED if status == 302 else UNKNOWN
             receipt = Receipt(outcome, "", str(status or exchange.failure))
-            self._log(PendingSave(FINISHING, 0), receipt, exchange, "first")
+            save = PendingSave(FINISHING, 0, self.number)
+            self._log(save, receipt, exchange, "first")
             if outcome == ACKED:
                 self._leave()
             else:
@@ -319,12 +321,5 @@ class RetryingRespondent:
     ) -> None:
         self.context.open.discard(exchange)
         offset = self.context.offset
-        attempt = Attempt.of(
-            save,
-            receipt,
-            respondent=self.number,
-            kind=kind,
-            sent=exchange.scheduled + offset,
-            answered=exchange.answered + offset,
-        )
-        self.context.log.write(attempt.line())
+        times = (exchange.scheduled + offset, exchange.answered + offset)
+        self.context.log.write(Attempt.of(save, receipt, kind, times).line())

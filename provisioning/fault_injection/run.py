@@ -22,11 +22,7 @@ from provisioning.fault_injection.load_processes import (
 )
 from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.fault_injection.report import InjectedFault, Report, RunOptions
-from provisioning.fault_injection.verdict import (
-    Judge,
-    read_completed,
-    read_stored_answers,
-)
+from provisioning.fault_injection.verdict import Judge, read_back
 from provisioning.load.respondent import ACKED
 
 LOOK_INTERVAL = 0.25
@@ -120,29 +116,24 @@ class FaultRun:
             if not self._time_left():
                 injected.missed = "no time was left"
                 continue
-            fault.prepare(self.context)
-            try:
+            with fault.setup(self.context):
                 # A fault begins on a stack that is well.
                 self._watch(self.options.calm)
                 since = time.time() - self.options.calm
                 self._wait_for_recovery(since, limit=CALM_LIMIT)
-                self._inject(fault, injected)
-            except (NotInjected, xmlrpc.client.Fault) as missed:
-                injected.missed = str(missed)
-            finally:
-                fault.undo(self.context)
+                try:
+                    self._inject(fault, injected)
+                except (NotInjected, xmlrpc.client.Fault) as missed:
+                    injected.missed = str(missed)
             print(f"{number:>3}/{count} {injected.line()}", flush=True)
 
     def _inject(self, fault: Fault, injected: InjectedFault) -> None:
         calm = self.options.calm
         began = time.time()
         before = self.timeline.baseline(began - calm, began)
-        try:
-            fault.inject(self.context)
+        with fault.inject(self.context):
             self._watch(self.random.uniform(*fault.lasts))
             ended = time.time()
-        finally:
-            fault.heal(self.context)
         since = time.time() if fault.from_its_end else began
         injected.recovered = self._wait_for_recovery(since, before)
         if fault.helper:
@@ -210,8 +201,7 @@ class FaultRun:
                 verdict = Judge(
                     AnswerSource.of(self.options.seed, rehearsal.described),
                     self.timeline.attempts,
-                    read_stored_answers(connection, rehearsal.administration),
-                    read_completed(connection, rehearsal.administration),
+                    *read_back(connection, rehearsal.administration),
                 ).verdict()
         except (Refusal, psycopg2.Error) as error:
             self.report.failure = f"the final read failed: {error}"

@@ -14,12 +14,13 @@ class PendingSave:
     page: int
     # Grows with each save of the respondent.
     revision: int
+    respondent: int = 0
     # The tab that made it, and the newest revision of the page that it had shown.
     tab: str = ""
     seen: int = 0
-    body: str = ""
     # Fingerprint of the answers.
     answers: str = ""
+    body: str = ""
     attempts: int = 0
     was_cut: bool = False
 

@@ -97,36 +97,30 @@ class RunningStack:
 
     # Databases and commands
 
-    def connect(self, port: int = PRIMARY, database: str = DATABASE) -> Any:
+    def connect(self, port: int = PRIMARY) -> Any:
         """Connect as superuser, without pgbouncer, and with autocommit."""
         # Not at the top: --help works before the environment is installed.
         import psycopg2
 
-        try:
-            connection = psycopg2.connect(
-                host=str(self.run),
-                port=port,
-                user="postgres",
-                dbname=database,
-                connect_timeout=5,
-            )
-        except psycopg2.Error as error:
-            raise Refusal(f"PostgreSQL: {reason(str(error))}") from None
+        connection = psycopg2.connect(
+            f"host={self.run} port={port} user=postgres dbname={DATABASE}"
+            " connect_timeout=5"
+        )
         connection.autocommit = True
         return connection
 
-    def query(self, sql: str, *, port: int = PRIMARY, database: str = DATABASE) -> Any:
+    def query(self, sql: str, *, port: int = PRIMARY) -> Any:
         """Return the first value of the first row, if any. Raises Refusal."""
         import psycopg2
 
-        with closing(self.connect(port, database)) as connection:
-            try:
+        try:
+            with closing(self.connect(port)) as connection:
                 cursor = connection.cursor()
                 cursor.execute(sql)
                 row = cursor.fetchone() if cursor.description else None
-            except psycopg2.Error as error:
-                raise Refusal(f"PostgreSQL: {reason(str(error))}") from None
-            return row[0] if row else None
+                return row[0] if row else None
+        except psycopg2.Error as error:
+            raise Refusal(f"PostgreSQL: {reason(str(error))}") from None
 
     def wait_for_database(self, *, seconds: float = START_SECONDS) -> None:
         def answers() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from provisioning.fault_injection.answers import ANSWERED, AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import FINISHING, Attempt
@@ -43,8 +43,7 @@ WHERE administration_id = %s AND completed_at IS NOT NULL
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class StoredAnswer(NamedTuple):
     respondent: int
     item: int
     state: str
@@ -52,18 +51,16 @@ class StoredAnswer:
     revision: int
 
 
-def read_stored_answers(connection: Any, administration: int) -> Iterator[StoredAnswer]:
+def read_back(
+    connection: Any, administration: int
+) -> tuple[list[StoredAnswer], frozenset[int]]:
+    """Read all answers, and the respondents who have finished."""
     with connection.cursor() as cursor:
         cursor.execute(WITHOUT_INDEXES)
         cursor.execute(STORED, [administration])
-        for row in cursor:
-            yield StoredAnswer(*row)
-
-
-def read_completed(connection: Any, administration: int) -> frozenset[int]:
-    with connection.cursor() as cursor:
+        stored = [StoredAnswer(*row) for row in cursor]
         cursor.execute(COMPLETED, [administration])
-        return frozenset(respondent for (respondent,) in cursor)
+        return stored, frozenset(respondent for (respondent,) in cursor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def test_a_closed_tab_sends_nothing_more(run, tab):
 
 def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
     engine, newcomer = run.engine, Respondent("CODE", SURVEY, TARGET)
-    run._send_each(newcomer, login_requests(newcomer))
+    run._send_each(login_requests(newcomer))
     assert reply(engine, 503, "Retry-After: 3").startswith(b"GET / ")
     ((wait, send_again),) = engine.due
     assert wait == 3
@@ -185,7 +185,7 @@ def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
 
 def test_people_of_an_earlier_burst_may_give_up(run):
     newcomer = Respondent("CODE", SURVEY, TARGET)
-    run._send_each(newcomer, login_requests(newcomer))
+    run._send_each(login_requests(newcomer))
     reply(run.engine, 503, "Retry-After: 3")
     run.burst, run.staying = 1, 0.0
     run.engine.due.pop()[1]()
@@ -210,7 +210,7 @@ def test_shares_of_refused_requests_are_counted_by_class():
     counts.refused["starts"] += [0.1, 0.1, 0.1]
     counts.served["starts"].append(0.1)
     assert counts.share_refused("starts") == 0.75
-    assert counts.refusals_per_second == 1.0
+    assert counts.figures()["refusals_per_second"] == 1.0
 
 
 def test_the_cpu_of_the_load_is_reported_but_excuses_nothing():

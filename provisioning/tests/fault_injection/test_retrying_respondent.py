@@ -345,8 +345,8 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
 
 def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path):
     log = tmp_path / "attempts.log"
-    share = LoadShare("http://127.0.0.1:9", 1, 1.0, [(1, "A"), (2, "B")])
-    pool = RespondentPool(share, DESCRIBED, SEED, log)
+    share = LoadShare("http://127.0.0.1:9", 1, 1.0)
+    pool = RespondentPool(share, [(1, "A"), (2, "B")], DESCRIBED, SEED, log)
     pool.engine.close()
     pool.engine = FakeEngine()
     object.__setattr__(pool.context, "engine", pool.engine)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from provisioning.fault_injection import load_processes
-from provisioning.fault_injection.faults import FAULTS, Fault, NotInjected
+from provisioning.fault_injection.faults import BY_NAME, FAULTS, Fault, NotInjected
 from provisioning.fault_injection.load_processes import (
     LoadProcesses,
     LoadShare,
@@ -39,7 +40,7 @@ def run(tmp_path):
 
 
 def fault(**changes):
-    return Fault("x", "", **{"inject": lambda context: None, **changes})
+    return Fault("x", "", **{"inject": lambda context: nullcontext(), **changes})
 
 
 def run_one(run, injected):
@@ -52,14 +53,16 @@ def run_one(run, injected):
 
 def test_a_fault_is_injected_and_healed(run, capsys):
     done = []
-    injected = fault(
-        inject=lambda context: done.append("inject"),
-        heal=lambda context: done.append("heal"),
-        prepare=lambda context: done.append("prepare"),
-        undo=lambda context: done.append("undo"),
-    )
+
+    @contextmanager
+    def noted(name, context):
+        done.append(name)
+        yield
+        done.append(f"end of {name}")
+
+    injected = fault(inject=partial(noted, "fault"), setup=partial(noted, "setup"))
     result = run_one(run, injected)
-    assert done == ["prepare", "inject", "heal", "undo"]
+    assert done == ["setup", "fault", "end of fault", "end of setup"]
     assert (result.missed, result.recovered) == ("", 0.5)
     assert "1/1 x" in capsys.readouterr().out
 
@@ -70,13 +73,14 @@ def test_a_fault_that_can_not_be_injected_is_missed_and_undone(run):
     def fail(context):
         raise NotInjected("it was not running")
 
-    injected = fault(
-        inject=fail,
-        heal=lambda context: done.append("heal"),
-        undo=lambda context: done.append("undo"),
-    )
+    @contextmanager
+    def setup(context):
+        yield
+        done.append("undone")
+
+    injected = fault(inject=fail, setup=setup)
     assert run_one(run, injected).missed == "it was not running"
-    assert done == ["heal", "undo"]
+    assert done == ["undone"]
 
 
 def test_faults_are_missed_when_no_time_is_left(run):
@@ -187,11 +191,11 @@ def processes(tmp_path, monkeypatch):
     return LoadProcesses(tmp_path, rehearsal, shares, seed=7)
 
 
-def test_respondents_are_divided_by_the_share_of_the_load(processes):
-    shares = [process.args[0] for process in processes.processes]
-    numbers = [[number for number, _ in share.people] for share in shares]
-    assert [len(each) for each in numbers] == [38, 37, 25]
-    assert sum(numbers, []) == list(range(100))
+def test_each_respondent_belongs_to_one_process(processes):
+    parts = [process.args[1] for process in processes.processes]
+    numbers = [[number for number, _ in people] for people in parts]
+    assert [len(each) for each in numbers] == [34, 33, 33]
+    assert sorted(sum(numbers, [])) == list(range(100))
 
 
 def test_a_drain_needs_complete_logs(processes):
@@ -250,10 +254,62 @@ def test_a_loss_of_replies_that_nobody_noticed_did_not_happen(reply, missed):
     timeline.add([attempt(time.time() + 0.1, reply=reply)])
     switched = []
     load = SimpleNamespace(lose_replies=switched.append, read_logs=lambda: timeline)
-    context = SimpleNamespace(load=load, lost_since=0.0)
-    fault = next(fault for fault in FAULTS if fault.name == "replies-lost")
-    fault.inject(context)
-    time.sleep(0.2)
-    with pytest.raises(NotInjected) if missed else nullcontext():
-        fault.heal(context)
+    with pytest.raises(NotInjected) if missed else nullcontext():  # noqa: SIM117
+        with BY_NAME["replies-lost"].inject(SimpleNamespace(load=load)):
+            time.sleep(0.2)
     assert switched == [True, False]
+
+
+# Faults that have to be healed, whatever happens meanwhile
+
+
+def full_disk(restarts):
+    """A stack whose PostgreSQL restarts, or not, when its log's disk is full."""
+    starts = iter(["Monday", "", "Tuesday" if restarts else "Monday"])
+    done = []
+    stack = SimpleNamespace(
+        query=lambda sql: next(starts, "Monday"),
+        has_given_up=lambda program: True,
+        start=done.append,
+    )
+    disk = SimpleNamespace(
+        fill=lambda: done.append("fill"), empty=lambda: done.append("empty")
+    )
+    return SimpleNamespace(stack=stack, log_disk=disk), done
+
+
+def test_a_full_disk_is_emptied_and_postgresql_started_again():
+    context, done = full_disk(restarts=True)
+    with BY_NAME["log-disk-full"].inject(context):
+        assert done == ["fill"]
+    assert done == ["fill", "empty", "primary"]
+
+
+def test_a_full_disk_that_nobody_noticed_is_emptied(monkeypatch):
+    monkeypatch.setattr(
+        "provisioning.fault_injection.faults.wait_until", lambda *args, **named: False
+    )
+    context, done = full_disk(restarts=False)
+    with pytest.raises(NotInjected), BY_NAME["log-disk-full"].inject(context):
+        pass
+    assert done == ["fill", "empty", "primary"]
+
+
+def test_a_suspended_program_continues_after_an_error():
+    sent = []
+    stack = SimpleNamespace(
+        tree=lambda program: [11, 12], signal=lambda *arguments: sent.append(arguments)
+    )
+    context = SimpleNamespace(stack=stack)
+    with pytest.raises(RuntimeError), BY_NAME["redis-hung"].inject(context):
+        raise RuntimeError
+    assert sent == [([11, 12], signal.SIGSTOP), ([11, 12], signal.SIGCONT)]
+
+
+def test_a_program_that_does_not_run_can_not_be_killed():
+    context = SimpleNamespace(stack=SimpleNamespace(tree=lambda program: []))
+    with (
+        pytest.raises(NotInjected, match="redis was not running"),
+        BY_NAME["redis-wiped"].inject(context),
+    ):
+        pass

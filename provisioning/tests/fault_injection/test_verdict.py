@@ -146,7 +146,7 @@ def test_a_value_that_was_not_sent_is_corrupt():
     attempts, stored, completed = good_run()
     for n, row in enumerate(stored):
         other = next(value for value in VALUES if value != row.value)
-        changed = [*stored[:n], replace(row, value=other), *stored[n + 1 :]]
+        changed = [*stored[:n], row._replace(value=other), *stored[n + 1 :]]
         found = verdict(attempts, changed, completed)
         assert counts(found) == {"corrupt": 1}
 
