@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -262,16 +261,11 @@ def test_four_thousand_schools_take_two_statements(lakeside, template):
     many(lakeside, 4000)
     for query in ("", "?page=80", "?q=school+96&sort=-district", "?page=77&sort=-name"):
         with CaptureQueriesContext(connection) as asked_for:
-            began = time.perf_counter()
-            shown = listing(query)
-            page = shown.render(template, {}).content.decode()
-            took = time.perf_counter() - began
+            page = listing(query).render(template, {}).content.decode()
         assert len(asked_for) == 2
         assert 0 < page.count("<tr>") - 1 <= PER_PAGE
         # The links to pages stay few.
         assert page.count("Page ") <= 10
-        # Far from what it takes, and far from what nobody would wait for.
-        assert took < 1
     assert (
         "3951–4000 of 4000 schools"
         in listing("?page=80").render(template, {}).content.decode()

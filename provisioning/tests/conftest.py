@@ -14,6 +14,7 @@ import pytest
 
 from provisioning.commands import ROOT
 from provisioning.environment import PRODUCTION, STACK, TESTS, stamp_of
+from settings.tests.patience import patience
 
 # Holds 40 MB, which its child shares.
 PARENT = """
@@ -71,7 +72,7 @@ def run(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedPr
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
     )
 
 

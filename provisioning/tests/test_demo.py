@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from provisioning.tests.conftest import copied, environment, equipped, run
+from settings.tests.patience import patience
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,7 @@ class Demo:
 
     def stop(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
-        status = self.process.wait(timeout=30)
+        status = self.process.wait(timeout=patience(30))
         return status, self.process.stderr.read()
 
 
@@ -176,7 +177,7 @@ def workers_of(checkout: Path) -> list[psutil.Process]:
 
 
 def until(happens: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while not happens():
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -214,11 +215,7 @@ def test_the_server_ends_with_a_killed_demo(with_data, port):
         assert is_answered(port)
         demo.process.kill()
         demo.process.wait()
-        for _ in range(100):
-            if not is_answered(port):
-                break
-            time.sleep(0.1)
-        assert not is_answered(port)
+        until(lambda: not is_answered(port))
         until(lambda: not workers_of(with_data))
 
 

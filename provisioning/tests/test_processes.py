@@ -102,8 +102,9 @@ def test_processes_are_stopped_together(started):
 
 def test_a_process_ends_with_its_killed_parent():
     program = f"""
+import subprocess
 from provisioning.processes import start_process
-process = start_process({SLEEP!r})
+process = start_process({SLEEP!r}, output=subprocess.DEVNULL)
 print(process.pid, flush=True)
 process.wait()
 """

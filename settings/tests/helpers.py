@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from provisioning.processes import end_with_parent
+from settings.tests.patience import patience
 from settings.tests.proxy import Fault, Proxy, proxied
 
 TROUBLES = ("down", "hung", "slow")
@@ -42,7 +43,7 @@ class Helper:
             stdout=subprocess.DEVNULL,
             preexec_fn=end_with_parent(signal.SIGKILL),
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patience(10)
         while time.monotonic() < deadline:
             with socket.socket(socket.AF_UNIX) as probe:
                 if probe.connect_ex(str(self.path)) == 0:

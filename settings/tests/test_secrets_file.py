@@ -4,6 +4,7 @@ import stat
 import threading
 
 from settings.secrets_file import load_secrets
+from settings.tests.patience import patience
 
 
 def test_secrets_are_generated_once(tmp_path):
@@ -28,7 +29,7 @@ def test_two_processes_that_start_together_get_the_same_secrets(tmp_path, monkey
     names = {}
 
     def number() -> str:
-        both_have_looked.wait(timeout=10)
+        both_have_looked.wait(timeout=patience(10))
         return names.setdefault(threading.get_ident(), next(draft))
 
     monkeypatch.setattr("settings.secrets_file.os.getpid", number)

@@ -12,7 +12,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from django.conf import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from settings.tests.patience import patience
 
 FLAGS = [
     "--no-sandbox",
@@ -24,6 +26,9 @@ FLAGS = [
 ]
 STATIC = Path(settings.BASE_DIR, "static")
 MODELS = Path(__file__).parent / "javascript"
+# Milliseconds to wait for an element or an address, and for an expectation.
+TIMEOUT = patience(15) * 1000
+EXPECTATION = patience(5) * 1000
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
 
 
@@ -76,6 +81,7 @@ def open_chromium() -> Iterator[Browser]:
     # Playwright's event loop stays in this thread, so Django would take every
     # later test for asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=EXPECTATION)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         _open.append(browser)

@@ -28,6 +28,7 @@ from django.db import (
 from django.utils import timezone
 
 from accounts.models import District
+from settings.tests.patience import patience
 from survey import jobs, tasks
 from survey.jobs import JOB_KINDS, request_cancel, runnable_jobs, start, wake_forgotten
 from survey.management.commands.work import Schedule, poll, run_waiting_jobs
@@ -153,7 +154,7 @@ def test_progress_is_visible_during_the_jobs_transaction(by_hand, monkeypatch):
     seen = []
 
     def look(one, progress):
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + patience(5)
         while not seen and time.monotonic() < deadline:
             row = in_other_connection(lambda: reload(job))
             if row.done:
@@ -173,7 +174,7 @@ def test_on_sqlite_the_heartbeat_does_not_block_the_job(by_hand, monkeypatch):
     in_the_middle(lambda one, progress: time.sleep(0.2))
     began = time.monotonic()
     jobs.run(job.pk)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < patience(2)
     assert reload(job).state == Job.State.DONE
 
 
@@ -196,7 +197,7 @@ def test_running_jobs_are_cancelled_at_their_next_step(by_hand, monkeypatch):
 
     def cancel(one, progress):
         in_other_connection(lambda: request_cancel(job))
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + patience(5)
         while not progress.cancel_asked and time.monotonic() < deadline:
             time.sleep(0.01)
 
@@ -343,7 +344,7 @@ class Worker:
             cwd=project.BASE_DIR,
             env={**environment(), example_jobs.STOP_AT: str(reached)},
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + patience(30)
         while not reached.exists():
             assert self.process.poll() is None
             assert time.monotonic() < deadline
@@ -460,11 +461,11 @@ def test_a_hanging_heartbeat_does_not_block_the_job(by_hand, monkeypatch):
 
     def write(progress):
         stuck.set()
-        let_go.wait(20)
+        let_go.wait(patience(20))
 
     monkeypatch.setattr(jobs.Progress, "write", write)
     job = start(make)
-    in_the_middle(lambda one, progress: stuck.wait(5))
+    in_the_middle(lambda one, progress: stuck.wait(patience(5)))
     began = time.monotonic()
     jobs.run(job.pk)
     took = time.monotonic() - began
@@ -472,7 +473,7 @@ def test_a_hanging_heartbeat_does_not_block_the_job(by_hand, monkeypatch):
 
     assert stuck.is_set()
     assert reload(job).state == Job.State.DONE
-    assert took < 3
+    assert took < patience(3)
 
 
 def test_unknown_kinds_are_left_for_newer_workers(by_hand):
@@ -525,7 +526,7 @@ def test_jobs_are_stored_while_the_broker_is_away(broker):
                 daemon=True,
             )
             answering.start()
-        done = in_a_process(START.format(port=port), timeout=30)
+        done = in_a_process(START.format(port=port), timeout=patience(30))
     assert done.returncode == 0, done.stderr
     assert "the message broker is away" in done.stderr
     assert Job.objects.get(pk=int(done.stdout)).state == Job.State.WAITING

@@ -19,6 +19,7 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from provisioning.installation.supervisor import Supervisor
+from settings.tests.patience import patience
 from survey.database.replica import health
 
 PRIMARY, REPLICA = 5432, 5433
@@ -95,7 +96,7 @@ class Replica:
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while not is_so():
         assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)

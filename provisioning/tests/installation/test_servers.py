@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
 import psycopg2
 import pytest
 
+from provisioning.commands import wait_until
 from provisioning.installation.servers import private_servers
 from provisioning.tests.conftest import environment
+from settings.tests.patience import patience
 
 pytestmark = pytest.mark.slow
 
@@ -68,12 +69,9 @@ def test_no_server_outlives_the_command(checkout, number):
         folder = Path(line.removeprefix("export GROUNDSWELL_TEST_SERVERS=").strip())
         assert len(at_work_in(folder)) >= 4
         process.send_signal(number)
-        status = process.wait(timeout=30)
+        status = process.wait(timeout=patience(30))
 
-    for _ in range(100):
-        if not at_work_in(folder):
-            break
-        time.sleep(0.1)
+    wait_until(lambda: not at_work_in(folder), seconds=patience(10))
     assert at_work_in(folder) == []
     if number == signal.SIGKILL:
         subprocess.run(["rm", "-r", folder], check=True)

@@ -38,6 +38,7 @@ from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.respondent import SAVE
 from provisioning.processes import wait_until_gone
 from provisioning.tests.conftest import copied, equipped, run
+from settings.tests.patience import patience
 from survey.taking.prepared_statements import prepared_text
 from survey.taking.storage import postgresql_insert
 from survey.tests.workbooks import form
@@ -81,7 +82,7 @@ class Stack:
         """Send a request on a new connection; write `headers` with underscores."""
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         connection = http.client.HTTPConnection(
-            "127.0.0.1", port or self.port, timeout=30
+            "127.0.0.1", port or self.port, timeout=patience(30)
         )
         with closing(connection):
             connection.request(method, path, body.encode(), named)
@@ -218,7 +219,7 @@ class SuspendedPool:
             for each in asked:
                 selector.register(each, selectors.EVENT_READ)
             found = []
-            while selector.get_map() and (ready := selector.select(seconds)):
+            while selector.get_map() and (ready := selector.select(patience(seconds))):
                 for key, _ in ready:
                     selector.unregister(key.fileobj)
                     found.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
@@ -260,7 +261,7 @@ def use_nginx_configuration(stack: Stack, configuration: str) -> None:
 
 
 def until(happens: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while True:
         # The server may not listen yet, or no longer.
         with suppress(OSError, http.client.HTTPException):

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 from provisioning.commands import ROOT
+from settings.tests.patience import patience
 
 
 def run_jmeter_command(
@@ -16,5 +17,5 @@ def run_jmeter_command(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
     )

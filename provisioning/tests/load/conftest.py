@@ -16,7 +16,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def patience() -> float:
+def reply_timeout() -> float:
     """Seconds after which this machine has surely answered a small request."""
     server = Server()
     began = time.monotonic()

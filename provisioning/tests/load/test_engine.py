@@ -24,8 +24,7 @@ from provisioning.tests.load.helpers import (
     reply,
     save_pages,
 )
-
-pytestmark = pytest.mark.alone
+from settings.tests.patience import patience
 
 
 def test_saves_are_counted_when_their_receipts_arrive(server):
@@ -138,7 +137,7 @@ def silent(request: bytes, send: Send) -> None:
     ],
 )
 def test_each_failure_is_counted_under_its_name(
-    server, patience, answer, failure, outcome
+    server, reply_timeout, answer, failure, outcome
 ):
     def every_second(request: bytes, send: Send) -> None:
         if b"/pages/2/" in request:
@@ -147,7 +146,7 @@ def test_each_failure_is_counted_under_its_name(
             send(reply(receipt(request)))
 
     server.answer = every_second
-    timeout = patience if answer is silent else 30
+    timeout = reply_timeout if answer is silent else 30
     tally = save_pages(server, timeout=timeout)
 
     assert tally.failures_by_name() == {failure: 1}
@@ -194,7 +193,7 @@ def test_a_connection_closed_while_idle_causes_no_failure(server):
             lambda exchange, of=request: failures.append(of.check(exchange)),
         )
         engine.run()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patience(10)
         while engine._connections and time.monotonic() < deadline:
             engine.run(until=time.monotonic() + 0.01)
     engine.close()

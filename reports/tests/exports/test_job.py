@@ -21,6 +21,7 @@ from reports.exports import job, requests, snapshot
 from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
+from settings.tests.patience import patience
 from survey import jobs
 from survey.files import ORPHANED_AFTER, path_of
 from survey.models import Job, Respondent, Response
@@ -368,7 +369,7 @@ def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
     )
     assert worker.stdout.readline() == "halfway\n"
     worker.send_signal(signal.SIGKILL)
-    worker.wait(10)
+    worker.wait(patience(10))
     worker.stdout.close()
     export.refresh_from_db()
     assert export.file_name == ""

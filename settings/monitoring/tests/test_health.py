@@ -19,6 +19,7 @@ from django.conf import settings
 from settings.monitoring import dependency_checks
 from settings.monitoring.dependency_checks import Answer
 from settings.monitoring.health import CONSEQUENCES, readiness
+from settings.tests.patience import patience
 
 PASSWORD = "hunter2-the-password"
 # Without these, pages can't be saved for good.
@@ -161,7 +162,7 @@ def test_hung_servers_time_out(configure_servers, tmp_path):
         configure_servers(folder=tmp_path, path=silent.path, port=silent.port)
         started = time.monotonic()
         state = readiness()
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < patience(1.5)
         assert dependency_checks.statistics()
     assert state["ready"] is False
     for name in FIVE:
@@ -178,7 +179,7 @@ def test_unreachable_servers_are_reported_at_once(configure_servers, tmp_path):
     configure_servers(folder=tmp_path, path=tmp_path / "nobody.sock", port=port)
     started = time.monotonic()
     state = readiness()
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < patience(0.5)
     assert [state["checks"][name]["ok"] for name in FIVE] == [False] * 5
     told = json.dumps(state)
     for private in (PASSWORD, str(tmp_path), str(port), "guest"):
@@ -195,13 +196,13 @@ def test_an_error_is_reported_by_its_type(monkeypatch):
 
 def test_a_slow_check_is_cut_off(monkeypatch):
     over = threading.Event()
-    monkeypatch.setattr(dependency_checks, "TOTAL_TIMEOUT", 0.1)
+    monkeypatch.setattr(dependency_checks, "TOTAL_TIMEOUT", 0.5)
     answers = dependency_checks.run_checks(
-        {"slow": lambda: over.wait(5), "quick": lambda: Answer(True, "fine")}
+        {"slow": lambda: over.wait(patience(5)), "quick": lambda: Answer(True, "fine")}
     )
     over.set()
     assert answers["quick"].ok is True
-    assert answers["slow"].detail == "no answer within 0.1 s"
+    assert answers["slow"].detail == "no answer within 0.5 s"
 
 
 # What the answers mean

@@ -9,6 +9,7 @@ from celery import Celery
 from celery.contrib.testing.worker import start_worker
 
 from settings.monitoring import logs
+from settings.tests.patience import patience
 
 REQUEST_ID = "0123456789abcdef0123456789abcdef"
 
@@ -37,8 +38,8 @@ def test_a_task_has_the_id_of_the_request_that_sent_it(app, seen):
         first = app.tasks["tests.look"].delay()
         logs.end()
         second = app.tasks["tests.look"].delay()
-        first.get(timeout=10)
-        second.get(timeout=10)
+        first.get(timeout=patience(10))
+        second.get(timeout=patience(10))
     assert seen.traces[0] == (REQUEST_ID, "tests.look")
     assert seen.traces[1][0] != REQUEST_ID
     assert logs.current() is None

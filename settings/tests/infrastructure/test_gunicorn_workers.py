@@ -9,6 +9,7 @@ import pytest
 from gunicorn.util import close_graceful
 
 from settings.infrastructure.gunicorn_workers import PromptSocket
+from settings.tests.patience import patience
 
 ANSWER = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000
 
@@ -30,7 +31,7 @@ def prompt(both):
 
 def seconds_to_close(worker: socket.socket) -> float:
     begun = time.monotonic()
-    close_graceful(worker, timeout=0.3)
+    close_graceful(worker, timeout=patience(0.3))
     return time.monotonic() - begun
 
 
@@ -44,21 +45,21 @@ def test_the_response_arrives_complete_without_waiting(both, prompt):
     nginx.sendall(b"the request")
     assert prompt.recv(100) == b"the request"
     prompt.sendall(ANSWER)
-    assert seconds_to_close(prompt) < 0.1
+    assert seconds_to_close(prompt) < patience(0.1)
     assert read_all(nginx) == ANSWER
 
 
 def test_an_unmodified_socket_waits_for_the_client(both):
     nginx, worker = both
     worker.sendall(ANSWER)
-    assert seconds_to_close(worker) >= 0.3
+    assert seconds_to_close(worker) >= patience(0.3)
 
 
 def test_closing_waits_if_the_request_was_not_read(both, prompt):
     nginx, _ = both
     nginx.sendall(b"a body that nobody has read")
     prompt.sendall(ANSWER)
-    assert seconds_to_close(prompt) >= 0.3
+    assert seconds_to_close(prompt) >= patience(0.3)
     assert read_all(nginx) == ANSWER
 
 

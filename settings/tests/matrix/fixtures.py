@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatch
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.models import Authenticator
@@ -491,6 +492,8 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
     }
 
 
+# Each of about 1,800 submitted forms needs one; creating it takes 10 ms.
+@cache
 def create_workbook(name: str, version: str, label: str) -> bytes:
     return form(
         [

@@ -13,6 +13,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from settings.tests.patience import patience
 from survey.administrations import (
     ChangeBlocked,
     ConfirmationRequired,
@@ -427,7 +428,9 @@ if connection.vendor == "postgresql":
 
         with ThreadPoolExecutor(1) as threads, transaction.atomic():
             start_import(administration, lincoln)
-            message = threads.submit(elsewhere(change_survey)).result(timeout=5)
+            message = threads.submit(elsewhere(change_survey)).result(
+                timeout=patience(5)
+            )
         assert "a roster that is being applied" in message
         administration.refresh_from_db()
         assert administration.published != other
@@ -444,7 +447,7 @@ if connection.vendor == "postgresql":
             start_import(administration, lincoln)
             threads.submit(
                 elsewhere(lambda: change(administration, published=other))
-            ).result(timeout=5)
+            ).result(timeout=patience(5))
         administration.refresh_from_db()
         assert administration.published == other
         assert administration.respondents.exists()

@@ -7,6 +7,8 @@ import json
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Page
 
+from settings.tests.patience import patience
+
 # One node per result of the other types, which halves the time.
 OPTIONS = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
@@ -35,7 +37,7 @@ def violations(page: Page) -> list[str]:
 
 def _violations(page: Page) -> list[str]:
     # Not wait_for_function(), which the page's policy forbids to poll.
-    for _ in range(500):
+    for _ in range(round(patience(10) / 0.02)):
         if page.evaluate(STILL):
             break
         page.wait_for_timeout(20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext
 
 from survey.tests.browser.live_server import ROOT, Server
+from survey.tests.chromium import TIMEOUT
 
 PHONE = {"width": 360, "height": 740}
 TABLET = {"width": 768, "height": 1024}
@@ -32,18 +34,25 @@ call_command("compress", verbosity=0)
 main(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
 """
 
-_collected: list[Path] = []
-
 
 @pytest.fixture(scope="session")
 def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Collect, join and precompress static files as for production.
 
-    Once for a whole run, although each app has its own fixture.
+    Once for a whole run, although each app and each worker has its own fixture.
     """
-    if _collected:
-        return _collected[0]
-    folder = tmp_path_factory.mktemp("static")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, complete = shared / "static", shared / "static-is-complete"
+    with (shared / "static.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            collect_static_files(folder)
+            complete.touch()
+    return folder
+
+
+def collect_static_files(folder: Path) -> None:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
@@ -57,8 +66,6 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
         capture_output=True,
     )
-    _collected.append(folder)
-    return folder
 
 
 @pytest.fixture(scope="package")
@@ -93,7 +100,7 @@ def device(
         context = chromium.new_context(
             **{"base_url": server.url, "viewport": PHONE, "locale": "en-US", **options}
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(TIMEOUT)
         opened.append(context)
         return context
 

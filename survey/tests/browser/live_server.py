@@ -15,6 +15,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from settings.tests.patience import patience
+
 ROOT = Path(__file__).parents[3]
 # The same as in `application`, which only the server process may import.
 RESET = "/reset/"
@@ -63,10 +65,10 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + patience(30)
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(self.url, timeout=5).close()  # noqa: S310
+                urllib.request.urlopen(self.url, timeout=patience(5)).close()  # noqa: S310
                 return self
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
@@ -76,7 +78,7 @@ class Server:
         """Wait for running requests and empty the caches; start if necessary."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(self.url + RESET, timeout=30).close()  # noqa: S310
+                urllib.request.urlopen(self.url + RESET, timeout=patience(30)).close()  # noqa: S310
                 return
         self.stop()
         self.start()
@@ -86,7 +88,7 @@ class Server:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
-            self.process.wait(15)
+            self.process.wait(patience(15))
             self.process = None
 
     def kill(self) -> None:

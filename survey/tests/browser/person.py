@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from survey.models import PublishedSurvey, Respondent, Response
 from survey.taking.published import build_published
+from survey.tests.chromium import TIMEOUT
 from survey.tests.conftest import code_of
 
 Answers = dict[str, str | None]
@@ -147,7 +148,7 @@ class Person:
     def waits_until_left(self, number: int) -> None:
         # Not wait_for_function(), which the page's policy forbids to poll.
         shown = self.page.locator(f"#page section.page[data-page='{number}']")
-        expect(shown).to_have_count(0, timeout=15_000)
+        expect(shown).to_have_count(0, timeout=TIMEOUT)
 
     def turn(self) -> None:
         # An earlier click would count as the second click of a double click.

@@ -11,6 +11,7 @@ from django.db import transaction
 from playwright.sync_api import expect
 
 import survey.simulation.demo
+from settings.tests.patience import patience
 from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent, Response
 from survey.tests.browser.conftest import LAPTOP
@@ -215,7 +216,7 @@ def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, publish
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
+from settings.tests.patience import patience
 from survey.administrations import DatabaseBusy, open_administration
 from survey.models import Administration, Role
 from survey.taking.storage import Outcome
@@ -170,7 +171,7 @@ def test_a_save_does_not_wait_for_an_opening(maya, administration):
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         opening(administration.published, "second")
         saved = threads.submit(elsewhere(lambda: save(maya, "meanwhile", 7)))
-        assert saved.result(timeout=1).outcome is Outcome.SAVED
+        assert saved.result(timeout=patience(1)).outcome is Outcome.SAVED
 
 
 def test_creating_a_partition_directly_would_block_saves(maya, administration):
@@ -184,7 +185,7 @@ def test_creating_a_partition_directly_would_block_saves(maya, administration):
             time.sleep(0.4)
             assert not saved.done()
             transaction.set_rollback(True)
-        assert saved.result(timeout=2).outcome is Outcome.SAVED
+        assert saved.result(timeout=patience(2)).outcome is Outcome.SAVED
 
 
 def test_an_opening_does_not_wait_for_a_save(maya, administration):
@@ -193,7 +194,7 @@ def test_an_opening_does_not_wait_for_a_save(maya, administration):
         opened = threads.submit(
             elsewhere(lambda: opening(administration.published, "second"))
         )
-        assert opened.result(timeout=1).name == "second"
+        assert opened.result(timeout=patience(1)).name == "second"
 
 
 def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
@@ -208,8 +209,8 @@ def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
         with connection.cursor() as cursor:
             # The lock that building an index holds.
             cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
-        waited, said = threads.submit(elsewhere(try_it)).result(timeout=5)
-    assert 0.9 < waited < 2
+        waited, said = threads.submit(elsewhere(try_it)).result(timeout=patience(5))
+    assert 0.9 < waited < patience(2)
     assert "Try again in a minute" in said
     assert partitions() == before
     assert not Administration.objects.filter(name="second").exists()

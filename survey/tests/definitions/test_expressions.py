@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from settings.tests.patience import patience
 from survey.definitions.expressions import (
     Context,
     ExpressionError,
@@ -347,7 +348,7 @@ def test_catastrophic_pattern_is_matched_in_linear_time(pattern, value):
     matched = matches(value * 50, ours)
 
     assert not matched
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < patience(1)
 
 
 @pytest.mark.parametrize(("pattern", "value"), CATASTROPHES)

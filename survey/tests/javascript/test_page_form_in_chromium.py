@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from survey.taking import messages, rendering
+from survey.tests.chromium import TIMEOUT
 
 FRUIT = [
     {"value": value, "label": {"en": value.title()}, "attributes": {"tree": tree}}
@@ -149,7 +150,7 @@ class Shown:
 @pytest.fixture
 def show(chromium: Browser, modules: str) -> Iterator[Callable[..., Shown]]:
     page = chromium.new_page()
-    page.set_default_timeout(5000)
+    page.set_default_timeout(TIMEOUT)
     page.goto(modules)
     yield Shown(page).show
     page.close()

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from settings.tests.patience import patience
 from survey import access_codes, files, jobs
 from survey.access_codes import code_of, format_code
 from survey.files import path_of
@@ -661,7 +662,7 @@ def test_two_simultaneous_workers_issue_codes_once(staff, administration, maya, 
 
     def work(_) -> int:
         try:
-            together.wait(10)
+            together.wait(patience(10))
             return card_sets.reissue_once(card_set)
         finally:
             connections.close_all()

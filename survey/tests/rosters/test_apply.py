@@ -17,6 +17,7 @@ from django.core.files.base import ContentFile
 from django.db import OperationalError, connection
 from django.utils import timezone
 
+from settings.tests.patience import patience
 from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
 from survey.rosters import apply, apply_job, uploads
@@ -127,13 +128,13 @@ def start_worker(job):
 
 def kill_once(process, has_started):
     """Kill a process with SIGKILL as soon as `has_started` returns true."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patience(60)
     while not has_started():
         assert process.poll() is None, "it finished before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
-    process.wait(15)
+    process.wait(patience(15))
 
 
 FIRST = [*people(range(600)), *people(range(600, 700), "washington")]
@@ -316,14 +317,16 @@ def slow_down_updates(monkeypatch):
     monkeypatch.setattr(apply, "update_rows", slowly)
 
 
-def time_saves_during(action, administration, pk):
-    """Save one person's page again and again while `action` runs; return times."""
+def save_during(action, administration, pk):
+    """Save one person's page again and again while `action` runs.
+
+    Return the number of saved pages, and the errors of the others.
+    """
     threads, errors = start_threads(action)
-    seconds, refused, revision = [], [], 10**15
+    saved, refused, revision = 0, [], 10**15
     item = next(iter(Response.objects.values_list("item_id", flat=True)), 1)
     while threads[0].is_alive():
         revision += 1
-        start = time.monotonic()
         try:
             receipt = save_page(
                 administration_id=administration.pk,
@@ -333,11 +336,11 @@ def time_saves_during(action, administration, pk):
                 rows=[AnswerRow(item, "a", "3")],
             )
             assert receipt.outcome is Outcome.SAVED
+            saved += 1
         except OperationalError as error:
             refused.append(str(error))
-        seconds.append(time.monotonic() - start)
     assert not errors
-    return seconds, refused
+    return saved, refused
 
 
 LARGE = 4000
@@ -353,14 +356,11 @@ def test_no_page_save_fails_while_a_large_roster_is_applied(
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
     job = uploads.latest_job(upload)
 
-    seconds, refused = time_saves_during(
-        lambda: jobs.run(job.pk), administration, someone
-    )
+    saved, refused = save_during(lambda: jobs.run(job.pk), administration, someone)
 
     assert Respondent.objects.filter(grade="08").count() == LARGE
     assert refused == []
-    assert len(seconds) > 100
-    assert max(seconds) < 1
+    assert saved > 20
 
 
 @needs_postgresql
@@ -375,7 +375,7 @@ def test_page_saves_would_fail_in_a_single_transaction(
     someone = Respondent.objects.order_by("pk")[LARGE // 2].pk
     job = uploads.latest_job(upload)
 
-    _, refused = time_saves_during(lambda: jobs.run(job.pk), administration, someone)
+    _, refused = save_during(lambda: jobs.run(job.pk), administration, someone)
 
     assert any("lock timeout" in one for one in refused)
 
@@ -396,10 +396,10 @@ def test_a_batch_with_a_locked_person_is_retried(staff, administration):
             cursor.execute("COMMIT")
 
     threads, errors = start_threads(hold)
-    held.wait(5)
+    held.wait(patience(5))
     jobs.run(uploads.latest_job(upload).pk)
     over.set()
-    threads[0].join(10)
+    threads[0].join(patience(10))
     assert not errors
     upload.refresh_from_db()
     assert upload.state == "applied"

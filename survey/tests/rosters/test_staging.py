@@ -7,6 +7,7 @@ import threading
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from settings.tests.patience import patience
 from survey.rosters import apply
 from survey.rosters.staging import TABLES, Staging
 from survey.tests.rosters.roster_imports import (
@@ -82,7 +83,7 @@ def test_concurrent_imports_would_fail_without_the_lock(administration, monkeypa
     )
     # If a school had to be created, the second would wait for that instead.
     run_import(administration, HEADER, MAYA)
-    both_matched = threading.Barrier(2, timeout=30)
+    both_matched = threading.Barrier(2, timeout=patience(30))
     real = apply.add_people
 
     def together(*args):

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from settings.tests.patience import patience
 from survey.access_codes import reissue
 from survey.models import Respondent, Response
 from survey.taking import storage
@@ -68,7 +69,7 @@ def test_of_concurrent_revisions_the_highest_is_stored_whole(maya):
     ready = threading.Barrier(8)
 
     def send(revision: int) -> object:
-        ready.wait(5)
+        ready.wait(patience(5))
         return elsewhere(lambda: save(maya, f"answer {revision}", revision))()
 
     for round_ in range(5):
