@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 from provisioning.commands import ROOT, Stopped, run_command, step
 from provisioning.environment import (
@@ -26,15 +28,17 @@ from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 NO_TESTS_COLLECTED = 5
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
+# One more than cores: a test often waits for a browser, a server or a process.
+WORKERS = min(4, (os.cpu_count() or 1) + 1)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="provisioning/test",
         description="Runs the tests on private instances of PostgreSQL (with a"
-        " replica), pgbouncer, Redis and Memcached, which it starts and stops, in two"
-        " processes; then the tests marked 'sqlite' on SQLite, and the tests marked"
-        " 'alone' one after another.",
+        " replica), pgbouncer, Redis and Memcached, which it starts and stops, in"
+        " several processes; then the tests marked 'alone' one after another, and"
+        " beside them the tests marked 'sqlite' on SQLite.",
         epilog="Further arguments go to pytest, and then there is one process:"
         " provisioning/test survey/tests/taking/test_save_page.py -k late",
         allow_abbrev=False,
@@ -54,7 +58,7 @@ def main() -> int:
         type=int,
         default=0,
         metavar="N",
-        help="test processes (default: 2, or 1 for chosen tests)",
+        help=f"test processes (default: {WORKERS}, or 1 for chosen tests)",
     )
     parser.add_argument(
         "--prepare-only", action="store_true", help="install what is missing, and stop"
@@ -73,9 +77,9 @@ def main() -> int:
         return hold_servers()
     adopt_orphans()
     try:
-        workers = options.workers or (1 if chosen else 2)
+        workers = options.workers or (1 if chosen else WORKERS)
         if options.fast:
-            return run_pytest(chosen, select=FAST, workers=options.workers or 2)
+            return run_pytest(chosen, select=FAST, workers=options.workers or WORKERS)
         if options.only == "sqlite":
             return run_pytest(chosen, workers=workers)
         return run_everything(chosen, workers, postgres_only=bool(options.only))
@@ -84,30 +88,37 @@ def main() -> int:
 
 
 def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) -> int:
-    """Run each group of tests; stop after the first group that fails."""
-    status = NO_TESTS_COLLECTED
+    """Run each group of tests; stop after the first group if it fails."""
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = [
                 stack.enter_context(private_servers(in_memory=True))
-                for _ in range(max(workers, 1))
+                for _ in range(workers)
             ]
-        groups = [
-            ("Tests on PostgreSQL", "not alone", workers, servers),
-            ("Tests on SQLite of what has its own SQL for it", "sqlite", workers, []),
-            ("Tests that run alone", "alone", 1, servers),
+        print("Tests on PostgreSQL", flush=True)
+        statuses = [
+            run_pytest(chosen, select="not alone", workers=workers, servers=servers)
         ]
-        for title, select, processes, folders in groups:
-            if postgres_only and not folders:
-                continue
-            print(title, flush=True)
-            result = run_pytest(
-                chosen, select=select, workers=processes, servers=folders
-            )
-            if result not in (0, NO_TESTS_COLLECTED):
-                return result
-            status = min(status, result)
-    return status
+        if is_failure(statuses[0]):
+            return statuses[0]
+        # It needs none of the servers, and the tests of the stack mostly wait.
+        # Its output would be mixed into theirs.
+        output = stack.enter_context(tempfile.TemporaryFile())
+        on_sqlite = None
+        if not postgres_only:
+            on_sqlite = start_pytest(chosen, select="sqlite", output=output)
+        print("Tests that run alone", flush=True)
+        statuses.append(run_pytest(chosen, select="alone", servers=servers))
+        if on_sqlite:
+            print("Tests on SQLite of what has its own SQL for it", flush=True)
+            statuses.append(wait_for_pytest(on_sqlite))
+            output.seek(0)
+            print(output.read().decode(errors="replace"), end="", flush=True)
+    return next(filter(is_failure, statuses), min(statuses))
+
+
+def is_failure(status: int) -> bool:
+    return status not in (0, NO_TESTS_COLLECTED)
 
 
 def run_pytest(
@@ -117,20 +128,38 @@ def run_pytest(
     workers: int = 1,
     servers: Sequence[Path] = (),
 ) -> int:
-    """Run pytest and return its exit status, also when it is interrupted."""
+    return wait_for_pytest(
+        start_pytest(chosen, select=select, workers=workers, servers=servers)
+    )
+
+
+def start_pytest(
+    chosen: Sequence[str],
+    *,
+    select: str = "",
+    workers: int = 1,
+    servers: Sequence[Path] = (),
+    output: IO[bytes] | None = None,
+) -> subprocess.Popen[bytes]:
     options = ["-m", select] if select else []
     if workers > 1:
         # By file, because servers and browsers are started once for a file.
         options += ["-n", str(workers), "--dist=loadfile", "--no-loadscope-reorder"]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [PYTHON, "-m", "pytest", *options, *chosen],
         cwd=ROOT,
         env={
             **os.environ,
             "GROUNDSWELL_TEST_SERVERS": ":".join(map(str, servers)),
         },
+        stdout=output,
+        stderr=output,
         preexec_fn=end_with_parent(signal.SIGINT),
     )
+
+
+def wait_for_pytest(process: subprocess.Popen[bytes]) -> int:
+    """Return pytest's exit status, also when it is interrupted."""
     try:
         status = process.wait()
     except Stopped as stopped:

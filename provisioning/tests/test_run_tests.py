@@ -18,9 +18,11 @@ def calls(monkeypatch):
     statuses: dict[str, int] = {}
     started: list[Path] = []
 
-    def run_pytest(chosen, *, select="", workers=1, servers=()):
+    def start_pytest(chosen, *, select="", workers=1, servers=(), output=None):
         calls.append({"select": select, "workers": workers, "servers": list(servers)})
-        return statuses.get(select, 0)
+        if output:
+            output.write(f"the output of {select}\n".encode())
+        return select
 
     @contextmanager
     def private_servers(*, in_memory):
@@ -28,23 +30,33 @@ def calls(monkeypatch):
         started.append(Path(f"/servers/{len(started)}"))
         yield started[-1]
 
-    monkeypatch.setattr(run_tests, "run_pytest", run_pytest)
+    monkeypatch.setattr(run_tests, "start_pytest", start_pytest)
+    monkeypatch.setattr(run_tests, "wait_for_pytest", lambda of: statuses.get(of, 0))
     monkeypatch.setattr(run_tests, "private_servers", private_servers)
     return calls, statuses
 
 
-def test_each_test_runs_once_and_some_also_on_sqlite(calls):
+def test_each_test_runs_once_and_some_also_on_sqlite(calls, capsys):
     made, _ = calls
     assert run_tests.run_everything([], 2, postgres_only=False) == 0
     both = [Path("/servers/0"), Path("/servers/1")]
     assert made == [
         {"select": "not alone", "workers": 2, "servers": both},
-        {"select": "sqlite", "workers": 2, "servers": []},
+        {"select": "sqlite", "workers": 1, "servers": []},
         {"select": "alone", "workers": 1, "servers": both},
     ]
+    assert "the output of sqlite" in capsys.readouterr().out
 
 
-def test_the_first_failure_ends_the_run(calls):
+@pytest.mark.parametrize("group", ["sqlite", "alone"])
+def test_a_failure_of_one_group_fails_the_run(calls, group):
+    made, statuses = calls
+    statuses[group] = 1
+    assert run_tests.run_everything([], 2, postgres_only=False) == 1
+    assert len(made) == 3
+
+
+def test_a_failure_on_postgresql_ends_the_run(calls):
     made, statuses = calls
     statuses["not alone"] = 1
     assert run_tests.run_everything([], 2, postgres_only=False) == 1

@@ -11,11 +11,15 @@ import pytest
 # busy while the others have nothing left to do.
 LONGEST = (
     "settings/tests/test_access_matrix.py",
+    "provisioning/tests/test_demo.py",
     "survey/tests/browser/",
     "accounts/tests/browser/",
-    "reports/tests/exports/browser/",
     "reports/tests/browser/",
+    "settings/monitoring/tests/test_metrics.py",
+    "survey/tests/simulation/test_demo.py",
+    "provisioning/tests/installation/",
     "survey/tests/javascript/",
+    "survey/tests/console/test_people_search_indexes.py",
 )
 # Seconds that `calibrate` takes on a quiet machine of two 3 GHz cores.
 REFERENCE = 0.05
@@ -34,7 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Worker processes and the programs that tests start inherit it.
     if "GROUNDSWELL_TEST_PATIENCE" not in os.environ:
         slowness = max(calibrate() for _ in range(3))
-        workers = getattr(config.option, "numprocesses", None) or 1
+        # Two at least, as the tests on SQLite run beside those that run alone.
+        workers = max(2, getattr(config.option, "numprocesses", None) or 1)
         os.environ["GROUNDSWELL_TEST_PATIENCE"] = f"{max(1.0, slowness) * workers:.1f}"
 
 

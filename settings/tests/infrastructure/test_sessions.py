@@ -19,6 +19,8 @@ from settings.infrastructure.sessions import SessionStore
 from settings.tests.helpers import TROUBLES, running
 from settings.tests.proxy import Fault
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def redis(settings):

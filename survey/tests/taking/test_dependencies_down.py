@@ -31,7 +31,7 @@ from survey.taking import page_save, resume_cookie, session, unavailable, views
 from survey.taking.published import SurveyNotFound, forget_published
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 JSON = {"Accept": "application/json"}
 PAGES = 10
 EXTRA = 1.0
