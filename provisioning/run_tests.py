@@ -28,8 +28,8 @@ from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 NO_TESTS_COLLECTED = 5
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
-# One more than cores: a test often waits for a browser, a server or a process.
-WORKERS = min(4, (os.cpu_count() or 1) + 1)
+# More than cores: tests wait for browsers, servers and processes half of the time.
+WORKERS = min(4, 2 * (os.cpu_count() or 1))
 
 
 def main() -> int:
