@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
@@ -91,10 +92,7 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
     """Run each group of tests; stop after the first group if it fails."""
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
-            servers = [
-                stack.enter_context(private_servers(in_memory=True))
-                for _ in range(workers)
-            ]
+            servers = start_servers(workers, stack)
         print("Tests on PostgreSQL", flush=True)
         statuses = [
             run_pytest(chosen, select="not alone", workers=workers, servers=servers)
@@ -115,6 +113,18 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
             output.seek(0)
             print(output.read().decode(errors="replace"), end="", flush=True)
     return next(filter(is_failure, statuses), min(statuses))
+
+
+def start_servers(count: int, stack: ExitStack) -> list[Path]:
+    """Start sets of servers together: each of them waits most of the time."""
+    # A server ends with the thread that started it, so the threads stay.
+    threads = stack.enter_context(ThreadPoolExecutor(count))
+    starting = [
+        threads.submit(stack.enter_context, private_servers(in_memory=True))
+        for _ in range(count)
+    ]
+    wait(starting)
+    return [each.result() for each in starting]
 
 
 def is_failure(status: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ def calls(monkeypatch):
     """Record the calls of pytest, with the exit status that each returns."""
     calls: list[dict] = []
     statuses: dict[str, int] = {}
-    started: list[Path] = []
+    numbers = count()
 
     def start_pytest(chosen, *, select="", workers=1, servers=(), output=None):
-        calls.append({"select": select, "workers": workers, "servers": list(servers)})
+        calls.append({"select": select, "workers": workers, "servers": sorted(servers)})
         if output:
             output.write(f"the output of {select}\n".encode())
         return select
@@ -27,8 +28,7 @@ def calls(monkeypatch):
     @contextmanager
     def private_servers(*, in_memory):
         assert in_memory
-        started.append(Path(f"/servers/{len(started)}"))
-        yield started[-1]
+        yield Path(f"/servers/{next(numbers)}")
 
     monkeypatch.setattr(run_tests, "start_pytest", start_pytest)
     monkeypatch.setattr(run_tests, "wait_for_pytest", lambda of: statuses.get(of, 0))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -292,16 +294,28 @@ DAMAGES = [cut_short, empty, lose_its_pages, garble]
 DAMAGES += [claim_more_than_there_is, claim_less_than_nothing, count_no_number]
 
 
+@pytest.fixture(scope="module")
+def counted_once(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("counts")
+    processes(COUNTING, folder, "0.2")
+    return folder
+
+
+@pytest.fixture
+def counts(counted_once, tmp_path) -> Path:
+    """Return a folder in which two processes have counted."""
+    return Path(shutil.copytree(counted_once, tmp_path / "counts"))
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_skipped_and_then_replaced(tmp_path, damage):
-    processes(COUNTING, tmp_path, "0.2")
-    damage(tmp_path / "counter_0.db")
-    shown = processes(SHOWING, tmp_path)
+def test_a_damaged_file_is_skipped_and_then_replaced(counts, damage):
+    damage(counts / "counter_0.db")
+    shown = processes(SHOWING, counts)
     # The other process's count is still shown.
     assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') in (2, 10)
 
-    processes(COUNTING, tmp_path, "0.2")
-    shown = processes(SHOWING, tmp_path)
+    processes(COUNTING, counts, "0.2")
+    shown = processes(SHOWING, counts)
     assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') >= 14
 
 
@@ -310,11 +324,10 @@ def value_in(shown, name) -> float:
 
 
 @pytest.mark.parametrize("program", [SHOWING, SUMMING])
-def test_an_unchecked_damaged_file_would_break_the_metrics_page(tmp_path, program):
-    processes(COUNTING, tmp_path, "0.2")
-    lose_its_pages(tmp_path / "counter_0.db")
+def test_an_unchecked_damaged_file_would_break_the_metrics_page(counts, program):
+    lose_its_pages(counts / "counter_0.db")
     with pytest.raises(subprocess.CalledProcessError):
-        processes(UNCHECKED + program, tmp_path)
+        processes(UNCHECKED + program, counts)
 
 
 class _DamagedMetric:
