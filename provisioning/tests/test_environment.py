@@ -106,4 +106,23 @@ def test_a_package_may_be_recognised_by_a_file(missing, tmp_path):
 def test_the_tests_need_a_browser_as_well(missing, monkeypatch):
     monkeypatch.setattr(environment, "path_of_program", lambda name: "")
     assert missing() == []
-    assert missing(browser=True) == ["chromium"]
+    assert missing(browser=True) == [environment.BROWSER]
+
+
+@pytest.mark.parametrize("listed", ["", "none no-such-program\n"])
+def test_chromium_does_if_its_headless_shell_cannot_be_installed(
+    missing, monkeypatch, listed
+):
+    def refuse(packages):
+        raise Refusal("apt-get can't install them")
+
+    missing(listed)
+    monkeypatch.setattr(environment, "install_packages", refuse)
+    monkeypatch.setattr(
+        environment, "path_of_program", lambda name: name if name == "chromium" else ""
+    )
+    if listed:
+        with pytest.raises(Refusal):
+            environment.install_missing_packages(browser=True)
+    else:
+        environment.install_missing_packages(browser=True)

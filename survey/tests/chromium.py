@@ -76,7 +76,7 @@ def open_chromium() -> Iterator[Browser]:
     if _open:
         yield _open[0]
         return
-    path = shutil.which("chromium")
+    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     assert path, "Chromium is missing; provisioning/test installs it."
     # Playwright's event loop stays in this thread, so Django would take every
     # later test for asynchronous code.
