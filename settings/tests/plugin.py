@@ -1,10 +1,11 @@
-"""Pytest plugin: markers by fixture, the order of files, and patience."""
+"""Pytest plugin: markers by fixture, the order of files, patience, Hypothesis."""
 
 from __future__ import annotations
 
 import os
 import time
 
+import hypothesis
 import pytest
 
 # The longest files first: started last, one of them would keep one process
@@ -43,6 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["GROUNDSWELL_TEST_PATIENCE"] = (
             f"{max(1.0, calibrate()) * workers:.1f}"
         )
+
+    # A slow machine is no defect of the code under test.
+    hypothesis.settings.register_profile(
+        "tests",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("tests")
 
 
 def pytest_report_header() -> str:

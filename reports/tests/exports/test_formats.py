@@ -297,8 +297,10 @@ answers = st.fixed_dictionaries({}, optional=values)
 
 @settings(
     max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(people=st.lists(answers, min_size=4, max_size=4), labels=st.booleans())
 def test_files_equal_the_reference_for_any_answers(

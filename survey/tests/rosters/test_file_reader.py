@@ -9,7 +9,7 @@ from datetime import date, datetime
 
 import openpyxl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from survey.rosters import file_reader
@@ -287,7 +287,7 @@ values = st.one_of(
 
 
 @given(st.lists(st.lists(values, min_size=3, max_size=3), min_size=1, max_size=4))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=40)
 def test_cells_are_the_same_as_openpyxl_reads(rows):
     content = saved(workbook([NAMES, *([*row, "x"] for row in rows)]))
     book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)

@@ -162,7 +162,7 @@ def test_two_sheets_with_the_same_part_are_refused():
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_damaged_workbook_gives_rows_or_a_sentence(data):
     name = data.draw(
         st.sampled_from(

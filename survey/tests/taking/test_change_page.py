@@ -264,8 +264,10 @@ json_values = st.recursive(
 
 @settings(
     max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(
     answers=st.dictionaries(st.sampled_from(sorted(FIRST_PAGE)), json_values),
@@ -287,8 +289,10 @@ def test_no_json_a_client_sends_is_a_server_error(
 
 @settings(
     max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(st.binary(min_size=1, max_size=200))
 def test_no_bytes_a_client_sends_are_a_server_error(at_page_one, body):

@@ -124,7 +124,6 @@ def test_any_order_of_arrivals_keeps_the_newest_of_each_page(administration, lin
         settings=settings(
             max_examples=400,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -118,7 +118,6 @@ def check(reading: Reading) -> None:
 @given(workbooks())
 @settings(
     max_examples=80,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )
 def test_changed_survey_is_read_or_refused(content: bytes):
@@ -132,13 +131,13 @@ def test_changed_survey_is_read_or_refused(content: bytes):
         min_size=1,
     )
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_random_sheets_are_read_or_refused(sheets: dict[str, list[list[Any]]]):
     check(read_xlsform(book_of(sheets), name="any"))
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_damaged_file_is_read_or_refused(data: st.DataObject):
     content = bytearray(DAMAGED)
     for _ in range(data.draw(st.integers(1, 8))):
