@@ -198,13 +198,23 @@ class SuspendedPool:
             process.suspend()
 
     def move(self) -> None:
-        for process in self.pool:
+        # Workers first: their master kills those that have been silent too long.
+        for process in reversed(self.pool):
             process.resume()
 
     def join(
-        self, count: int, method: str, path: str, accept: str = "text/html"
+        self,
+        count: int,
+        method: str,
+        path: str,
+        accept: str = "text/html",
+        *,
+        refused: int,
     ) -> list[bytes]:
-        """Send so many requests; return the replies that come at once."""
+        """Send so many requests; return the replies that come at once.
+
+        Wait for `refused` replies, and a moment longer for any others.
+        """
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
         asked = []
         for _ in range(count):
@@ -212,14 +222,17 @@ class SuspendedPool:
             each.sendall(f"{head}Content-Length: 0\r\n\r\n".encode())
             asked.append(each)
         self.waiting += asked
-        return self.replies(asked, seconds=0.4)
+        return self.replies(asked, refused)
 
-    def replies(self, asked: list[socket.socket], seconds: float) -> list[bytes]:
+    def replies(self, asked: list[socket.socket], count: int) -> list[bytes]:
         with selectors.DefaultSelector() as selector:
             for each in asked:
                 selector.register(each, selectors.EVENT_READ)
             found = []
-            while selector.get_map() and (ready := selector.select(patience(seconds))):
+            while selector.get_map():
+                ready = selector.select(patience(10) if len(found) < count else 0.4)
+                if not ready:
+                    break
                 for key, _ in ready:
                     selector.unregister(key.fileobj)
                     found.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
@@ -341,19 +354,19 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
     }
     assert bounds["starts"] < bounds["resumes"] < bounds["saves"]
 
-    at_the_door = queue.join(bounds["starts"] + 3, "GET", "/")
+    at_the_door = queue.join(bounds["starts"] + 3, "GET", "/", refused=3)
     assert len(at_the_door) == 3
     for reply in at_the_door:
         assert reply.startswith(b"HTTP/1.1 503")
         assert b"You are in line" in reply
         assert re.search(rb"\r\nRefresh: (\d+)\r\n", reply)
-    with_a_code = queue.join(1, "POST", "/")
+    with_a_code = queue.join(1, "POST", "/", refused=1)
     assert b"Your code was not read yet" in with_a_code[0]
     assert b"\r\nRefresh:" not in with_a_code[0]
 
     # An open tab asks for the code again: it counts as a resumed survey.
-    assert queue.join(1, "GET", "/", "application/json") == []
-    inside = queue.join(bounds["resumes"] + 2, "GET", "/take/?language=es")
+    assert queue.join(1, "GET", "/", "application/json", refused=0) == []
+    inside = queue.join(bounds["resumes"] + 2, "GET", "/take/?language=es", refused=3)
     assert len(inside) == 3
     for reply in inside:
         assert b"Your answers are safe" in reply
@@ -361,15 +374,15 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
         assert re.search(rb"\r\nRetry-After: (\d+)\r\nRefresh: \1\r\n", reply)
 
     saves = queue.join(
-        bounds["saves"] + 3, "POST", "/take/pages/1/", "application/json"
+        bounds["saves"] + 3, "POST", "/take/pages/1/", "application/json", refused=3
     )
     assert len(saves) == 3
     for reply in saves:
         assert reply.endswith(b'\r\n\r\n{"error":"overloaded"}')
         assert b"\r\nRetry-After: " in reply
-    assert queue.join(50, "GET", "/take/complete/") == []
+    assert queue.join(50, "GET", "/take/complete/", refused=0) == []
     queue.move()
-    finishes = queue.replies(queue.waiting[-50:], seconds=10)
+    finishes = queue.replies(queue.waiting[-50:], 50)
     assert {reply[:12] for reply in finishes} == {b"HTTP/1.1 302"}
 
     log = (stack.home / "log" / "nginx-error.log").read_text()
@@ -381,8 +394,8 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
 def test_without_bounds_starts_would_block_a_finish(stack, without_bounds, queue):
     pool = (stack.home / "etc" / "taking" / "gunicorn.py").read_text()
     backlog = int(re.findall("^backlog = ([0-9]+)", pool, re.MULTILINE)[0])
-    assert queue.join(backlog + 20, "GET", "/")
-    (reply,) = queue.join(1, "GET", "/take/complete/")
+    assert queue.join(backlog + 20, "GET", "/", refused=1)
+    (reply,) = queue.join(1, "GET", "/take/complete/", refused=1)
     assert reply.startswith(b"HTTP/1.1 503")
     assert b"Your answers are safe" in reply
 
@@ -390,7 +403,7 @@ def test_without_bounds_starts_would_block_a_finish(stack, without_bounds, queue
 def test_the_consoles_queue_has_a_bound_too(stack):
     queue = SuspendedPool(stack, "console")
     try:
-        (refused,) = queue.join(65, "GET", "/engineers/")
+        (refused,) = queue.join(65, "GET", "/engineers/", refused=1)
     finally:
         queue.disperse()
     assert refused.startswith(b"HTTP/1.1 503")
