@@ -554,7 +554,7 @@ def test_metrics_are_served_on_the_monitoring_port_only(stack):
     assert stack.watch("/readyz")[0] == 200
     assert stack.watch("/")[0] == 404
     key = (stack.home / "secrets" / "monitoring_key").read_text().strip()
-    for path in ("/metrics", "/readyz", "/nginx_status"):
+    for path in ("/metrics", "/readyz", "/durability", "/nginx_status"):
         status, *_ = stack.ask("GET", path, X_Groundswell_Monitoring=key)
         assert status == 404, path
 
@@ -809,20 +809,48 @@ def leaking_failures(stack: Stack, writer: RespondentBrowser) -> set[str]:
     return {name for name, marker in markers.items() if marker.encode() in written}
 
 
+@contextmanager
+def changed_role(stack: Stack, *changes: str) -> Iterator[None]:
+    """Change settings of the role that saves, and give all of them back."""
+    home = RunningStack(stack.home)
+    anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+    for change in changes:
+        home.query(f"ALTER ROLE taking {change}")
+    home.query(f"{anew}'taking'")
+    try:
+        yield
+    finally:
+        psql = [
+            "psql",
+            f"--host={home.run}",
+            "--username=postgres",
+            "--dbname=postgres",
+        ]
+        roles = home.folder / "etc" / "primary" / "roles.sql"
+        subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
+        home.query(f"{anew}'taking'")
+        home.close()
+
+
 @pytest.fixture
 def revealing_role(stack: Stack) -> Iterator[None]:
     """Remove the role's settings that keep answers out of PostgreSQL's logs."""
-    home = RunningStack(stack.home)
-    anew = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
-    for setting in ("log_min_error_statement", "track_activities"):
-        home.query(f"ALTER ROLE taking RESET {setting}")
-    home.query(f"{anew}'taking'")
-    yield
-    psql = ["psql", f"--host={home.run}", "--username=postgres", "--dbname=postgres"]
-    roles = home.folder / "etc" / "primary" / "roles.sql"
-    subprocess.run([*psql, "--quiet", f"--file={roles}"], check=True)
-    home.query(f"{anew}'taking'")
-    home.close()
+    resets = ("RESET log_min_error_statement", "RESET track_activities")
+    with changed_role(stack, *resets):
+        yield
+
+
+def test_a_role_that_saves_without_flushing_is_not_ready(stack):
+    def durability() -> tuple[int, str]:
+        status, body = stack.watch("/readyz")
+        return status, json.loads(body)["checks"]["durability"]["detail"]
+
+    lost = "a crash would lose saved pages: synchronous_commit = off"
+    until(lambda: durability() == (200, "commits are flushed"))
+    with changed_role(stack, "SET synchronous_commit = off"):
+        until(lambda: durability() == (503, lost))
+    # Each worker keeps its answer for ten seconds.
+    until(lambda: durability() == (200, "commits are flushed"))
 
 
 def test_failed_saves_leave_no_answers_in_logs(stack, writer):
