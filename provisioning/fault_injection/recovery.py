@@ -15,6 +15,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.percentiles import percentile
@@ -27,6 +28,7 @@ IMPERCEPTIBLE = 0.05
 STEP = 0.25
 # A browser that sends a cut request again by itself does so within a second.
 RESENT = 1.0
+ANSWERED = attrgetter("answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +56,19 @@ class Baseline:
 class Timeline:
     """Attempts in the order in which they were answered."""
 
-    moments: list[float] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
 
     def add(self, attempts: Iterable[Attempt]) -> None:
-        for attempt in sorted(attempts, key=lambda attempt: attempt.answered):
+        for attempt in attempts:
             # Logs of several processes arrive nearly in order.
-            at = bisect.bisect(self.moments, attempt.answered)
-            self.moments.insert(at, attempt.answered)
-            self.attempts.insert(at, attempt)
+            bisect.insort(self.attempts, attempt, key=ANSWERED)
 
     def between(self, begin: float, end: float) -> Sequence[Attempt]:
-        first = bisect.bisect_left(self.moments, begin)
-        return self.attempts[first : bisect.bisect_left(self.moments, end)]
+        first, last = (
+            bisect.bisect_left(self.attempts, moment, key=ANSWERED)
+            for moment in (begin, end)
+        )
+        return self.attempts[first:last]
 
     def failures(self, begin: float, end: float) -> Counter[str]:
         """Count failed attempts by their replies, without late packets.

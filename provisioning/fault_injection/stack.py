@@ -63,13 +63,11 @@ class RunningStack:
         ]
 
     def stop(self, name: str) -> None:
-        self.supervisor.stopProcess(_full_name(self.programs(name)[0]), True)
+        self.supervisor.stopProcessGroup(name, True)
 
     def start(self, name: str) -> None:
         """Start a program, even if the supervisor has given it up."""
-        for program in self.programs(name):
-            if program["statename"] not in ("RUNNING", "STARTING"):
-                self.supervisor.startProcess(_full_name(program), False)
+        self.supervisor.startProcessGroup(name, False)
 
     def has_given_up(self, name: str) -> bool:
         return any(program["statename"] == "FATAL" for program in self.programs(name))
@@ -135,7 +133,3 @@ class RunningStack:
     def manage(self, *arguments: str) -> str:
         environment = {**os.environ, **environment_of(self.folder, "manage")}
         return manage(*arguments, environment=environment)
-
-
-def _full_name(program: Program) -> str:
-    return f"{program['group']}:{program['name']}"

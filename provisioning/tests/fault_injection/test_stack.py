@@ -26,10 +26,10 @@ class FakeSupervisor:
             for (group, name), (pid, state) in self.states.items()
         ]
 
-    def startProcess(self, name, wait):  # noqa: N802
+    def startProcessGroup(self, name, wait):  # noqa: N802
         self.calls.append(("start", name))
 
-    def stopProcess(self, name, wait):  # noqa: N802
+    def stopProcessGroup(self, name, wait):  # noqa: N802
         self.calls.append(("stop", name))
 
 
@@ -47,15 +47,10 @@ def test_a_group_stands_for_all_its_programs(stack):
     assert stack.pids("primary") == []
 
 
-def test_only_programs_that_do_not_run_are_started(stack):
-    stack.start("taking")
-    stack.start("primary")
-    assert stack.supervisor.calls == [("start", "primary:primary")]
-
-
-def test_programs_are_stopped_by_group_and_name(stack):
+def test_all_programs_of_a_group_are_stopped_and_started(stack):
     stack.stop("redis")
-    assert stack.supervisor.calls == [("stop", "redis:redis")]
+    stack.start("taking")
+    assert stack.supervisor.calls == [("stop", "redis"), ("start", "taking")]
 
 
 def test_a_program_that_the_supervisor_gave_up_is_found(stack):
