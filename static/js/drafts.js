@@ -44,20 +44,22 @@ export class Drafts {
     this.timer = null;
   }
 
-  save() {
+  // `passed`: with Next. What was left blank counts as skipped only then.
+  save({ passed }) {
     const { survey, queue, display } = this.tab;
     const n = display.current;
     this.cancelTimer();
     this.edited.delete(n);
-    survey.markReached(n);
-    queue.put(n, survey.content(n));
+    const content = survey.content(n, { passed });
+    survey.noteStored(content);
+    queue.put(n, content);
   }
 
-  // Going back saves only a page that was answered. The rows of one that was
-  // only looked at would make another device begin after it.
+  // Leaves a page in another way than with Next.
   saveIfEdited() {
     const { display } = this.tab;
-    if (display.form && this.edited.has(display.current)) this.save();
+    display.form?.readIncomplete();
+    if (display.form && this.edited.has(display.current)) this.save({ passed: false });
   }
 
   // Takes over what an earlier tab of this person left on this device.

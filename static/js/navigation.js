@@ -14,6 +14,8 @@ export class Navigation {
     this.tab = tab;
     // The click that turned the page.
     this.lastClick = null;
+    // The person looks at some questions again, and returns to the review.
+    this.cameFromReview = false;
   }
 
   listen() {
@@ -27,6 +29,7 @@ export class Navigation {
       });
     turnOn(display.nextButton, () => this.next());
     turnOn(display.backButton, () => this.back());
+    turnOn(display.reviewButton, () => this.returnToReview());
     for (const kind of ["mousedown", "click"]) {
       display.container.addEventListener(kind, (event) => this.ignoreSecondClick(event), true);
     }
@@ -59,6 +62,7 @@ export class Navigation {
   async begin() {
     const { survey, display, drafts, bootstrap, finishing } = this.tab;
     const place = placeAtStart(bootstrap.tag);
+    this.cameFromReview = document.referrer.includes(bootstrap.urls.complete);
     if (place && survey.isVisible(place.page)) {
       return display.show(place.page, { replace: true, item: place.item, first: true });
     }
@@ -67,8 +71,7 @@ export class Navigation {
     if (page !== null) return display.show(page, { replace: true, first: true });
     await display.show(survey.before(Infinity) ?? 1, { replace: true, first: true });
     // Otherwise the way back from the review would lead to the review.
-    const isFromReview = document.referrer.includes(bootstrap.urls.complete);
-    if (!isFromReview) finishing.review();
+    if (!this.cameFromReview) finishing.review();
   }
 
   next() {
@@ -77,17 +80,28 @@ export class Navigation {
     // Two clicks on *Next* are one move, unless an item was answered between.
     const justTurned = performance.now() - display.shownAt < DOUBLE_CLICK_TIME;
     if (!display.form || (justTurned && !drafts.edited.has(current))) return;
+    display.form.readIncomplete();
     const problems = survey.problems(current);
     if (problems.length) {
       drafts.keep();
       display.showProblems(problems);
       return;
     }
-    drafts.save();
+    drafts.save({ passed: true });
     if (this.isBlocked()) return;
     const to = survey.after(current);
     if (to === null) finishing.review();
     else display.show(to);
+  }
+
+  // A required answer may still be missing: the review lists it.
+  returnToReview() {
+    const { survey, display, drafts, finishing } = this.tab;
+    if (!display.form) return;
+    display.form.readIncomplete();
+    const problems = survey.problems(display.current);
+    drafts.save({ passed: !problems.length });
+    if (!this.isBlocked()) finishing.review();
   }
 
   isBlocked() {

@@ -23,6 +23,7 @@ export class PageDisplay {
     this.container = document.getElementById("page");
     this.nextButton = document.getElementById("next");
     this.backButton = document.getElementById("back");
+    this.reviewButton = document.getElementById("to-review");
     this.announcer = document.getElementById("announce");
   }
 
@@ -80,6 +81,7 @@ export class PageDisplay {
     this.nextButton.hidden = false;
     const isLast = survey.after(n) === null;
     this.nextButton.textContent = messages.text(isLast ? "review" : "next");
+    this.reviewButton.hidden = isLast || !this.tab.navigation.cameFromReview;
   }
 
   // Says so when a page takes long to load. Returns a function that stops it.
@@ -136,7 +138,8 @@ export class PageDisplay {
     this.shown += 1;
     this.form = null;
     this.container.replaceChildren();
-    this.nextButton.hidden = true;
-    this.backButton.hidden = true;
+    for (const button of [this.nextButton, this.backButton, this.reviewButton]) {
+      button.hidden = true;
+    }
   }
 }

@@ -114,6 +114,15 @@ export class PageForm {
     this.edited();
   }
 
+  // A date without a year fires no event in some browsers.
+  readIncomplete() {
+    for (const element of this.elements) {
+      const name = element.dataset.item;
+      const isIncomplete = controlsOf(element).some(({ validity }) => validity.badInput);
+      if (isIncomplete && !this.survey.mistyped.has(name)) this.read(controlsOf(element)[0]);
+    }
+  }
+
   clear(element) {
     this.survey.set(element.dataset.item, { text: "", typed: "", problem: null });
     this.refresh();

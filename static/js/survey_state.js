@@ -12,10 +12,14 @@ export class SurveyState {
     Object.assign(this, { outline, moment });
     // Without a prototype: an item may be called "constructor".
     this.answers = Object.create(null);
-    this.reached = new Set();
+    // What the server has, or is being sent, by name. An item that is absent
+    // was not answered yet, and its page was not passed with Next.
+    this.stored = new Map();
     // Typed texts that are no valid answer: {typed, problem} by name.
     this.mistyped = new Map();
     this.defaulted = new Set();
+    // Items filled with their default that the person has not touched.
+    this.untouched = new Set();
     this.load(Object.entries(answers));
   }
 
@@ -24,7 +28,7 @@ export class SurveyState {
     for (const [name, value] of entries) {
       if (!this.item(name)) continue;
       this.answers[name] = textFromWire(value);
-      this.reached.add(name);
+      this.stored.set(name, value);
       this.mistyped.delete(name);
     }
     this.recompute();
@@ -36,6 +40,7 @@ export class SurveyState {
 
   set(name, { text, typed, problem }) {
     this.answers[name] = text;
+    this.untouched.delete(name);
     if (problem) this.mistyped.set(name, { typed, problem });
     else this.mistyped.delete(name);
     this.recompute();
@@ -79,27 +84,53 @@ export class SurveyState {
     this.defaulted.add(n);
     for (const name of answerableItems(this.outline, n)) {
       const isTouched = name in this.answers || this.mistyped.has(name);
-      if (isTouched || this.reached.has(name)) continue;
+      if (isTouched || isComputed(this.item(name))) continue;
       this.answers[name] = defaultOf(this.outline, this.state, name);
+      this.untouched.add(name);
     }
     this.recompute();
   }
 
-  // The JSON text of what a save of page n carries: every answerable item,
-  // null where it is blank, not relevant, or not yet an answer.
-  content(n) {
-    const names = answerableItems(this.outline, n);
-    const values = names.map((name) => {
-      const item = this.item(name);
-      const text = this.state.values[name];
-      const problem = this.state.problems[name];
-      // The server would refuse the whole page for a problem that the page
-      // alone shows.
-      const breaksRule = problem === "constraint" && item.local?.includes("constraint");
-      const isInvalid = problem === "option" || breaksRule || formProblem(item, text);
-      return [name, isInvalid ? null : wireFromText(item, text)];
-    });
+  // The JSON text of what a save of page n carries. `passed`: the person went on
+  // with Next, so items that were left blank are null. Otherwise they are absent,
+  // unless they were stored before: nothing is stored for them, and the page is
+  // shown again.
+  content(n, { passed = false } = {}) {
+    const values = [];
+    for (const name of answerableItems(this.outline, n)) {
+      const isStored = this.stored.has(name);
+      if (this.isWithheld(name)) {
+        // What is no answer yet never replaces one.
+        if (isStored) values.push([name, this.stored.get(name)]);
+        continue;
+      }
+      const value = wireFromText(this.item(name), this.state.values[name]);
+      const isOpen = value === null || this.untouched.has(name);
+      if (passed || isStored || !isOpen) values.push([name, value]);
+    }
     return textOfAnswers(values);
+  }
+
+  // True for what cannot be stored as it is: the server would refuse the whole
+  // page for it.
+  isWithheld(name) {
+    if (!this.state.relevant[name]) return false;
+    const item = this.item(name);
+    const problem = this.state.problems[name];
+    const breaksRule = problem === "constraint" && item.local?.includes("constraint");
+    const isMistyped = this.mistyped.has(name) || formProblem(item, this.state.values[name]);
+    return Boolean(problem === "option" || breaksRule || isMistyped);
+  }
+
+  // True while an answer on the screen is not what was saved.
+  hasWithheld() {
+    return Object.keys(this.answers).some((name) => this.isWithheld(name));
+  }
+
+  noteStored(content) {
+    for (const [name, value] of Object.entries(JSON.parse(content))) {
+      this.stored.set(name, value);
+    }
   }
 
   // [{name, key}] in the order of the page.
@@ -139,9 +170,9 @@ export class SurveyState {
     return this.visiblePages().reverse().find((other) => other < n) ?? null;
   }
 
-  // Null when every visible page was reached.
+  // The first page with a question that was neither answered nor passed, or null.
   firstUnreached() {
-    const isOpen = (name) => !this.reached.has(name);
+    const isOpen = (name) => this.state.relevant[name] && !this.stored.has(name);
     const hasOpen = (n) => answerableItems(this.outline, n).some(isOpen);
     return this.visiblePages().find(hasOpen) ?? null;
   }
@@ -152,12 +183,9 @@ export class SurveyState {
     return this.visiblePages().find(wrong) ?? null;
   }
 
-  markReached(n) {
-    for (const name of answerableItems(this.outline, n)) this.reached.add(name);
-  }
-
   clear() {
     this.answers = Object.create(null);
+    this.stored.clear();
     this.mistyped.clear();
     this.recompute();
   }

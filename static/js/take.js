@@ -110,9 +110,15 @@ class SurveyTab {
   update() {
     if (!this.queue || this.isLeaving) return;
     if (this.queue.halted?.error === "person") this.recovery.hideAnswers();
-    this.status.show(statusOf(this.queue, this.store.durable));
+    this.status.show(this.savingStatus());
     if (this.finishing.isReady()) this.finishing.openReview();
     else this.notices.update();
+  }
+
+  // *Saved* is never shown beside something that was not saved.
+  savingStatus() {
+    const status = statusOf(this.queue, this.store.durable);
+    return status?.state === "saved" && this.survey.hasWithheld() ? null : status;
   }
 
   listen() {

@@ -9,7 +9,6 @@ flight at that very moment is waited for and kept, without a review.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.core import signing
@@ -17,8 +16,14 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.definitions.rules import state_of
-from survey.definitions.schema import SurveyDefinition, Texts
 from survey.taking.published import Published
+from survey.taking.review import (
+    Gap,
+    ReviewedItem,
+    ReviewedPage,
+    find_gaps,
+    reviewed_pages,
+)
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE
@@ -53,21 +58,27 @@ WHERE a.id = r.administration_id
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """A page on which a required answer is missing, or an answer breaks a rule."""
-
-    page: int
-    page_title: str
-    items: list[dict[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Review:
     gaps: list[Gap]
-    # How many pages this person was shown: those with a relevant item.
-    pages: int
+    # The pages that this person sees: those with a relevant item.
+    pages: list[ReviewedPage]
     # Signed, for the POST; empty while something is missing.
     reviewed: str
+
+    @property
+    def blank(self) -> list[tuple[ReviewedPage, ReviewedItem]]:
+        """The questions without an answer."""
+        return [
+            (page, item)
+            for page in self.pages
+            for item in page.items
+            if not item.answer
+        ]
+
+    @property
+    def stored_pages(self) -> int:
+        """How many pages have a row for each question."""
+        return sum(page.is_stored for page in self.pages)
 
 
 def review(
@@ -83,40 +94,14 @@ def review(
     given = {name: text for name, text in saved.answers.items() if text is not None}
     definition = published.definition
     state = state_of(definition, given, today=today, now=now, language=language)
-    gaps = find_gaps(definition, state.problems, language)
+    gaps = find_gaps(definition, state.problems, language, state.values)
     total, rows = saved.fingerprint
     reviewed = {"r": total, "n": rows, "who": session.respondent_id}
     return Review(
         gaps=gaps,
-        pages=len(state.visible_pages()),
+        pages=reviewed_pages(published, state, saved.answers, language),
         reviewed="" if gaps else signing.dumps(reviewed, salt=SALT),
     )
-
-
-def find_gaps(
-    definition: SurveyDefinition, problems: Mapping[str, str], language: str
-) -> list[Gap]:
-    """Group the items that have problems by page, with texts in `language`."""
-    default = definition["languages"][0]["code"]
-
-    def translated(texts: Texts) -> str:
-        return texts.get(language) or texts.get(default, "")
-
-    gaps = []
-    for n, page in enumerate(definition["pages"], start=1):
-        items = [
-            {
-                "name": name,
-                "label": translated(definition["items"][name].get("label", {})),
-                "problem": problems[name],
-            }
-            for block in page["blocks"]
-            for name in block["items"]
-            if name in problems
-        ]
-        if items:
-            gaps.append(Gap(page=n, page_title=translated(page["title"]), items=items))
-    return gaps
 
 
 def finish(session: RespondentSession, reviewed: str) -> bool:

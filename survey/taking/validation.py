@@ -55,15 +55,17 @@ def check_page(
 ) -> tuple[list[AnswerRow], Problems]:
     """Return the rows to store, or a message key for each answer that is wrong.
 
-    `answers` maps each answerable item of page `n` to its value as received.
+    `answers` maps answerable items of page `n` to their values as received,
+    None where the person passed the item and left it blank. An item that is
+    absent was not passed yet: it gets no row, and keeps one that it has.
     """
     expected = published.answerable[n - 1]
     problems = {name: "unknown_item" for name in answers if name not in expected}
     texts: dict[str, str | None] = {}
     for name, item in expected.items():
+        if name not in answers:
+            continue
         try:
-            if name not in answers:
-                raise BadAnswer("missing")
             texts[name] = stored_text(item, answers[name], published.definition)
         except BadAnswer as bad:
             problems[name] = str(bad)
@@ -91,8 +93,8 @@ def check_page(
             return [], problems
         relevant = state.relevant
     rows = []
-    for name, item in expected.items():
-        text = texts[name]
+    for name, text in texts.items():
+        item = expected[name]
         if names and not relevant[name]:
             rows.append(AnswerRow(item["id"], HIDDEN, None))
         elif text is None:

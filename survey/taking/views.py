@@ -214,8 +214,10 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         context |= {
             "missing": result.gaps,
             "reviewed": result.reviewed,
+            "review": result,
             "finished_at": completed_at,
-            "pages": result.pages,
+            "pages": len(result.pages),
+            "stored_pages": result.stored_pages,
             "tag": session.tag,
         }
     response = render(request, "survey/survey_complete.html", context)

@@ -35,8 +35,8 @@ from survey.definitions.publishing import (
 )
 from survey.models import Survey
 from survey.taking import bootstrap, messages, rendering
-from survey.taking.completion import find_gaps
 from survey.taking.published import Published, build_published, published_survey
+from survey.taking.review import find_gaps
 from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
 from survey.taking.session import RespondentSession
 from survey.taking.unavailable import wants_json
@@ -143,9 +143,10 @@ def survey_preview_complete(
         names = request.GET.getlist("missing")[:MAX_MISSING]
         missing = {name: "required" for name in names if name in definition["items"]}
         frame |= {
-            "missing": find_gaps(definition, missing, preview.language),
+            "missing": find_gaps(definition, missing, preview.language, {}),
             "finished_at": timezone.now() if "finished" in request.GET else None,
             "pages": _number(request.GET["pages"]),
+            "stored_pages": _number(request.GET["pages"]),
         }
     data = {**shell_data(request, preview), "answers": {}}
     context = {**frame, "take": data, "addresses": review_links(preview)}

@@ -319,8 +319,18 @@ def test_an_item_may_be_named_like_a_javascript_property(run):
       const names = '{"constructor":"1","__proto__":"2"}';
       return mergeAnswers('{"constructor":"1"}', names, '{"constructor":"3"}');
     """)
-        == '{"constructor":"3","__proto__":"2"}'
+        == '{"__proto__":"2","constructor":"3"}'
     )
+
+
+def test_an_item_that_one_side_did_not_answer_is_taken_from_the_other(run):
+    assert run("""
+      const before = '{"a":"0"}';
+      return [
+        mergeAnswers(before, '{"a":"1"}', '{"a":"0","b":"2"}'),
+        mergeAnswers(before, '{"b":"2","a":"0"}', '{"a":"1"}'),
+      ];
+    """) == ['{"a":"1","b":"2"}', '{"a":"1","b":"2"}']
 
 
 def test_retries_are_spread_over_at_most_a_minute(run):

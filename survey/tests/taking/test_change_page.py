@@ -148,15 +148,21 @@ def test_dates_ranges_and_acknowledgements_are_checked(
     assert response.json() == {"error": "answers", "items": {name: reason}}
 
 
-def test_a_save_must_name_every_item_of_its_page_and_no_other(at_page_one):
+def test_a_save_names_no_item_of_another_page(at_page_one):
     given = {**FIRST_PAGE, "welcome": "x", "nowhere": None}
-    del given["age"]
     response = at_page_one.save(1, given, at_page_one.base)
     assert response.json()["items"] == {
         "welcome": "unknown_item",
         "nowhere": "unknown_item",
-        "age": "missing",
     }
+
+
+def test_an_item_that_is_absent_gets_no_row_and_keeps_its_row(at_page_one):
+    base = at_page_one.base
+    assert at_page_one.save(1, {"age": "12"}, base).json()["saved"] == 1
+    assert [row.value for row in Response.objects.all()] == ["12"]
+    assert at_page_one.save(1, {"safe": "3"}, base + 1).status_code == 200
+    assert {row.value for row in Response.objects.all()} == {"12", "3"}
 
 
 def test_ten_thousand_unknown_items_get_a_short_reply(at_page_one):

@@ -1,0 +1,138 @@
+"""List a person's answers for the review: page by page, in words. 0 SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+
+from django.utils import translation
+from django.utils.formats import date_format
+
+from survey.definitions.rules import RuleState
+from survey.definitions.schema import SELECTS, SurveyDefinition, Texts
+from survey.taking import messages
+from survey.taking.published import Published
+from survey.taking.rendering import PIPE
+
+# How each kind is read, and Django's name for how a language writes it.
+MOMENTS = {
+    "date": (date.fromisoformat, "DATE_FORMAT"),
+    "time": (time.fromisoformat, "TIME_FORMAT"),
+    "datetime": (datetime.fromisoformat, "DATETIME_FORMAT"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedItem:
+    name: str
+    label: str
+    # Empty if the question was left blank.
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedPage:
+    number: int
+    title: str
+    items: list[ReviewedItem]
+    # How many of its questions have a row: were answered, or passed with Next.
+    stored: int
+
+    @property
+    def is_stored(self) -> bool:
+        return self.stored == len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A page on which a required answer is missing, or an answer breaks a rule."""
+
+    page: int
+    page_title: str
+    items: list[dict[str, str]]
+
+
+def reviewed_pages(
+    published: Published, state: RuleState, stored: Container[str], language: str
+) -> list[ReviewedPage]:
+    """List the pages that this person sees. `stored` are the items with a row."""
+    definition = published.definition
+    visible = state.visible_pages()
+    pages = []
+    for number, page in enumerate(definition["pages"], start=1):
+        if number not in visible:
+            continue
+        names = [
+            name for name in published.answerable[number - 1] if state.relevant[name]
+        ]
+        items = [
+            ReviewedItem(
+                name,
+                label_of(definition, name, language, state.values),
+                answer_in_words(state, name, language),
+            )
+            for name in names
+        ]
+        title = text_in(definition, page["title"], language)
+        have_rows = sum(name in stored for name in names)
+        pages.append(ReviewedPage(number, title, items, have_rows))
+    return pages
+
+
+def find_gaps(
+    definition: SurveyDefinition,
+    problems: Mapping[str, str],
+    language: str,
+    values: Mapping[str, str],
+) -> list[Gap]:
+    """Group the items that have problems by page, with texts in `language`."""
+    gaps = []
+    for n, page in enumerate(definition["pages"], start=1):
+        items = [
+            {
+                "name": name,
+                "label": label_of(definition, name, language, values),
+                "problem": problems[name],
+            }
+            for block in page["blocks"]
+            for name in block["items"]
+            if name in problems
+        ]
+        if items:
+            title = text_in(definition, page["title"], language)
+            gaps.append(Gap(page=n, page_title=title, items=items))
+    return gaps
+
+
+def label_of(
+    definition: SurveyDefinition, name: str, language: str, values: Mapping[str, str]
+) -> str:
+    """Return an item's label as plain text, with the answers that it repeats."""
+    label = text_in(definition, definition["items"][name].get("label", {}), language)
+    return fill_pipes(label or name, values)
+
+
+def text_in(definition: SurveyDefinition, texts: Texts, language: str) -> str:
+    default = definition["languages"][0]["code"]
+    return texts.get(language) or texts.get(default, "")
+
+
+def fill_pipes(text: str, values: Mapping[str, str]) -> str:
+    return PIPE.sub(lambda place: values.get(place[1], ""), text)
+
+
+def answer_in_words(state: RuleState, name: str, language: str) -> str:
+    value = state.values[name]
+    kind = state.definition["items"][name]["kind"]
+    if not value:
+        return ""
+    if kind in SELECTS:
+        return fill_pipes(state.choice_label(name, value), state.values)
+    if kind == "acknowledge":
+        return messages.MESSAGES[messages.language_for(language)]["acknowledge"]
+    if kind in MOMENTS:
+        parse, written = MOMENTS[kind]
+        with translation.override(messages.language_for(language)):
+            return date_format(parse(value), written)
+    return value

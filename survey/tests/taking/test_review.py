@@ -1,0 +1,126 @@
+"""The review: each page with its answers, and how many pages are stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.tests.conftest import (
+    FIRST_PAGE,
+    PAGES,
+    SECOND_PAGE,
+    Browser,
+    enrol,
+    open_now,
+    publish_items,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+@pytest.fixture
+def at_review(browser, maya):
+    browser.log_in(maya)
+    base = browser.bootstrap()["revision"]
+    assert browser.save(1, FIRST_PAGE, base).status_code == 200
+    assert browser.save(2, SECOND_PAGE, base + 1).status_code == 200
+    return browser
+
+
+def review_of(browser: Browser, language: str = "en"):
+    page = browser.get(f"/take/complete/?language={language}")
+    assert page.status_code == 200
+    return page
+
+
+def test_each_page_is_listed_with_its_answers(at_review):
+    page = review_of(at_review)
+    review = page.context["review"]
+    assert [
+        (one.title, {item.name: item.answer for item in one.items})
+        for one in review.pages
+    ] == [
+        (
+            "Page 1",
+            {
+                "safe": "agree",
+                # In the order of the survey, as labels.
+                "subjects": "art, sport",
+                "age": "12",
+                "why_art": "colours",
+                "comment": "",
+            },
+        ),
+        # Only who is 13 or older is asked about being a teen.
+        ("Page 2", {"born": "Feb. 28, 2014", "bus": "15", "promise": "OK"}),
+        ("Page 3", {"last": ""}),
+    ]
+    text = page.content.decode()
+    assert "colours" in text and "About safe" in text
+    assert 'href="/take/#page-1/comment"' in text
+
+
+def test_an_empty_survey_is_not_praised(browser, maya):
+    browser.log_in(maya)
+    for n, answers in enumerate(({**FIRST_PAGE}, {**SECOND_PAGE}, {"last": None}), 1):
+        blank = dict.fromkeys(answers) | ({"safe": "1"} if n == 1 else {})
+        assert browser.save(n, blank, browser.bootstrap()["revision"]).json()["saved"]
+    text = review_of(browser).content.decode()
+    # subjects, age, comment; born, bus, promise; last.
+    assert "You left 7 questions blank" in text
+    assert "You answered every question" not in text
+    assert 'href="/take/#page-1/subjects"' in text
+
+
+def test_a_complete_survey_is_praised(at_review):
+    base = at_review.bootstrap()["revision"]
+    at_review.save(1, {**FIRST_PAGE, "comment": "hello"}, base)
+    at_review.save(3, {"last": "bye"}, base + 1)
+    text = review_of(at_review).content.decode()
+    assert "You answered every question" in text
+    assert "blank" not in text
+
+
+def test_a_page_that_was_never_opened_is_named_and_not_counted(at_review, maya):
+    page = review_of(at_review)
+    assert [one.is_stored for one in page.context["review"].pages] == [
+        True,
+        True,
+        False,
+    ]
+    assert "You have not opened this page yet." in page.content.decode()
+    done = at_review.post(
+        "/take/complete/", {"reviewed": page.context["reviewed"]}, follow=True
+    )
+    assert "2 of 3 pages saved at" in done.content.decode()
+    assert "All 3 pages" not in done.content.decode()
+
+
+def test_a_half_answered_page_is_not_counted(browser, maya):
+    browser.log_in(maya)
+    base = browser.bootstrap()["revision"]
+    browser.save(1, {"safe": "3"}, base)
+    page = review_of(browser)
+    first = page.context["review"].pages[0]
+    assert (first.stored, first.is_stored) == (1, False)
+    assert "not gone through this page to the end" in page.content.decode()
+
+
+def test_labels_and_answers_are_in_the_language_of_the_review(at_review):
+    text = review_of(at_review, "es").content.decode()
+    assert "De safe" in text
+    assert "28 de febrero de 2014" in text
+
+
+def test_answers_are_shown_as_text(browser, lincoln):
+    labels = {"en": "Why, ${who}?"}
+    items = {
+        "who": {"kind": "text"},
+        "why": {"kind": "text", "label": labels, "required": True},
+    }
+    person = enrol(open_now(publish_items([items, *PAGES[1:]])), lincoln)
+    browser.log_in(person)
+    browser.save(1, {"who": "<b>Noor</b>", "why": None}, 1)
+    text = review_of(browser).content.decode()
+    assert "<b>Noor" not in text
+    # Among what is missing, and among the answers.
+    assert text.count("Why, &lt;b&gt;Noor&lt;/b&gt;?") == 2
