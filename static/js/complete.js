@@ -1,8 +1,11 @@
 // The review page: finishing waits until no answers wait on this device.
 
+import { systemClock } from "./clock.js";
+import { FinishForm } from "./finish_form.js";
+import { NoticePanel } from "./notice_panel.js";
 import { searchFor } from "./page_history.js";
 import { countKept, wipeOld } from "./store.js";
-import { fillIn, localTime } from "./messages.js";
+import { Messages, fillIn, localTime } from "./messages.js";
 
 const COUNT_INTERVAL = 2000;
 
@@ -37,6 +40,16 @@ async function watchWaiting(form) {
   if (count) setTimeout(() => watchWaiting(form), COUNT_INTERVAL);
 }
 
+function listenToFinish(form, language) {
+  const find = (id) => document.getElementById(id);
+  const messages = new Messages(JSON.parse(find("words").textContent), language);
+  const panel = new NoticePanel({ element: find("notice"), messages });
+  const status = find("finishing");
+  const fetcher = (...request) => fetch(...request);
+  const { random } = Math;
+  new FinishForm({ form, panel, status, messages, fetcher, clock: systemClock, random }).listen();
+}
+
 async function startReview() {
   const { lang } = document.documentElement;
   addEventListener("pageshow", (event) => {
@@ -44,7 +57,10 @@ async function startReview() {
   });
   showLocalTimes(lang);
   const form = document.getElementById("finish");
-  if (form) keepPlace(form.dataset.tag, lang);
+  if (form) {
+    keepPlace(form.dataset.tag, lang);
+    listenToFinish(form, lang);
+  }
   await wipeOld();
   if (form) await watchWaiting(form);
 }

@@ -1,5 +1,6 @@
 // Finishing: the review opens once all answers are valid and saved.
 
+import { pendingFinish } from "./finish_form.js";
 import { searchFor } from "./page_history.js";
 
 export class Finishing {
@@ -7,6 +8,11 @@ export class Finishing {
     this.tab = tab;
     // The person asked for the review, which waits for the last saves.
     this.isReviewing = false;
+  }
+
+  // The person pressed *Finish*, and the page was reloaded before it was done.
+  continuePending() {
+    if (pendingFinish(this.tab.bootstrap.tag)) this.review();
   }
 
   async review() {

@@ -71,6 +71,7 @@ class SurveyTab {
     this.listen();
     await this.navigation.begin();
     stopWarning();
+    this.finishing.continuePending();
     this.update();
     this.prefetch();
   }

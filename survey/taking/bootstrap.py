@@ -21,7 +21,7 @@ def language_of(
     request: HttpRequest, session: RespondentSession, published: Published
 ) -> str:
     """Return the language named in the address, else the one of the login."""
-    requested = request.GET.get("language", "")
+    requested = request.POST.get("language") or request.GET.get("language", "")
     return requested if requested in published.languages else session.language
 
 

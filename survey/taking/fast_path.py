@@ -167,6 +167,8 @@ class FastPath:
         # Without a session key, Django's middleware deletes the stale cookie.
         if session is None or store.session_key is None:
             raise FallBackToDjango
+        if session.needs_extension():
+            raise FallBackToDjango
         if environ.get(RESPONDENT_HEADER) != session.tag:
             raise FallBackToDjango
         published = published_in_memory(session.digest)

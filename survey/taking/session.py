@@ -1,7 +1,7 @@
 """The respondent's session: which person takes which survey in this browser.
 
-Written at login and at finishing, read once per request, never written on a
-page turn. Where it can't be read, or is lost, the cookie of `resume_cookie`
+Written at login, at finishing and once an hour while it is used; read once per
+request, not written on a page turn. Where it can't be read, or is lost, the cookie of `resume_cookie`
 takes its place. (A session store whose server is down raises ConnectionError.)
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 
@@ -26,6 +28,8 @@ from survey.taking.published import published_survey
 
 # Long enough to read the thanks; then the next child finds nothing here.
 SECONDS_AFTER_FINISHING = 10 * 60
+# Seconds. A session that is used lasts at least three hours from each use.
+EXTENDED_AFTER = 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,13 @@ class RespondentSession:
     # Identifies the respondent to the page without a name. A save with
     # another tag was answered by another person on the same computer.
     tag: str
+    # When it was last written, in seconds since 1970.
+    written_at: int = 0
     # Restored from the resume cookie. Not stored in the session.
     resumed: bool = False
+
+    def needs_extension(self) -> bool:
+        return not self.resumed and time.time() - self.written_at > EXTENDED_AFTER
 
     def has_ended(self, completed_at: datetime) -> bool:
         """Return whether a resumed session is over some minutes after finishing.
@@ -61,7 +70,7 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
     2 session writes; 1 read, 1 write and 1 deletion at the store's cache.
     """
     request.session.flush()
-    stored = asdict(session)
+    stored = asdict(session) | {"written_at": int(time.time())}
     del stored["resumed"]
     request.session["taking"] = stored
     # Written here and not by the middleware, which chooses the key too late.
@@ -74,6 +83,20 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
         request.session.delete(previous)
     sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
     rotate_token(request)
+
+
+def extend_session(request: HttpRequest) -> None:
+    """Let a session that is in use last longer. 1 session write.
+
+    The cookie stays as it is: it has no expiry, and a reply that sets it could
+    arrive after the next person's login. A failure costs nothing: the next
+    page tries again.
+    """
+    request.session["taking"]["written_at"] = int(time.time())
+    with suppress(ConnectionError, UpdateError):
+        request.session.save()
+    # Already written, so the middleware must not write it again.
+    request.session.modified = False
 
 
 def current_session(request: HttpRequest) -> RespondentSession | None:

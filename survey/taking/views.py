@@ -32,6 +32,7 @@ from survey.taking.saved_answers import SessionEnded, read_saved_answers
 from survey.taking.session import (
     RespondentSession,
     current_session,
+    extend_session,
     resume_token_for,
     shorten_session,
     start_session,
@@ -61,7 +62,9 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     except LoginRefused as refused:
         return _refuse_login(request, refused)
     offered = published_survey(login.digest).languages
-    wanted = (login.language, request.POST.get("language", ""))
+    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
+    # What a person chose wins over what the roster says of them.
+    wanted = (_chosen_language(request), login.language, accepted)
     session = RespondentSession(
         administration_id=login.administration_id,
         respondent_id=login.respondent_id,
@@ -89,7 +92,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
 def survey_display(request: HttpRequest) -> HttpResponse:
     """Show the survey; as JSON, renew the data of a running tab.
 
-    1 read on the primary, 1 session read.
+    1 read on the primary, 1 session read; once an hour 1 session write.
     """
     session = current_session(request)
     if session is None:
@@ -109,11 +112,15 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return JsonResponse(data)
     if saved.completed_at:
         return redirect("survey_complete")
-    return render(
+    response = render(
         request,
         "survey/survey_display.html",
         {**_page_context(published, language), "take": data},
     )
+    if session.needs_extension():
+        extend_session(request)
+        resume_cookie.set_resume_cookie(response, resume_token_for(session))
+    return response
 
 
 @csrf_exempt
@@ -121,7 +128,10 @@ def survey_display(request: HttpRequest) -> HttpResponse:
 @retry_once
 @uses_forced_read_router(PublishedSurvey)
 def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
-    """Save one page. 1 statement, 1 session read; 2 statements when refused."""
+    """Save one page. 1 statement, 1 session read; 2 statements when refused.
+
+    Once an hour 1 session write, so that a session lasts while it is used.
+    """
     try:
         check_origin(request)
         session = current_session(request)
@@ -133,6 +143,8 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         reply = process_page(session, published_survey(session.digest), n, save)
     except BadRequest as bad:
         return JsonResponse({"error": bad.key}, status=bad.status)
+    if session.needs_extension() and reply.status == 200:
+        extend_session(request)
     response = JsonResponse(reply.content, status=reply.status)
     # For the metrics; it is not sent.
     response.outcome = reply.outcome  # type: ignore[attr-defined]
@@ -183,12 +195,12 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         return _end_session(request)
     if _is_another_persons_tab(request, session):
         return _refuse_other_person(request)
-    if request.method == "POST" and finish(session, request.POST.get("reviewed", "")):
-        thanks = redirect("survey_complete")
-        shorten_session(request, thanks, session)
-        return thanks
     published = published_survey(session.digest)
     language = language_of(request, session, published)
+    if request.method == "POST":
+        finished = _finish(request, session, published)
+        if finished is not None:
+            return finished
     context = {
         **_page_context(published, language),
         "languages": published.definition["languages"],
@@ -227,6 +239,39 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     return response
 
 
+def _finish(
+    request: HttpRequest, session: RespondentSession, published: Published
+) -> HttpResponse | None:
+    """Finish, or return None where a form's sender is shown the review again.
+
+    1 statement and 1 session write; 2 statements where a script's request
+    does not finish.
+    """
+    response: HttpResponse
+    is_finished = finish(session, request.POST.get("reviewed", ""))
+    if not wants_json(request):
+        if not is_finished:
+            return None
+        response = redirect("survey_complete")
+        language = request.POST.get("language", "")
+        if language in published.languages:
+            response["Location"] += f"?language={language}"
+    elif is_finished or _was_finished(session, published):
+        response = JsonResponse({"finished": True})
+    else:
+        return JsonResponse({"error": "changed"}, status=409)
+    shorten_session(request, response, session)
+    return response
+
+
+def _was_finished(session: RespondentSession, published: Published) -> bool:
+    """Return whether an earlier request finished, whose reply was lost."""
+    try:
+        return read_saved_answers(session, published).completed_at is not None
+    except SessionEnded:
+        return False
+
+
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
     language = _login_language(request)
     message = messages.messages_in(language)[refused.key]
@@ -252,6 +297,7 @@ def _show_login(
             "words": messages.messages_in(language),
             "language": language,
             "direction": messages.direction(language),
+            "chosen": _chosen_language(request),
             "languages": messages.languages(),
             "error": error,
             "code": code[:64],
@@ -260,10 +306,14 @@ def _show_login(
     )
 
 
+def _chosen_language(request: HttpRequest) -> str:
+    return request.POST.get("language") or request.GET.get("language") or ""
+
+
 def _login_language(request: HttpRequest) -> str:
-    requested = request.POST.get("language") or request.GET.get("language")
-    if requested:
-        return messages.language_for(requested)
+    chosen = _chosen_language(request)
+    if chosen:
+        return messages.language_for(chosen)
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
 
 

@@ -8,6 +8,7 @@ asked as well.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from survey.taking.published import forget_published
+from survey.taking.session import EXTENDED_AFTER
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of
 
 pytestmark = pytest.mark.django_db
@@ -122,6 +124,21 @@ def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
         with cost(monkeypatch) as spent:
             assert warm.save(1, FIRST_PAGE, revision, tag=tag).status_code == status
         assert len(spent.statements) == 2
+
+
+def test_a_session_in_use_is_extended_once_an_hour(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    base = warm.bootstrap()["revision"]
+    tag = warm.session["taking"]["tag"]
+    stored = warm.session
+    stored["taking"] |= {"written_at": time.time() - EXTENDED_AFTER - 1}
+    stored.save()
+    for n, writes in ((1, {"session writes": 1}), (2, {})):
+        with cost(monkeypatch) as spent:
+            assert warm.save(1, FIRST_PAGE, base + n, tag=tag).status_code == 200
+        assert len(spent.statements) == 1
+        assert spent.counts == {"session reads": 1, **writes}
+    assert time.time() - warm.session["taking"]["written_at"] < EXTENDED_AFTER
 
 
 def test_content_needs_no_query(warm, monkeypatch):

@@ -198,6 +198,37 @@ def test_finishing_too_late_is_refused(answered, maya):
     assert maya.completed_at is None
 
 
+JSON = {"Accept": "application/json"}
+
+
+def test_a_script_finishes_once_and_may_ask_again(answered, maya):
+    seen = {"reviewed": reviewed(answered)}
+    reply = answered.post("/take/complete/", seen, headers=JSON)
+    assert (reply.status_code, reply.json()) == (200, {"finished": True})
+    maya.refresh_from_db()
+    first = maya.completed_at
+    # The reply was lost.
+    reply = answered.post("/take/complete/", seen, headers=JSON)
+    assert (reply.status_code, reply.json()) == (200, {"finished": True})
+    maya.refresh_from_db()
+    assert maya.completed_at == first
+
+
+def test_a_script_is_told_that_answers_changed(answered, maya):
+    seen = {"reviewed": reviewed(answered)}
+    base = answered.bootstrap()["revision"]
+    answered.save(3, {"last": "more"}, base)
+    reply = answered.post("/take/complete/", seen, headers=JSON)
+    assert (reply.status_code, reply.json()) == (409, {"error": "changed"})
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+
+def test_a_script_without_a_session_is_told_so(browser, db):
+    reply = browser.post("/take/complete/", {"reviewed": "x"}, headers=JSON)
+    assert (reply.status_code, reply.json()) == (401, {"error": "session"})
+
+
 # One person for each tab
 
 

@@ -153,11 +153,25 @@ def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
     assert "Refresh" not in response
 
 
-def test_the_language_of_the_roster_wins_over_the_login_pages(browser, maya, noor):
+def test_a_chosen_language_wins_over_the_rosters_and_stays(browser, maya):
+    assert b'name="language"' not in browser.get("/").content
+    page = browser.get("/?language=en").content.decode()
+    assert '<input type="hidden" name="language" value="en">' in page
     browser.post("/", {"code": code_of(maya), "language": "en"})
+    assert browser.bootstrap()["language"] == "en"
+    # A wrong code keeps the choice.
+    again = Browser()
+    wrong = again.post("/", {"code": "ABCD", "language": "en"}).content.decode()
+    assert '<input type="hidden" name="language" value="en">' in wrong
+
+
+def test_the_rosters_language_wins_over_the_browsers(browser, maya, noor):
+    english = {"Accept-Language": "en-US"}
+    browser.post("/", {"code": code_of(maya)}, headers=english)
     assert browser.bootstrap()["language"] == "es"
     Respondent.objects.filter(pk=noor.pk).update(language="")
-    browser.post("/", {"code": code_of(noor), "language": "es"})
+    spanish = {"Accept-Language": "es-MX, en;q=0.5"}
+    browser.post("/", {"code": code_of(noor)}, headers=spanish)
     assert browser.bootstrap()["language"] == "es"
 
 

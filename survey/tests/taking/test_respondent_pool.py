@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from importlib import import_module
 from io import BytesIO
+from unittest.mock import Mock
 
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
@@ -409,6 +410,20 @@ def test_a_survey_that_is_not_in_memory_falls_back_to_django(paths, save):
     forget_published()
     assert reply_of(paths["fast"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
+
+
+def test_a_session_to_extend_falls_back_to_django_once(
+    paths, save, browser, monkeypatch
+):
+    stored = browser.session
+    stored["taking"] |= {"written_at": 0}
+    stored.save()
+    django = Mock(side_effect=paths["fast"].django)
+    monkeypatch.setattr(paths["fast"], "django", django)
+    for _ in range(2):
+        assert reply_of(paths["fast"], save.environ())[0] == "200 OK"
+    assert django.call_count == 1
+    assert browser.session["taking"]["written_at"] > 0
 
 
 def test_the_number_of_cached_origins_is_limited(paths, save, settings):

@@ -88,9 +88,8 @@ def test_a_page_that_was_never_opened_is_named_and_not_counted(at_review, maya):
         False,
     ]
     assert "You have not opened this page yet." in page.content.decode()
-    done = at_review.post(
-        "/take/complete/", {"reviewed": page.context["reviewed"]}, follow=True
-    )
+    form = {"reviewed": page.context["reviewed"], "language": "en"}
+    done = at_review.post("/take/complete/", form, follow=True)
     assert "2 of 3 pages saved at" in done.content.decode()
     assert "All 3 pages" not in done.content.decode()
 
