@@ -58,11 +58,23 @@ def test_staff_get_advice_after_a_csrf_failure(staff):
     assert "Nothing was changed" in text and "code" not in text
 
 
+@pytest.mark.django_db
 def test_respondents_are_asked_for_the_code_after_a_csrf_failure():
-    reply = Client(enforce_csrf_checks=True).post("/", {"code": "x"})
+    browser = Client(enforce_csrf_checks=True)
+    browser.get("/")
+    reply = browser.post("/", {"code": "x"})
 
     assert reply.status_code == 403
     assert "Enter your code again" in reply.content.decode()
+
+
+def test_respondents_whose_browser_blocks_cookies_are_told_so():
+    reply = Client(enforce_csrf_checks=True).post("/", {"code": "x"})
+
+    assert reply.status_code == 403
+    text = reply.content.decode()
+    assert "This browser blocks cookies" in text
+    assert "open for too long" not in text
 
 
 @pytest.mark.urls("accounts.tests.test_error_pages")

@@ -58,8 +58,9 @@ async function startReview() {
   showLocalTimes(lang);
   const form = document.getElementById("finish");
   if (form) {
-    keepPlace(form.dataset.tag, lang);
-    listenToFinish(form, lang);
+    const language = form.elements.language.value;
+    keepPlace(form.dataset.tag, language);
+    listenToFinish(form, language);
   }
   await wipeOld();
   if (form) await watchWaiting(form);

@@ -15,7 +15,7 @@ export async function switchLanguage(tab, select) {
   }
   const { status, reply } = await tab.renew(language);
   if (status === 200 && reply.messages) {
-    translateFrame(tab, new Messages(reply.messages, language), reply.title);
+    translateFrame(tab, new Messages(reply.messages, language), reply);
   }
   tab.language = language;
   tab.survey.outline = await tab.pages.outline();
@@ -26,17 +26,19 @@ export async function switchLanguage(tab, select) {
   tab.prefetch();
 }
 
-function translateFrame(tab, messages, surveyTitle) {
+// The frame may be in another language than the survey, which has more of them.
+function translateFrame(tab, messages, { title, frame, frameDirection }) {
   tab.messages = messages;
-  tab.display.surveyTitle = surveyTitle;
-  document.title = surveyTitle;
-  document.getElementById("survey-title").textContent = surveyTitle;
+  tab.display.surveyTitle = title;
+  const heading = document.getElementById("survey-title");
+  heading.textContent = title;
+  heading.lang = messages.language;
+  const entry = tab.bootstrap.languages.find(({ code }) => code === messages.language);
+  heading.dir = entry?.direction ?? "ltr";
   tab.status.translate(messages);
   tab.panel.translate(messages);
-  const { languages } = tab.bootstrap;
-  const entry = languages.find(({ code }) => code === messages.language);
-  document.documentElement.lang = messages.language;
-  document.documentElement.dir = entry?.direction ?? "ltr";
+  document.documentElement.lang = frame;
+  document.documentElement.dir = frameDirection;
   for (const element of document.querySelectorAll("[data-message]")) {
     element.textContent = messages.text(element.dataset.message);
   }

@@ -27,7 +27,8 @@ export class Notices {
     if (queue.halted) return this.haltNotice(queue.halted);
     const refused = queue.refusals().find(({ kind }) => kind === "refused");
     if (refused) return this.refusedNotice(refused);
-    return finishing.isReviewing ? this.waitingNotice() : null;
+    if (finishing.isReviewing) return this.waitingNotice();
+    return this.tab.untilClosing() <= 0 ? this.closingNotice() : null;
   }
 
   // Saving stopped for this tab.
@@ -43,11 +44,43 @@ export class Notices {
       notice.buttons = [{ label: messages.text("continue_here"), run }];
     } else if (halted.error === "person") {
       Object.assign(notice, this.waysBack());
-    } else {
+    } else if (halted.error === "closed") {
+      Object.assign(notice, this.closedNotice());
+    } else if (this.unsavedPages().length) {
       notice.text += ` ${messages.text("cannot_save")}`;
       notice.teacherCode = this.teacherCode(halted.error[0].toUpperCase());
+    } else {
+      notice.text += ` ${messages.text("close_page")}`;
     }
     return notice;
+  }
+
+  unsavedPages() {
+    return [...this.tab.queue.slots.keys()].sort((one, two) => one - two);
+  }
+
+  // Answers that were started in time are accepted for some minutes.
+  closingNotice() {
+    const { messages } = this.tab;
+    const title = messages.text("closed_while");
+    const text = messages.text("closed_grace", this.closingTimes());
+    return { name: "closing", state: "waiting", title, text, takesFocus: false };
+  }
+
+  closedNotice() {
+    const { messages, queue } = this.tab;
+    const pages = this.unsavedPages();
+    const unsaved = messages.text("closed_unsaved", { pages: pages.join(", ") });
+    const text = messages.text("closed_while_help", this.closingTimes());
+    // The end may have been put off meanwhile.
+    const buttons = [{ label: messages.text("try_again"), run: () => queue.resume() }];
+    return pages.length ? { text: `${text} ${unsaved}`, buttons } : { text };
+  }
+
+  closingTimes() {
+    const { messages, bootstrap } = this.tab;
+    const [time, until] = [bootstrap.closesAt, bootstrap.acceptedUntil];
+    return { time: messages.time(time), until: messages.time(until) };
   }
 
   // To the code field. Leaving the page would lose answers that the device

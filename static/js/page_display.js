@@ -55,12 +55,11 @@ export class PageDisplay {
     this.container.replaceChildren(section);
     this.updateNavigation();
     this.tab.update();
-    if (stay) return;
     const heading = section.querySelector(".page-title");
-    const title = heading.textContent.trim();
-    const progress = messages.text("page_of", { n, total: survey.count() });
-    document.title = `${title} – ${this.surveyTitle}`;
-    this.announcer.textContent = title === progress ? title : `${title}. ${progress}`;
+    document.title = `${heading.textContent.trim()} – ${this.surveyTitle}`;
+    if (stay) return;
+    // The heading takes the focus, so a screen reader says both, once.
+    heading.setAttribute("aria-describedby", "progress-text");
     if (item) {
       focusItem(section, item);
     } else if (!first) {

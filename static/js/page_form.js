@@ -1,10 +1,12 @@
 // The form of a page: connects its controls with the answers of the survey.
 
-import { canonical, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
+import { LONGEST_TEXT, canonical, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
 import { isComputed, isRequired, offeredOptions } from "./rules.js";
 import { shuffled } from "./shuffle.js";
 import { clearProblem, itemElement } from "./problems.js";
 
+// Characters before the limit of a text from which on they are counted.
+const COUNTED = 500;
 const TYPED_KINDS = ["text", "integer", "decimal", "date", "time", "datetime"];
 
 export class PageForm {
@@ -109,6 +111,7 @@ export class PageForm {
     if (!item || !isAnswerable(item) || isComputed(item)) return;
     if (target.type === "range") target.classList.remove("untouched");
     this.survey.set(name, readItem(element, item, this.survey.valuesOf(name)));
+    if (item.kind === "text") this.showLength(element, target);
     clearProblem(this.section, name);
     this.refresh();
     this.edited();
@@ -121,6 +124,21 @@ export class PageForm {
       const isIncomplete = controlsOf(element).some(({ validity }) => validity.badInput);
       if (isIncomplete && !this.survey.mistyped.has(name)) this.read(controlsOf(element)[0]);
     }
+  }
+
+  // The browser accepts no more characters at the limit, without saying why.
+  showLength(element, field) {
+    const left = LONGEST_TEXT - field.value.length;
+    let counter = element.querySelector(".counter");
+    if (!counter && left > COUNTED) return;
+    if (!counter) {
+      counter = document.createElement("p");
+      counter.className = "counter";
+      counter.setAttribute("role", "status");
+      field.after(counter);
+    }
+    counter.textContent =
+      left > COUNTED ? "" : this.messages.text("characters_left", { n: left });
   }
 
   clear(element) {

@@ -22,6 +22,8 @@ import { LONGEST_KEPT, openStore, wipeOld } from "./store.js";
 import { SurveyState, contentsByPage } from "./survey_state.js";
 import { Messages, fillIn } from "./messages.js";
 
+const DAY = 24 * 60 * 60 * 1000;
+
 class SurveyTab {
   constructor(bootstrap) {
     this.bootstrap = bootstrap;
@@ -72,6 +74,9 @@ class SurveyTab {
     await this.navigation.begin();
     stopWarning();
     this.finishing.continuePending();
+    // Longer times than a session do not matter, and overflow a timer.
+    const closing = this.untilClosing();
+    if (closing < DAY) this.clock.after(Math.max(closing, 0), () => this.update());
     this.update();
     this.prefetch();
   }
@@ -88,13 +93,22 @@ class SurveyTab {
     return { today: this.bootstrap.today, now, language: this.language };
   }
 
+  // In milliseconds, by the server's clock.
+  untilClosing() {
+    const { closesAt, now } = this.bootstrap;
+    return Date.parse(closesAt) - Date.parse(now) - (performance.now() - this.startedAt);
+  }
+
   // What the page would start with if it were loaded now.
   async renew(language = this.language) {
     const { fetcher, clock } = this;
     const { tag, urls } = this.bootstrap;
     const renewed = await renewBootstrap({ url: urls.renew, tag, language, fetcher, clock });
-    if (renewed.status === 403 && renewed.reply.error === "person") {
-      this.recovery.stop("halt", "person");
+    const { status, reply } = renewed;
+    if (status === 403 && reply.error === "person") this.recovery.stop("halt", "person");
+    if (status === 200) {
+      const { closesAt, acceptedUntil } = reply;
+      Object.assign(this.bootstrap, { closesAt, acceptedUntil });
     }
     return renewed;
   }

@@ -10,11 +10,13 @@ from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from survey.taking import messages, rendering
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession, queue_key_for, seed_for
+from survey.taking.storage import GRACE
 
 
 def language_of(
@@ -23,6 +25,28 @@ def language_of(
     """Return the language named in the address, else the one of the login."""
     requested = request.POST.get("language") or request.GET.get("language", "")
     return requested if requested in published.languages else session.language
+
+
+def frame_context(published: Published, language: str) -> dict[str, object]:
+    """Return what the templates need around a survey in this language.
+
+    There may be no messages in it: then the frame is in another language.
+    """
+    frame = messages.language_for(language)
+    directions = {
+        entry["code"]: entry["direction"] for entry in published.definition["languages"]
+    }
+    direction = directions[language]
+    attributes = format_html(' lang="{}" dir="{}"', language, direction)
+    return {
+        "words": messages.messages_in(language),
+        "language": frame,
+        "direction": messages.direction(frame),
+        "survey_language": language,
+        # Empty where the frame is in the survey's language.
+        "in_survey_language": "" if frame == language else attributes,
+        "title": published.title_in(language),
+    }
 
 
 def bootstrap_data(
@@ -62,8 +86,12 @@ def bootstrap_data(
         "now": now.isoformat(timespec="seconds"),
         "today": now.date().isoformat(),
         "closesAt": saved.closes_at.isoformat(timespec="seconds"),
+        "acceptedUntil": (saved.closes_at + GRACE).isoformat(timespec="seconds"),
         "csrf": get_token(request),
         "messages": messages.messages_in(language),
+        # The language that the messages are in.
+        "frame": messages.language_for(language),
+        "frameDirection": messages.direction(messages.language_for(language)),
         "urls": {
             "page": page_url.replace("/0/", "/{n}/"),
             "content": content_url.replace("/en/0/", "/{language}/{n}/"),

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import messages, rendering, resume_cookie
-from survey.taking.bootstrap import bootstrap_data, language_of
+from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
 from survey.taking.completion import finish, review
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.page_save import (
@@ -115,7 +115,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     response = render(
         request,
         "survey/survey_display.html",
-        {**_page_context(published, language), "take": data},
+        {**frame_context(published, language), "take": data},
     )
     if session.needs_extension():
         extend_session(request)
@@ -202,7 +202,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if finished is not None:
             return finished
     context = {
-        **_page_context(published, language),
+        **frame_context(published, language),
         "languages": published.definition["languages"],
     }
     completed_at: datetime | None = None
@@ -278,7 +278,10 @@ def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
     if refused.at:
         with translation.override(language):
             at = timezone.localtime(refused.at)
-            message = message.format(date=date_format(at, "DATETIME_FORMAT"))
+            # Not "9:34 p.m.", at the end of a sentence.
+            clock = "g:i A" if language == "en" else "TIME_FORMAT"
+            written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, clock)}"
+            message = message.format(date=f"{written} ({at:%Z})")
     if wants_json(request):
         return JsonResponse({"error": refused.key, "message": message}, status=422)
     return _show_login(request, error=message, code=request.POST.get("code", ""))
@@ -315,15 +318,6 @@ def _login_language(request: HttpRequest) -> str:
     if chosen:
         return messages.language_for(chosen)
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
-
-
-def _page_context(published: Published, language: str) -> dict[str, object]:
-    return {
-        "words": messages.messages_in(language),
-        "language": language,
-        "direction": messages.direction(language),
-        "title": published.title_in(language),
-    }
 
 
 def _is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:

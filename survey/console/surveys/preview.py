@@ -34,7 +34,7 @@ from survey.definitions.publishing import (
     compile_definition,
 )
 from survey.models import Survey
-from survey.taking import bootstrap, messages, rendering
+from survey.taking import bootstrap, rendering
 from survey.taking.published import Published, build_published, published_survey
 from survey.taking.review import find_gaps
 from survey.taking.saved_answers import SavedAnswers, now_in_microseconds
@@ -208,12 +208,7 @@ def _urls(preview: Preview) -> dict[str, str]:
 
 
 def _frame(preview: Preview) -> dict[str, object]:
-    return {
-        "words": messages.messages_in(preview.language),
-        "language": preview.language,
-        "direction": messages.direction(preview.language),
-        "title": preview.published.title_in(preview.language),
-    }
+    return bootstrap.frame_context(preview.published, preview.language)
 
 
 def _preview(request: StaffRequest, pk: int, seed: int) -> Preview:

@@ -177,8 +177,6 @@ def test_a_date_without_a_year_does_not_pass_next(begin, maya):  # noqa: F811
     assert answers_of(maya)["born"] == "2014-03-05"
 
 
-
-
 def test_looking_at_a_blank_question_again_leads_back_to_the_review(
     begin,  # noqa: F811
     maya,

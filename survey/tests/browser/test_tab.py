@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from settings.tests.patience import patience
 from survey.models import Respondent
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
@@ -113,15 +114,21 @@ def test_the_second_click_on_next_answers_no_item_of_the_new_page(
     assert page.evaluate(ECHO, [pointer, detail, away]) is answers
 
 
-def test_next_moves_the_focus_and_announces_the_page(begin):
+def test_next_moves_the_focus_to_what_names_the_page_once(begin):
     page = begin()
     choose(page, "safe", "3")
     page.click("#next")
     is_on(page, 2)
     assert page.evaluate("document.activeElement.className") == "page-title"
     assert page.evaluate("scrollY") == 0
-    expect(page.locator("#announce")).to_have_text("Page 2. Page 2 of 3")
-    assert page.title().startswith("Page 2")
+    heading = page.locator("#page .page-title")
+    expect(heading).to_have_accessible_name("Page 2")
+    expect(heading).to_have_accessible_description("Page 2 of 3")
+    expect(page.locator("#announce")).to_be_empty()
+    assert page.title() == "Page 2 – Our school"
+    # The title of the page stays after another language was chosen.
+    page.select_option("#language", "es")
+    expect(page).to_have_title("Página 2 – Nuestra escuela")
 
 
 def test_an_unchanged_page_is_sent_once(begin, maya):
@@ -215,7 +222,7 @@ def test_a_page_that_cannot_be_saved_shows_a_code_and_stays(begin, maya):
     choose(page, "safe", "3")
     page.click("#next")
     notice = page.locator("#notice")
-    expect(notice).to_contain_text("show your teacher this code")
+    expect(notice).to_contain_text("Don't close this page")
     expect(notice.locator(".teacher-code")).to_contain_text("413-1-")
     has_status(page, "stopped")
     assert answers_of(maya) == {}
@@ -247,16 +254,60 @@ def test_a_survey_that_ended_keeps_the_page_and_shows_why(begin, maya, change, t
     assert page.locator("#page section.page").get_attribute("data-page") == here
 
 
+def close_at(maya: Respondent, moment: datetime) -> None:
+    type(maya.administration).objects.filter(pk=maya.administration_id).update(
+        opens_at=moment - timedelta(days=1), closes_at=moment
+    )
+
+
 def test_a_survey_that_closes_during_a_session(begin, maya):
     page = begin()
-    past = timezone.now() - timedelta(hours=1)
-    type(maya.administration).objects.filter(pk=maya.administration_id).update(
-        opens_at=past - timedelta(days=1), closes_at=past
-    )
     choose(page, "safe", "3")
     page.click("#next")
-    expect(page.locator("#notice")).to_contain_text("closed")
-    assert answers_of(maya) == {}
+    is_on(page, 2)
+    has_status(page, "saved")
+    close_at(maya, timezone.now() - timedelta(hours=1))
+    page.locator("#item-bus input").press("ArrowRight")
+    page.wait_for_timeout(450)
+    page.click("#next")
+    notice = page.locator("#notice")
+    expect(notice).to_contain_text("This survey has closed")
+    expect(notice).to_contain_text("Not saved: page 2.")
+    # Nobody is sent to a teacher, who could not help.
+    expect(notice).not_to_contain_text("teacher")
+    assert "bus" not in answers_of(maya)
+
+    # The end is put off.
+    close_at(maya, timezone.now() + timedelta(days=1))
+    notice.get_by_role("button", name="Try again").click()
+    expect(notice).to_be_hidden()
+    has_status(page, "saved")
+    assert answers_of(maya)["bus"] == "35"
+
+
+def test_a_closed_survey_says_until_when_answers_are_accepted(begin, maya):
+    # She has started, so that a slow login may come after the end.
+    Respondent.objects.filter(pk=maya.pk).update(started_at=timezone.now())
+    close_at(maya, timezone.now() + timedelta(seconds=5))
+    page = begin()
+    notice = page.locator("#notice")
+    expect(notice).to_be_visible(timeout=patience(20) * 1000)
+    until = page.evaluate(
+        "(at) => new Intl.DateTimeFormat('en', {hour: 'numeric', minute: '2-digit'})"
+        ".format(new Date(at))",
+        (closing_time(maya) + timedelta(minutes=10)).isoformat(),
+    )
+    expect(notice).to_contain_text(f"still saved until {until}")
+    choose(page, "safe", "3")
+    page.click("#next")
+    is_on(page, 2)
+    has_status(page, "saved")
+    assert answers_of(maya)["safe"] == "3"
+
+
+def closing_time(maya: Respondent) -> datetime:
+    maya.administration.refresh_from_db()
+    return maya.administration.closes_at
 
 
 def test_a_page_that_loads_late_opens_by_itself(begin):

@@ -292,6 +292,22 @@ def test_invalid_text_stays_on_the_screen(show):
     assert shown.wire()["age"] == "12"
 
 
+def test_characters_are_counted_before_the_limit(show):
+    shown = show()
+    counter = shown.item("name").locator(".counter")
+    shown.type("name", "x" * 4499)
+    expect(counter).to_have_count(0)
+    shown.type("name", "x" * 4990)
+    expect(counter).to_have_text("10 characters left")
+    shown.type("name", "x")
+    expect(counter).to_be_empty()
+
+
+def test_a_consent_box_is_named_by_its_text(show):
+    box = show().item("agrees").locator("input")
+    expect(box).to_have_accessible_name("About agrees OK")
+
+
 def test_characters_that_a_database_cannot_store_are_replaced(show):
     cleaned = show().page.evaluate(
         """async () => {

@@ -165,6 +165,38 @@ def test_an_item_that_is_absent_gets_no_row_and_keeps_its_row(at_page_one):
     assert {row.value for row in Response.objects.all()} == {"12", "3"}
 
 
+def save_as_tab(browser, n, answers):
+    """Save with what the page that was just loaded has shown, as a tab does."""
+    shell = browser.bootstrap()
+    revision, seen = shell["revision"], shell["seen"][n - 1]
+    body = {"revision": revision, "seen": seen, "base": revision, "answers": answers}
+    also = shell.get("also", [])
+    if also and also[n - 1]:
+        body["also"] = also[n - 1]
+    return browser.send(n, json.dumps(body))
+
+
+def test_two_devices_that_answered_different_questions_leave_no_dead_end(
+    at_page_one, maya
+):
+    """The rows of a page may have several revisions; a third device saw them all."""
+    phone = Browser().log_in(maya)
+    first, second = at_page_one.bootstrap(), phone.bootstrap()
+    for device, shell, answers in (
+        (at_page_one, first, {"age": "12"}),
+        (phone, second, {"comment": "from the phone"}),
+    ):
+        revision = shell["revision"]
+        body = {"revision": revision, "seen": 0, "base": revision, "answers": answers}
+        assert device.send(1, json.dumps(body)).status_code == 200
+    assert len(set(Response.objects.values_list("revision", flat=True))) == 2
+    tablet = Browser().log_in(maya)
+    everything = {**FIRST_PAGE, "comment": "from the tablet"}
+    assert save_as_tab(tablet, 1, everything).status_code == 200
+    values = set(Response.objects.values_list("value", flat=True))
+    assert {"from the tablet", "12"} <= values
+
+
 def test_ten_thousand_unknown_items_get_a_short_reply(at_page_one):
     given = {**FIRST_PAGE, **{f"k{n}": "x" for n in range(10_000)}}
     response = at_page_one.save(1, given, at_page_one.base)
