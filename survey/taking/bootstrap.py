@@ -27,6 +27,19 @@ def language_of(
     return requested if requested in published.languages else session.language
 
 
+# What the button *Finish* says of a lost network or session.
+FINISHING_WORDS = (
+    "code_label",
+    "finishing",
+    "load_failed",
+    "log_in_again",
+    "not_finished",
+    "overloaded",
+    "session_over",
+    "session_over_finishing",
+)
+
+
 def frame_context(published: Published, language: str) -> dict[str, object]:
     """Return what the templates need around a survey in this language.
 
@@ -38,8 +51,10 @@ def frame_context(published: Published, language: str) -> dict[str, object]:
     }
     direction = directions[language]
     attributes = format_html(' lang="{}" dir="{}"', language, direction)
+    words = messages.messages_in(language)
     return {
-        "words": messages.messages_in(language),
+        "words": words,
+        "finishing_words": {key: words[key] for key in FINISHING_WORDS},
         "language": frame,
         "direction": messages.direction(frame),
         "survey_language": language,
