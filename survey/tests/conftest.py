@@ -236,6 +236,8 @@ def noor(administration: Administration, roosevelt: School) -> Respondent:
 class Browser(Client):
     """Django's test client, with the requests of the survey's own page."""
 
+    tag = ""
+
     @property
     def session(self) -> SessionBase:
         """Return the respondent's session, which has a store of its own."""
@@ -246,6 +248,7 @@ class Browser(Client):
     def log_in(self, respondent: Respondent) -> Browser:
         response = self.post("/", {"code": code_of(respondent)})
         assert response.status_code == 302, response.content
+        self.tag = self.session["taking"]["tag"]
         return self
 
     def bootstrap(self) -> dict[str, Any]:
@@ -261,8 +264,9 @@ class Browser(Client):
         )
 
     def send(self, n: int, body: str | bytes, tag: str | None = None, **headers: str):
+        # A login on another device ends this one's session, not its resume cookie.
         if tag is None:
-            tag = self.session["taking"]["tag"]
+            tag = self.session.get("taking", {}).get("tag") or self.tag
         return self.post(
             f"/take/pages/{n}/",
             body,

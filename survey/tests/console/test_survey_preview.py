@@ -63,7 +63,7 @@ def test_preview_sends_the_same_data_as_the_respondents_page(staff, client, brow
 
     assert data.keys() == shell.keys()
     same = shell.keys() - {"answers", "now", "revision", "seed", "tag"}
-    same -= {"closesAt", "csrf", "queueKey", "urls"}
+    same -= {"closesAt", "acceptedUntil", "csrf", "queueKey", "urls"}
     assert {key: data[key] for key in same} == {key: shell[key] for key in same}
 
     def body(text):
