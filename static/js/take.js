@@ -76,7 +76,7 @@ class SurveyTab {
     this.finishing.continuePending();
     // Longer times than a session do not matter, and overflow a timer.
     const closing = this.untilClosing();
-    if (closing < DAY) this.clock.after(Math.max(closing, 0), () => this.update());
+    if (closing < DAY) this.clock.after(Math.max(closing, 0) + 1000, () => this.update());
     this.update();
     this.prefetch();
   }
