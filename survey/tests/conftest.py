@@ -34,6 +34,7 @@ from survey.models import (
 )
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
+from survey.taking.session import tag_for
 from survey.tests.chromium import open_chromium, serve_modules
 from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 
@@ -248,7 +249,7 @@ class Browser(Client):
     def log_in(self, respondent: Respondent) -> Browser:
         response = self.post("/", {"code": code_of(respondent)})
         assert response.status_code == 302, response.content
-        self.tag = self.session["taking"]["tag"]
+        self.tag = tag_for(respondent.pk)
         return self
 
     def bootstrap(self) -> dict[str, Any]:
