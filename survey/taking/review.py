@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from django.utils import translation
-from django.utils.formats import date_format
+from django.utils.formats import date_format, time_format
 
 from survey.definitions.rules import RuleState
 from survey.definitions.schema import SELECTS, SurveyDefinition, Texts
@@ -15,11 +15,13 @@ from survey.taking import messages
 from survey.taking.published import Published
 from survey.taking.rendering import PIPE
 
-# How each kind is read, and Django's name for how a language writes it.
-MOMENTS = {
-    "date": (date.fromisoformat, "DATE_FORMAT"),
-    "time": (time.fromisoformat, "TIME_FORMAT"),
-    "datetime": (datetime.fromisoformat, "DATETIME_FORMAT"),
+# As the language in use writes them.
+MOMENTS: dict[str, Callable[[str], str]] = {
+    "date": lambda text: date_format(date.fromisoformat(text), "DATE_FORMAT"),
+    "time": lambda text: time_format(time.fromisoformat(text), "TIME_FORMAT"),
+    "datetime": lambda text: date_format(
+        datetime.fromisoformat(text), "DATETIME_FORMAT"
+    ),
 }
 
 
@@ -132,7 +134,6 @@ def answer_in_words(state: RuleState, name: str, language: str) -> str:
     if kind == "acknowledge":
         return messages.MESSAGES[messages.language_for(language)]["acknowledge"]
     if kind in MOMENTS:
-        parse, written = MOMENTS[kind]
         with translation.override(messages.language_for(language)):
-            return date_format(parse(value), written)
+            return MOMENTS[kind](value)
     return value

@@ -2,7 +2,8 @@
 
 Written at login, at finishing and once an hour while it is used; read once per
 request, not written on a page turn. Where it can't be read, or is lost, the
-cookie of `resume_cookie` takes its place. (A session store whose server is down raises ConnectionError.)
+cookie of `resume_cookie` takes its place. (A session store whose server is down
+raises ConnectionError.)
 """
 
 from __future__ import annotations
