@@ -14,7 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,8 +41,6 @@ PATIENCE = 60.0
 CHECK_INTERVAL = 0.2
 # Share of replies that are lost, where some are.
 LOST = 0.3
-# Each respondent's ID and access code.
-People = list[tuple[int, str]]
 # In the order of their IDs, as their codes are written.
 RESPONDENTS = """
 SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id = {}
@@ -54,7 +52,8 @@ class Rehearsal:
     administration: int
     # As `manage.py open_rehearsal --json` prints it.
     described: dict[str, Any]
-    people: People
+    # Each respondent's ID and access code.
+    people: list[tuple[int, str]]
 
 
 def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehearsal:
@@ -97,12 +96,12 @@ class LoadProcesses:
             LogReader(folder / f"attempts-{number}.log")
             for number in range(len(shares))
         ]
-        # Not forked: the proxy's thread runs in this process.
-        context = multiprocessing.get_context("spawn")
+        # Forked: nothing has to be imported or handed over again.
+        context = multiprocessing.get_context("fork")
         self.processes: list[multiprocessing.process.BaseProcess] = []
         for number, (share, log) in enumerate(zip(shares, self.logs, strict=True)):
-            people = rehearsal.people[number :: len(shares)]
-            arguments = (share, people, rehearsal.described, seed, log.path)
+            part = replace(rehearsal, people=rehearsal.people[number :: len(shares)])
+            arguments = (share, part, seed, log.path)
             process = context.Process(target=run_share, args=arguments)
             process.start()
             self.processes.append(process)
@@ -154,15 +153,10 @@ class RespondentPool:
     """Keep a number of respondents at work, and replace those that leave."""
 
     def __init__(
-        self,
-        share: LoadShare,
-        people: People,
-        described: dict[str, Any],
-        seed: int,
-        log: Path,
+        self, share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path
     ) -> None:
         self.seats = share.seats
-        self.people = deque(people)
+        self.people = deque(rehearsal.people)
         self.present: set[RetryingRespondent] = set()
         # Each line is one write that appends.
         self.log = log.open("a", buffering=1)
@@ -170,8 +164,8 @@ class RespondentPool:
         self.context = LoadContext(
             engine=self.engine,
             log=self.log,
-            survey=RehearsalSurvey.of(described),
-            source=AnswerSource.of(seed, described),
+            survey=RehearsalSurvey.of(rehearsal.described),
+            source=AnswerSource.of(seed, rehearsal.described),
             thinking=self.seats / share.rate,
             offset=time.time() - engine_clock(),
         )
@@ -221,12 +215,10 @@ class RespondentPool:
         self.engine.later(CHECK_INTERVAL, self._check_end)
 
 
-def run_share(
-    share: LoadShare, people: People, described: dict[str, Any], seed: int, log: Path
-) -> None:
+def run_share(share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path) -> None:
     """Be a load process, until SIGTERM."""
     end_with_parent(signal.SIGKILL)()
-    pool = RespondentPool(share, people, described, seed, log)
+    pool = RespondentPool(share, rehearsal, seed, log)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:

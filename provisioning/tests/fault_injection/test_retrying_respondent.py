@@ -9,7 +9,11 @@ import pytest
 from provisioning.fault_injection import retrying_respondent
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.load_processes import LoadShare, RespondentPool
+from provisioning.fault_injection.load_processes import (
+    LoadShare,
+    Rehearsal,
+    RespondentPool,
+)
 from provisioning.fault_injection.retrying_respondent import (
     LoadContext,
     RetryingRespondent,
@@ -346,7 +350,8 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
 def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path):
     log = tmp_path / "attempts.log"
     share = LoadShare("http://127.0.0.1:9", 1, 1.0)
-    pool = RespondentPool(share, [(1, "A"), (2, "B")], DESCRIBED, SEED, log)
+    rehearsal = Rehearsal(1, DESCRIBED, [(1, "A"), (2, "B")])
+    pool = RespondentPool(share, rehearsal, SEED, log)
     pool.engine.close()
     pool.engine = FakeEngine()
     object.__setattr__(pool.context, "engine", pool.engine)

@@ -192,7 +192,7 @@ def processes(tmp_path, monkeypatch):
 
 
 def test_each_respondent_belongs_to_one_process(processes):
-    parts = [process.args[1] for process in processes.processes]
+    parts = [process.args[1].people for process in processes.processes]
     numbers = [[number for number, _ in people] for people in parts]
     assert [len(each) for each in numbers] == [34, 33, 33]
     assert sorted(sum(numbers, [])) == list(range(100))
