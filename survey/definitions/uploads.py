@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
+from io import BytesIO
 from pathlib import PurePath
 
 from django.db import IntegrityError, transaction
@@ -20,7 +21,7 @@ from survey import jobs
 from survey.jobs import Progress, job
 from survey.models import Job, PublishedSurvey, SurveyUpload
 from survey.spreadsheets.old_excel import is_old_excel
-from survey.spreadsheets.workbook_guard import MIB, unpacked_size
+from survey.spreadsheets.workbook_guard import MIB, SURVEY, unpacked_size
 from survey.xlsform import (
     Problem,
     Reading,
@@ -64,7 +65,10 @@ def receive_upload(
         )
         # An .xls file is converted first, by another process. A file that is
         # damaged or declares too much counts as 0: it is refused at once.
-        if is_old_excel(content) or unpacked_size(content) > READ_AT_ONCE:
+        if (
+            is_old_excel(content)
+            or unpacked_size(BytesIO(content), SURVEY) > READ_AT_ONCE
+        ):
             jobs.start(read_upload, subject_id=upload.pk, by=by)
             return upload
     read_stored_upload(upload.pk, request=request)

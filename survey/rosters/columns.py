@@ -82,6 +82,9 @@ _REASON = "rejectedbecause"
 
 NOT_DECLARED = "it is not one of this administration's subgroups"
 LONGEST_HEADER = 64
+# Cells of a title or a comment are cut here before anything is done with them:
+# thousands of cells may refer to one text of a hundred thousand letters.
+MOST_READ_OF_A_HEADER = 4 * LONGEST_HEADER
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,8 @@ def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | No
 
 
 def _clean_header(header: str) -> str:
-    text = unicodedata.normalize("NFKC", header).replace("\ufeff", "")
+    cut = header[:MOST_READ_OF_A_HEADER]
+    text = unicodedata.normalize("NFKC", cut).replace("\ufeff", "")
     return " ".join(text.replace("\x00", "").split())
 
 

@@ -320,7 +320,7 @@ def _check_columns(columns: RosterColumns) -> None:
 
 
 def _no_header(first: Sequence[str]) -> NoHeader:
-    shown = ", ".join(" ".join(cell.split())[:40] for cell in first if cell.strip())
+    shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
     wanted = ", ".join(REQUIRED.values())
     return NoHeader(
         f"None of the first {HEADER_WITHIN} rows names the columns ({wanted}, …)."

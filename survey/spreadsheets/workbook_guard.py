@@ -288,10 +288,10 @@ def _count_elements(name: str, data: bytes, allowed: int) -> int:
     return count
 
 
-def unpacked_size(content: bytes) -> int:
+def unpacked_size(file: BinaryIO, limits: Limits) -> int:
     """Return the size that an .xlsx file declares, 0 for any other file."""
     try:
-        archive = WorkbookArchive(io.BytesIO(content), SURVEY)
+        archive = WorkbookArchive(file, limits)
     except UnsafeWorkbook:
         return 0
     return sum(part.file_size for part in archive.parts.values())

@@ -119,6 +119,7 @@ class XlsxWorkbook:
         texts: list[str] = []
         pieces: list[str] = []
         path: list[str] = []
+        size = 0
 
         def start(name: str, _: Attributes) -> None:
             path.append(_local(name))
@@ -126,6 +127,8 @@ class XlsxWorkbook:
             if len(path) > DEEPEST:
                 raise UnsafeWorkbook("The texts of the workbook are nested too deeply.")
             if path[-1] == "si":
+                nonlocal size
+                size = 0
                 pieces.clear()
 
         def end(_: str) -> None:
@@ -134,6 +137,10 @@ class XlsxWorkbook:
 
         def characters(text: str) -> None:
             if path[-1] == "t" and "rPh" not in path:
+                nonlocal size
+                size += len(text)
+                if size > LONGEST_CELL:
+                    raise UnsafeWorkbook(f"Text {len(texts) + 1} is far too long.")
                 pieces.append(text)
 
         parser = create_parser(part, start, end, characters)

@@ -16,6 +16,7 @@ from accounts.permissions import Capability, Permissions
 from survey.models import RosterUpload
 from survey.rosters.file_reader import RosterUnreadable, open_table
 from survey.spreadsheets.old_excel import is_old_excel
+from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
 CompleteFor = RosterUpload.CompleteFor
 
@@ -28,7 +29,9 @@ TOO_LARGE = (
 )
 # Smaller files are opened here, so that the form shows what is wrong; larger
 # ones and .xls files are opened by the dry run, a moment later.
-OPENED_AT_ONCE = 4 * 2**20
+OPENED_AT_ONCE = 4 * MIB
+# Texts and styles are read before the first row.
+UNPACKED_AT_ONCE = 16 * MIB
 ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
 LONGEST_NAME = 200
 
@@ -139,10 +142,12 @@ class RosterForm(forms.Form):
         # An .xls file is converted first, which takes seconds.
         is_xls = is_old_excel(file.read(8))
         file.seek(0)
-        if size <= OPENED_AT_ONCE and not is_xls:
+        content = cast(BinaryIO, file.file)
+        is_quick = size <= OPENED_AT_ONCE and not is_xls
+        if is_quick and unpacked_size(content, ROSTER) <= UNPACKED_AT_ONCE:
             try:
                 # Finds the file's format and its header; a worker reads the rows.
-                with open_table(cast(BinaryIO, file.file)):
+                with open_table(content):
                     pass
             except RosterUnreadable as error:
                 raise forms.ValidationError(str(error)) from error

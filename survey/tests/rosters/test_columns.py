@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from survey.administrations import default_subgroups
-from survey.rosters.columns import NOT_DECLARED, columns_of
+from survey.rosters.columns import (
+    MOST_READ_OF_A_HEADER,
+    NOT_DECLARED,
+    best_header,
+    columns_of,
+)
+
+
+def test_only_the_beginning_of_a_long_cell_is_read_as_a_header(monkeypatch):
+    read = []
+
+    def normalize(form: str, text: str) -> str:
+        read.append(len(text))
+        return text
+
+    monkeypatch.setattr(unicodedata, "normalize", normalize)
+    titles = ["x" * 131_072] * 300
+    columns = best_header([(1, titles), (2, ["district", *titles])])
+    assert columns is not None
+    assert (columns.row, list(columns.fields)) == (2, ["district"])
+    assert max(read) == MOST_READ_OF_A_HEADER
 
 
 def test_headers_of_real_systems_are_recognised():

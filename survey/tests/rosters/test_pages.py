@@ -9,6 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.models import AuditEntry
+from survey.console.rosters import forms
 from survey.models import RosterUpload
 from survey.tests.rosters.roster_console import (
     ALI,
@@ -20,6 +21,7 @@ from survey.tests.rosters.roster_console import (
     errors_of,
     reasons,
 )
+from survey.tests.workbooks import workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -181,3 +183,18 @@ def test_the_school_table_can_be_searched_and_sorted(staff, administration, cons
         f"/console/rosters/{upload.pk}/", headers={"HX-Request": "true"}
     ).content.decode()
     assert "Washington" in part and "<html" not in part and "Confirm roster" not in part
+
+
+def test_a_workbook_that_is_large_when_unpacked_is_left_to_a_worker(
+    staff, administration, console_of, monkeypatch
+):
+    """A small file may take minutes to read, and no request may wait for that."""
+    content = workbook({"people": [HEADER.split(","), MAYA.split(",")]})
+    opened = []
+    monkeypatch.setattr(forms, "open_table", lambda file: opened.append(file))
+    monkeypatch.setattr(forms, "UNPACKED_AT_ONCE", 1000)
+    upload = console_of(staff.dana).upload(
+        administration, content=content, name="people.xlsx"
+    )
+    assert counts(upload) == {"added": 1}
+    assert not opened

@@ -75,6 +75,16 @@ def test_shared_texts_are_read():
     assert read(with_texts(rich)) == [(2, ["D1", "7", "1", "MayaA"])]
 
 
+def test_shared_text_longer_than_any_cell_is_refused(monkeypatch):
+    text = f"<si><t>{'A' * (xlsx_rows.LONGEST_CELL + 1)}</t></si>"
+    assert len(with_texts(text)) < 7_000
+    with pytest.raises(NotATable, match="Text 1 is far too long"):
+        read(with_texts(text))
+    # Without the limit, each cell that refers to the text is as long.
+    monkeypatch.setattr(xlsx_rows, "LONGEST_CELL", 10**9)
+    assert len(read(with_texts(text))[0][1][3]) > 131_072
+
+
 def test_reference_to_a_missing_text_is_reported_as_damage():
     with pytest.raises(NotATable, match="damaged"):
         read(with_texts(""))
