@@ -26,7 +26,7 @@ def fill(text: str, **values: object) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
-ANSWERED = '<div><dt id="question-{}"{}>{}</dt><dd{}>{}</dd></div>'
+ANSWERED = '<div><dt id="question-{}"{}>{}</dt><dd><bdi{}>{}</bdi></dd></div>'
 BLANK = (
     '<div><dt id="question-{0}"{1}>{2}</dt>'
     '<dd><a href="{3}#page-{4}/{0}" aria-describedby="question-{0}">{5}</a></dd></div>'
@@ -43,7 +43,9 @@ def reviewed_items(
     `attributes` say which language labels and answers are in.
     """
     lines = (
-        format_html(ANSWERED, item.name, attributes, item.label, attributes, item.answer)
+        format_html(
+            ANSWERED, item.name, attributes, item.label, attributes, item.answer
+        )
         if item.answer
         else format_html(
             BLANK, item.name, attributes, item.label, take, page.number, blank
