@@ -24,6 +24,15 @@ ACCESS_CODE_KEYS: dict[int, str] = {
     int(version): key
     for version, key in env.dict("GROUNDSWELL_ACCESS_CODE_KEYS", default={}).items()
 }
+# Version -> key in hexadecimal, derived from the one above. The respondents'
+# pool has only these: they find the person whose code was typed, and cannot
+# spell anybody's code.
+ACCESS_CODE_DIGEST_KEYS: dict[int, str] = {
+    int(version): key
+    for version, key in env.dict(
+        "GROUNDSWELL_ACCESS_CODE_DIGEST_KEYS", default={}
+    ).items()
+}
 
 INSTALLED_APPS = [
     "django.contrib.admin",

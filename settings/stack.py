@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from settings import servers
 from settings.base import *  # noqa: F403
 from settings.base import (
+    ACCESS_CODE_DIGEST_KEYS,
     ACCESS_CODE_KEYS,
     ALLOWED_HOSTS,
     FILES_FOLDER,
@@ -19,7 +20,7 @@ from settings.monitoring.logs import LOGGING as LOGGING
 
 for _name, _value in (
     ("GROUNDSWELL_SECRET_KEY", SECRET_KEY),
-    ("GROUNDSWELL_ACCESS_CODE_KEYS", ACCESS_CODE_KEYS),
+    ("GROUNDSWELL_ACCESS_CODE_KEYS", ACCESS_CODE_KEYS or ACCESS_CODE_DIGEST_KEYS),
 ):
     if not _value:
         raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")

@@ -3,6 +3,9 @@
 A code is not stored anywhere. It is derived from a key, the respondent's id
 and the issue number, so that cards can be printed again. The database keeps a
 digest under another key, so that a stolen copy of it opens no survey.
+
+Both keys are derived from one of ACCESS_CODE_KEYS. The respondents' pool has
+only the keys of the digests, in ACCESS_CODE_DIGEST_KEYS.
 """
 
 from __future__ import annotations
@@ -99,15 +102,15 @@ def normalise(typed: str) -> str | None:
 
 def digest_for(code: str, version: int) -> bytes:
     """Return the 32 bytes that the database stores for a code of this key."""
-    key = _subkey(_master_key(version), b"digest")
-    return hmac.digest(key, code.encode("ascii"), "sha256")
+    return hmac.digest(_digest_key(version), code.encode("ascii"), "sha256")
 
 
 def digests(code: str) -> list[bytes]:
     """Return the digests that may be stored for a code: one per key, newest first."""
-    current_version()
-    versions = sorted(settings.ACCESS_CODE_KEYS, reverse=True)
-    return [digest_for(code, version) for version in versions]
+    versions = {*settings.ACCESS_CODE_KEYS, *settings.ACCESS_CODE_DIGEST_KEYS}
+    if not versions:
+        raise CodeKeyMissing("There is no key for the digests of access codes.")
+    return [digest_for(code, version) for version in sorted(versions, reverse=True)]
 
 
 def code_of(respondent: Respondent) -> str:
@@ -208,6 +211,12 @@ def _master_key(version: int | None) -> str:
         raise CodeKeyMissing(
             f"ACCESS_CODE_KEYS holds no key of version {version}."
         ) from None
+
+
+def _digest_key(version: int) -> bytes:
+    if version in settings.ACCESS_CODE_DIGEST_KEYS:
+        return bytes.fromhex(settings.ACCESS_CODE_DIGEST_KEYS[version])
+    return _subkey(_master_key(version), b"digest")
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import AuditEntry, School, User
+from provisioning.ansible.plugins.filter.digest_keys import digest_keys
 from survey import access_codes
 from survey.access_codes import (
     ALPHABET,
@@ -148,6 +149,28 @@ def test_missing_keys_raise_an_error(settings):
             attempt()
     with pytest.raises(CodeKeyMissing, match="version 7"):
         digest_for("A" * 12, 7)
+
+
+def test_the_keys_of_the_respondents_pool_recognise_codes_and_spell_none(
+    settings, maya, browser
+):
+    """Its keys as the playbook derives them. Printed cards stay valid."""
+    code, stored = code_of(maya), bytes(maya.code_digest)
+    pairs = [f"{number}={key}" for number, key in settings.ACCESS_CODE_KEYS.items()]
+    derived = digest_keys(",".join(pairs))
+    settings.ACCESS_CODE_DIGEST_KEYS = {
+        int(number): key
+        for number, key in (pair.split("=") for pair in derived.split(","))
+    }
+    settings.ACCESS_CODE_KEYS = {}
+
+    assert stored in digests(code)
+    assert browser.post("/", {"code": code}).status_code == 302
+    with pytest.raises(CodeKeyMissing):
+        code_of(maya)
+    # The twin: as keys for spelling they lead to other codes.
+    settings.ACCESS_CODE_KEYS = settings.ACCESS_CODE_DIGEST_KEYS
+    assert code_of(maya) != code
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,40 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
     ).replace("local replication all trust", "")
 
 
+def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):
+    def secrets_of(host: str, program: str) -> set[str]:
+        written = (fleet / host / "etc" / "app" / f"{program}.env").read_text()
+        return {
+            path.name
+            for path in (fleet / "secrets").iterdir()
+            if path.read_text().strip() in written
+        }
+
+    shared = {"redis_password"}
+    console = {"staff_secret_key", "access_code_key", "queue_password"} | shared
+    assert secrets_of("web1", "taking") == {
+        "secret_key",
+        "postgresql_taking",
+        *shared,
+    }
+    assert secrets_of("web1", "console") == {
+        "second_factor_key",
+        "monitoring_key",
+        "postgresql_console",
+        *console,
+    }
+    assert secrets_of("worker1", "worker") == {
+        "postgresql_worker",
+        "postgresql_reports",
+        *console,
+    }
+    # Nor the password of the mail server.
+    mail = "smtp+tls://groundswell:password@"
+    assert mail in (fleet / "worker1/etc/app/worker.env").read_text()
+    for program in ("taking", "console"):
+        assert mail not in (fleet / "web1/etc/app" / f"{program}.env").read_text()
+
+
 DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
 WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
 

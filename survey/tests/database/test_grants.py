@@ -1,0 +1,149 @@
+"""What each of the stack's database roles may do, and what it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.permissions import Places
+from reports import rollup_query
+from reports.exports.snapshot import Selection, snapshot
+from survey.models import Administration, Identity
+from survey.tests.database.test_partitions import (
+    ADD,
+    ROW,
+    granted,  # noqa: F401
+    refused,
+    session,
+)
+from survey.tests.taking.test_storage_races import save
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no roles"),
+    pytest.mark.usefixtures("granted"),
+]
+
+NAMES = "SELECT family_name FROM survey_identity"
+ANSWERS = "SELECT value FROM survey_response"
+STAFF = "SELECT password FROM accounts_user"
+
+
+def reads(role: str, statement: str) -> bool:
+    with session(role) as cursor:
+        try:
+            cursor.execute(statement)
+        except Exception as error:
+            assert type(error).__name__ == "InsufficientPrivilege"
+            return False
+        return True
+
+
+@pytest.mark.parametrize(
+    ("role", "names", "answers", "staff"),
+    [
+        ("taking", False, True, False),
+        ("console", True, False, True),
+        ("worker", True, False, True),
+        ("reports", False, True, False),
+    ],
+)
+def test_no_role_reads_both_names_and_answers(
+    administration: Administration, role: str, names: bool, answers: bool, staff: bool
+) -> None:
+    assert reads(role, NAMES) is names
+    assert reads(role, ANSWERS) is answers
+    assert reads(role, STAFF) is staff
+    # A partition is a table of its own, which the parent's rights don't cover.
+    assert not reads(role, f"SELECT value FROM survey_response_{administration.pk}")
+
+
+def test_a_partition_made_later_is_closed_too(publish) -> None:
+    with session("console") as console:
+        console.execute(ROW, [publish(name="other").pk])
+        (number,) = console.fetchone()
+        console.execute(ADD, [number])
+    for role in ("console", "worker", "reports", "taking"):
+        assert not reads(role, f"SELECT value FROM survey_response_{number}")
+
+
+def test_rights_granted_in_advance_would_open_it(publish) -> None:
+    """The twin: with default privileges the console reads a new partition."""
+    with session("groundswell") as owner:
+        owner.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO console")
+    try:
+        with session("console") as console:
+            console.execute(ROW, [publish(name="other").pk])
+            (number,) = console.fetchone()
+            console.execute(ADD, [number])
+        assert reads("console", f"SELECT value FROM survey_response_{number}")
+    finally:
+        with session("groundswell") as owner:
+            owner.execute(
+                "ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM console"
+            )
+
+
+@pytest.mark.parametrize("role", ["taking", "console", "worker", "reports"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET ROLE groundswell",
+        "SET ROLE postgres",
+        "COPY survey_respondent TO PROGRAM 'cat'",
+        "SELECT pg_read_file('postgresql.conf')",
+        "SELECT rolpassword FROM pg_authid",
+        "ALTER TABLE survey_response OWNER TO CURRENT_USER",
+    ],
+)
+def test_no_role_can_become_another(role: str, statement: str) -> None:
+    assert not reads(role, statement)
+
+
+@pytest.mark.parametrize("role", ["taking", "console", "worker", "reports"])
+def test_no_role_reads_the_password_of_the_replica(role: str) -> None:
+    with session(role) as cursor:
+        assert refused(cursor, "SHOW primary_conninfo") == "InsufficientPrivilege"
+
+
+@contextmanager
+def connected_as(role: str) -> Iterator[None]:
+    """Let this process's queries run as one of the roles."""
+    kept = {name: connection.settings_dict[name] for name in ("USER", "PORT")}
+    connection.close()
+    connection.settings_dict.update(USER=role, PORT=5432)
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict.update(kept)
+
+
+def test_the_reports_role_can_count_and_export(administration, maya) -> None:
+    save(maya, "an answer", 7)
+    maya.started_at = timezone.now() - timedelta(minutes=1)
+    maya.save(update_fields=["started_at"])
+    selection = Selection([administration], Places(state=True))
+    with connected_as("reports"):
+        _, counts = rollup_query.count([administration])
+        with snapshot(selection) as taken:
+            assert (taken.count_people(), taken.count_responses()) == (1, 1)
+    assert counts
+
+
+def test_the_console_and_worker_roles_can_list_people(administration, maya) -> None:
+    Identity.objects.create(
+        respondent=maya,
+        administration=administration,
+        district=maya.school.district,
+        external_id="1",
+        family_name="Okafor",
+    )
+    for role in ("console", "worker"):
+        with connected_as(role):
+            assert Identity.objects.get().family_name == "Okafor"
