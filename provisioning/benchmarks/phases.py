@@ -14,6 +14,7 @@ from provisioning.benchmarks.meter import Counters, Meter
 from provisioning.benchmarks.stack import Stack
 from provisioning.benchmarks.statement import PGBOUNCER, pgbench, save_script
 from provisioning.commands import Refusal
+from provisioning.installation.stack_folder import environment_of
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
 from provisioning.load.respondent import SAVE, VIEWS, RehearsalSurvey
@@ -247,9 +248,15 @@ def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
         return round(tally.per_second(), 1)
 
     script = save_script(stack, rehearsal.details)
+    taking = environment_of(stack.folder, "taking")
     found = {
         f"statement_{name}_per_s": pgbench(
-            stack, script, clients=together, seconds=seconds, port=port
+            stack,
+            script,
+            clients=together,
+            seconds=seconds,
+            port=port,
+            password=taking["GROUNDSWELL_DATABASE_PASSWORD"],
         ).per_second
         for name, port in (("direct", 5432), ("by_pgbouncer", PGBOUNCER))
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -98,10 +99,12 @@ def pgbench(
     clients: int,
     seconds: float,
     port: int = 5432,
+    password: str = "",
     logged: bool = False,
 ) -> PgbenchRate:
     """Run a script; raise Refusal if it, or one of its statements, fails.
 
+    `password` is the taking role's, for pgbouncer's port.
     With `logged`, pgbench writes down each transaction, for the percentile.
     """
     database, user = POOL if port == PGBOUNCER else (DATABASE, "postgres")
@@ -115,6 +118,7 @@ def pgbench(
             + [f"--client={clients}", f"--jobs={min(2, clients)}"]
             + [f"--time={max(1, round(seconds))}", f"--file={folder / 'save.sql'}"]
             + [*log, database],
+            env={**os.environ, "PGPASSWORD": password},
             capture_output=True,
             text=True,
         )

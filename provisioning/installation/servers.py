@@ -8,6 +8,7 @@ deleted after them. They are configured by the same roles as the stack.
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -52,6 +53,7 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir=parent))
     # PostgreSQL and pgbouncer refuse to run as root.
     user = "postgres" if os.geteuid() == 0 else None
+    caller = pwd.getpwuid(os.geteuid()).pw_name
     variables: dict[str, object] = {
         "home": str(folder),
         "run": str(folder),
@@ -59,6 +61,9 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
         "server_user": user or "",
         "python": str(PYTHON),
         "postgresql_bin": str(postgresql_programs()),
+        # No passwords: whoever may start the servers may use each role.
+        "postgresql_passwords": {},
+        "superusers": sorted({caller, user or caller}),
         # The data are deleted after the tests anyway.
         "initdb_options": "--no-sync",
         # In the tests the owner does what the respondents' pool does.

@@ -103,6 +103,7 @@ def variables_of(folder: Path, options: StackOptions) -> dict[str, object]:
         "python": str(PYTHON),
         "server_user": SERVER_USER if is_root else "",
         "app_user": app_user if is_root else "",
+        "superusers": [pwd.getpwuid(os.geteuid()).pw_name],
         **(ports if options.port else PORTS),
         **options.settings,
     }

@@ -116,9 +116,8 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
     assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
     assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")
     # No address is trusted, and no server listens everywhere.
-    assert "trust" not in etc("db1/primary/pg_hba.conf").replace(
-        "local all all trust", ""
-    ).replace("local replication all trust", "")
+    assert "trust" not in etc("db1/primary/pg_hba.conf")
+    assert "auth_type = scram-sha-256" in etc("web1/pgbouncer/pgbouncer.ini")
 
 
 def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):

@@ -34,6 +34,7 @@ from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.benchmarks.stack import running_stack
 from provisioning.fault_injection.stack import RunningStack
+from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.load.respondent import SAVE
 from provisioning.processes import wait_until_gone
@@ -88,6 +89,20 @@ class Stack:
             connection.request(method, path, body.encode(), named)
             reply = connection.getresponse()
             return reply.status, reply.headers, reply.read()
+
+    def connect(self, role: str) -> Any:
+        """Connect to a role's pool, with the password of its program."""
+        program, purpose = (
+            ("worker", "REPORTS") if role == "reports" else (role, "DATABASE")
+        )
+        given = environment_of(self.home, program)
+        return psycopg2.connect(
+            host=str(self.home / "run"),
+            port=6432,
+            dbname=role,
+            user=role,
+            password=given[f"GROUNDSWELL_{purpose}_PASSWORD"],
+        )
 
     def watch(self, path: str) -> tuple[int, bytes]:
         status, _, body = self.ask("GET", path, port=self.port + 1)
@@ -591,8 +606,7 @@ OPENED = "survey_response_1"
 
 def test_no_role_reads_both_names_and_answers(stack):
     def tried(role: str, statement: str) -> str:
-        place = {"host": str(stack.home / "run"), "port": 6432}
-        with closing(psycopg2.connect(dbname=role, user=role, **place)) as connection:
+        with closing(stack.connect(role)) as connection:
             connection.autocommit = True
             try:
                 connection.cursor().execute(statement)
@@ -630,13 +644,35 @@ def test_no_role_reads_both_names_and_answers(stack):
     )
 
 
+def test_no_role_is_reached_without_its_password(stack):
+    for port, database in ((6432, "taking"), (5432, "groundswell")):
+        place = {"host": str(stack.home / "run"), "port": port, "dbname": database}
+        for role in ("taking", "groundswell", "worker", "postgres"):
+            for password in ("", "guessed"):
+                if (role, port) == ("postgres", 5432):
+                    continue
+                with pytest.raises(psycopg2.OperationalError):
+                    psycopg2.connect(user=role, password=password, **place)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_the_superuser_is_refused_to_the_programs_user(stack):
+    words = ["psql", f"--host={stack.home / 'run'}", "--username=postgres"]
+    words += ["--command=SELECT 1", "postgres"]
+    as_server = ["runuser", "-u", "groundswell", "--", *words]
+    refused = subprocess.run(as_server, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "Peer authentication failed" in refused.stderr
+    # The twin: it is the user that is refused, not the connection.
+    assert subprocess.run(words, capture_output=True).returncode == 0
+
+
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
     prepare, execute = prepared_text(*postgresql_insert(5))
     values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
-    place = {"host": str(stack.home / "run"), "port": 6432}
     with (
-        closing(psycopg2.connect(dbname="taking", user="taking", **place)) as taking,
+        closing(stack.connect("taking")) as taking,
         taking.cursor() as cursor,
     ):
         for setting in ("plan_cache_mode = force_generic_plan", *settings):
