@@ -154,6 +154,27 @@ def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):
         assert mail not in (fleet / "web1/etc/app" / f"{program}.env").read_text()
 
 
+def test_each_host_has_the_passwords_of_its_own_roles(fleet):
+    def passwords_on(host: str) -> set[str]:
+        written = "".join(
+            path.read_text() for path in (fleet / host / "etc").rglob("*.*")
+        )
+        return {
+            path.name.removeprefix("postgresql_")
+            for path in (fleet / "secrets").glob("postgresql_*")
+            if path.read_text().strip() in written
+        }
+
+    roles = {"taking", "console", "worker", "reports", "groundswell", "replicator"}
+    assert passwords_on("web2") == {"taking", "console"}
+    assert passwords_on("worker1") == {"worker", "reports"}
+    # It migrates.
+    assert passwords_on("web1") == {"taking", "console", "groundswell"}
+    for host in ("cache1", "queue1"):
+        assert passwords_on(host) == set()
+    assert passwords_on("db1") == roles
+
+
 DATABASES = {"10.0.0.11", "10.0.0.12", "10.0.0.13"}
 WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
 
@@ -213,11 +234,10 @@ def test_firewall_rules_can_be_loaded(fleet):
 
 def test_private_files_are_in_a_shared_folder(fleet):
     shared = str(fleet / "shared")
-    for host in ("web1", "web2", "worker1"):
-        for name in ("console", "worker"):
-            written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
-            assert f"GROUNDSWELL_FILES='{shared}'" in written
-            assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
+    for host, name in (("web1", "console"), ("web2", "console"), ("worker1", "worker")):
+        written = (fleet / host / "etc" / "app" / f"{name}.env").read_text()
+        assert f"GROUNDSWELL_FILES='{shared}'" in written
+        assert "GROUNDSWELL_FILES_ADDRESS='/private-files/'" in written
     nginx = (fleet / "web2/etc/nginx/nginx.conf").read_text()
     assert f"alias {shared}/;" in nginx
     for folder in (fleet / "shared", fleet / "shared/incoming"):
