@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         commands[name].add_argument(
             "--port",
             type=lambda text: port_number(text, 65536 - len(PORTS)) if text else 0,
-            help="The first of five ports, kept for the next time; empty: the usual"
+            help="The first of six ports, kept for the next time; empty: the usual"
             " ones, with nginx on 8080.",
         )
         commands[name].add_argument(

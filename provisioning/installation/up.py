@@ -44,6 +44,7 @@ PORTS = {
     "queue_port": 5672,
     "queue_dist_port": 25672,
     "queue_epmd_port": 4371,
+    "nginx_engineers_port": 8082,
 }
 OPTIONS_FILE = "etc/chosen.json"
 

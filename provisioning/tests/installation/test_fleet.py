@@ -332,3 +332,26 @@ def test_sizes_depend_on_the_machines_memory(fleet):
     ]
     memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024
     assert abs(int(line.removeprefix("shared_buffers = ")[:-2]) - memory / 4) < 16
+
+
+def test_slow_requests_end_with_the_workers_that_a_renewal_replaces(fleet):
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    [longest] = re.findall("worker_shutdown_timeout ([0-9]+)s;", nginx)
+    written = configparser.RawConfigParser()
+    written.read(fleet / "web1/etc/nginx/supervisor.ini")
+    command = written["program:nginx_renewal"]["command"]
+    assert f"sleep {longest}; do kill -HUP" in command
+    [limit] = re.findall("limit_conn addresses ([0-9]+);", nginx)
+    # A school behind one address is never refused.
+    assert int(limit) >= 2000
+
+
+def test_engineers_have_an_encrypted_listener_of_their_own(fleet):
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    public, engineers = (
+        nginx.partition(f"listen {address} ssl http2")[2].partition("\n    server {")[0]
+        for address in ("0.0.0.0:443", "10.0.0.41:8443")
+    )
+    assert "location ^~ /engineers/ {\n            return 404;" in public
+    assert "/(engineers|console/account)/" in engineers
+    assert "deny all;" in engineers

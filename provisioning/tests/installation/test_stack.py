@@ -53,7 +53,7 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.checkout = equipped(copied(folder / "checkout"))
         self.home = folder / "home"
-        self.port = free_ports(5)
+        self.port = free_ports(6)
         self.supervisor = Supervisor(self.home)
         self.codes: Iterator[str] = iter(())
 
@@ -418,7 +418,7 @@ def test_without_bounds_starts_would_block_a_finish(stack, without_bounds, queue
 def test_the_consoles_queue_has_a_bound_too(stack):
     queue = SuspendedPool(stack, "console")
     try:
-        (refused,) = queue.join(65, "GET", "/engineers/", refused=1)
+        (refused,) = queue.join(65, "GET", "/console/", refused=1)
     finally:
         queue.disperse()
     assert refused.startswith(b"HTTP/1.1 503")
@@ -463,7 +463,7 @@ def test_too_large_a_file_is_refused_with_a_page(stack):
     assert status == 413
     assert b"A file may have up to 300 MB" in body
     assert sent(320, "application/json") == (413, b'{"error":"too_large"}')
-    assert stack.ask("POST", "/engineers/login/", "x" * 2_000_000)[0] == 413
+    assert stack.ask("POST", "/unknown/", "x" * 2_000_000)[0] == 413
 
 
 @pytest.fixture
@@ -574,6 +574,102 @@ def test_metrics_are_served_on_the_monitoring_port_only(stack):
         assert status == 404, path
 
 
+def test_engineers_pages_are_served_on_their_own_port_only(stack):
+    for path in (
+        *("/engineers", "/engineers/", "/engineers/login/", "//engineers/"),
+        *("/%65ngineers/", "/engineers%2F", "/console/../engineers/"),
+    ):
+        assert stack.ask("GET", path)[0] == 404, path
+    # The twin: there is something to hide.
+    status, headers, _ = stack.ask("GET", "/engineers/", port=stack.port + 5)
+    assert status == 302
+    login = headers["Location"]
+    assert login.startswith("/console/account/login/")
+    assert stack.ask("GET", login, port=stack.port + 5)[0] == 200
+    for path in ("/", "/take/", "/console/staff/", "/metrics"):
+        assert stack.ask("GET", path, port=stack.port + 5)[0] == 404, path
+
+
+class SlowSave:
+    """A page save whose body has not come yet."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", stack.port))
+        self.socket.sendall(
+            b"POST /take/pages/1/ HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Length: 100000\r\n\r\n"
+        )
+
+    def goes_on(self, seconds: float) -> bool:
+        """Send a byte now and then; return whether the server still reads."""
+        deadline = time.monotonic() + seconds
+        self.socket.settimeout(0.2)
+        while time.monotonic() < deadline:
+            try:
+                self.socket.sendall(b"x")
+                self.socket.recv(1000)
+                return False
+            except TimeoutError:
+                continue
+            except OSError:
+                return False
+        return True
+
+
+@contextmanager
+def nginx_settings(stack: Stack, **values: str) -> Iterator[None]:
+    """Replace these settings, which are there once, and put them back."""
+    path = stack.home / "etc" / "nginx" / "nginx.conf"
+    written = changed = path.read_text()
+    for name, value in values.items():
+        changed, found = re.subn(rf"\b{name} [^;]+;", f"{name} {value};", changed, 1)
+        assert found, name
+    use_nginx_configuration(stack, changed)
+    try:
+        yield
+    finally:
+        use_nginx_configuration(stack, written)
+
+
+def test_one_address_cannot_take_every_connection(stack):
+    def save_beside(count: int) -> tuple[int, bytes]:
+        with ExitStack() as slow:
+            for _ in range(count):
+                slow.enter_context(closing(SlowSave(stack).socket))
+            # nginx has read their headers when it replies to a later one.
+            for _ in range(5):
+                reply = stack.ask(
+                    "POST", "/take/pages/1/", "{}", Accept="application/json"
+                )
+                time.sleep(0.2)
+            return reply[0], reply[2]
+
+    with nginx_settings(stack, limit_conn="addresses 3"):
+        assert save_beside(3) == (503, b'{"error":"overloaded"}')
+    # The twin: the limit that is installed admits many times as many.
+    assert save_beside(3)[0] not in (429, 503)
+
+
+def test_a_body_that_pauses_too_long_is_not_awaited(stack):
+    with nginx_settings(stack, client_body_timeout="1s"):
+        slow = SlowSave(stack)
+        with closing(slow.socket):
+            slow.socket.settimeout(patience(10))
+            with suppress(ConnectionResetError):
+                assert slow.socket.recv(1000) == b""
+
+
+def test_a_slow_body_ends_with_the_workers_of_before_a_reload(stack):
+    with nginx_settings(stack, worker_shutdown_timeout="1s"):
+        slow = SlowSave(stack)
+        with closing(slow.socket):
+            # The twin: a byte now and then keeps it open.
+            assert slow.goes_on(seconds=3)
+            nginx = psutil.Process(stack.pids()["nginx:nginx"])
+            nginx.send_signal(signal.SIGHUP)
+            until(lambda: not slow.goes_on(seconds=0.5))
+
+
 def test_forwarded_headers_of_clients_are_ignored(stack):
     status, headers, _ = stack.ask(
         "GET", "/", X_Request_ID="mine", X_Forwarded_Proto="https"
@@ -598,6 +694,13 @@ def test_static_files_are_compressed_and_cached(stack):
         assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
     _, headers, _ = stack.ask("GET", "/static/css/error.css")
     assert headers["Cache-Control"] == "public, max-age=300"
+
+
+def test_lists_of_static_files_are_not_served(stack):
+    for name in ("staticfiles.json", "CACHE/manifest.json"):
+        assert (stack.home / "static" / name).exists(), name
+        for ending in ("", ".gz", ".br"):
+            assert stack.ask("GET", f"/static/{name}{ending}")[0] == 404, name
 
 
 # The responses of the administration that `invite` opened.
