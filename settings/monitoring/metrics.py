@@ -60,6 +60,13 @@ LOGIN_OUTCOMES = {
     503: "unavailable",
 }
 
+# Outcomes of a login with a wrong code -> which count reached its limit with it.
+WRONG_CODES = {
+    "wrong_code": "none",
+    "wrong_codes_of_block": "block",
+    "wrong_codes_in_all": "all",
+}
+
 # Size of each process's file of counters, and of its file of histograms: room for
 # all possible labels.
 FILE_SIZE = 1 << 17
@@ -169,6 +176,14 @@ logins = Counter(
     ["outcome"],
     registry=registry,
 )
+wrong_codes = Counter(
+    "groundswell_wrong_codes",
+    "Logins with a complete code that nobody has. limit: block, if it was the 200th"
+    " of an hour from neighbouring addresses (or the 400th, and so on); all, if it"
+    " was the 5,000th of all. Each of these has a line in the log. Nobody is refused.",
+    ["limit"],
+    registry=registry,
+)
 errors = Counter(
     "groundswell_errors",
     "Responses of 500 and above by view. After a 503 the browser retries; each 500"
@@ -213,12 +228,13 @@ class Children(dict[Any, Any]):
 
 _seconds, _saves = Children(seconds_of), Children(saves)
 _logins, _errors = Children(logins), Children(errors)
+_wrong_codes = Children(wrong_codes)
 
 
 def _forget_slot() -> None:
     # A child process must not write into its parent's files.
     slot.forget()
-    for children in (_seconds, _saves, _logins, _errors):
+    for children in (_seconds, _saves, _logins, _errors, _wrong_codes):
         children.clear()
 
 
@@ -230,7 +246,8 @@ def observed(
 ) -> None:
     """Count one request. `view` is the name of its URL.
 
-    `outcome` may be one of VIEW_OUTCOMES, where the status says too little.
+    `outcome` may be one of VIEW_OUTCOMES or WRONG_CODES, where the status says
+    too little.
     """
     if view not in HOT_VIEWS:
         view = "other"
@@ -242,5 +259,7 @@ def observed(
         _saves[outcome if is_known else SAVE_OUTCOMES.get(status, "refused")].inc()
     elif view == "survey_login" and method == "POST":
         _logins[LOGIN_OUTCOMES.get(status, "refused")].inc()
+        if outcome in WRONG_CODES:
+            _wrong_codes[WRONG_CODES[outcome]].inc()
     if status >= 500:
         _errors[view, status].inc()

@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.audit import address_of
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import messages, rendering, resume_cookie
@@ -39,6 +40,7 @@ from survey.taking.session import (
     tag_for,
 )
 from survey.taking.unavailable import retry_once, wants_json
+from survey.taking.wrong_codes import count_wrong_code
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 YEAR = 365 * 24 * 60 * 60
@@ -60,7 +62,13 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     try:
         login = log_in_respondent(request.POST.get("code", ""))
     except LoginRefused as refused:
-        return _refuse_login(request, refused)
+        refusal = _refuse_login(request, refused)
+        if refused.key == "code_wrong":
+            # For the metrics; it is not sent.
+            refusal.outcome = count_wrong_code(  # type: ignore[attr-defined]
+                address_of(request)
+            )
+        return refusal
     offered = published_survey(login.digest).languages
     accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
     # What a person chose wins over what the roster says of them.
