@@ -184,14 +184,17 @@ def stop_this_worker() -> None:
     _stopping.set()
 
 
-def run(pk: int) -> None:
-    """Run a job, unless another worker does. Never raises the job's errors."""
+def run(pk: int) -> bool:
+    """Run a job, and return False if another worker does or it can't be run.
+
+    Never raises the job's errors.
+    """
     claimed = _claim(pk)
     if claimed is None:
-        return
+        return False
     if claimed.attempts > MAX_ATTEMPTS:
         _end(claimed, Job.State.FAILED, WORKER_DIED)
-        return
+        return True
     progress = Progress(claimed)
     try:
         with _heartbeat(progress):
@@ -215,6 +218,7 @@ def run(pk: int) -> None:
             _end(claimed, Job.State.FAILED, FAILED)
     else:
         _end(claimed, Job.State.DONE, progress.message, progress)
+    return True
 
 
 @transaction.atomic

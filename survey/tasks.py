@@ -9,6 +9,7 @@ from celery import shared_task
 
 from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
+from survey.job_turns import run_next
 from survey.login_cards import card_sets
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
@@ -16,7 +17,7 @@ from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its job
 
 @shared_task
 def run_job(pk: int) -> None:
-    jobs.run(pk)
+    run_next(pk)
 
 
 @shared_task

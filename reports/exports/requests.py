@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -16,6 +17,14 @@ from reports.models.exports import Export
 from survey import jobs
 from survey.files import delete_orphans, path_of
 from survey.models import Administration
+
+# Of one user. Each export reads the replica and writes the shared disk.
+MOST_UNFINISHED = 5
+MOST_BYTES = 20 * 10**9
+
+
+class ExportRefused(Exception):
+    """The message tells the user why, and what to do."""
 
 
 class ExportChoices(TypedDict, total=False):
@@ -42,8 +51,14 @@ def request_export(
     request: HttpRequest | None = None,
     **choices: Unpack[ExportChoices],
 ) -> Export:
-    """Record an export and start its job; the caller checks permissions."""
+    """Record an export and start its job; the caller checks permissions.
+
+    Raises ExportRefused if the user has too many unfinished exports or files.
+    """
     # One transaction, so the job is sent only after the export is committed.
+    # Requests of one user wait for each other, so each counts the one before.
+    User.objects.select_for_update().get(pk=by.pk)
+    refuse_above_quota(by)
     export = Export.objects.create(by=by, **choices)
     export.administrations.set(administrations)
     export.job = jobs.start(make_export, subject_id=export.pk, by=by)
@@ -66,6 +81,23 @@ def request_export(
         },
     )
     return export
+
+
+def refuse_above_quota(user: User) -> None:
+    """Raise ExportRefused if the user should finish or delete exports first."""
+    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=user)
+    if own.filter(job__ended_at=None, job__isnull=False).count() >= MOST_UNFINISHED:
+        raise ExportRefused(
+            f"You have {MOST_UNFINISHED} exports that are not ready yet. Wait for one"
+            " of them or cancel one, then create this export."
+        )
+    kept = own.exclude(file_name="").aggregate(bytes=Sum("size"))["bytes"] or 0
+    if kept >= MOST_BYTES:
+        raise ExportRefused(
+            f"The files of your exports take {kept / 10**9:.0f} GB, and you may keep"
+            f" {MOST_BYTES / 10**9:.0f} GB. Delete files that you no longer need, then"
+            " create this export."
+        )
 
 
 def delete_file(

@@ -23,7 +23,7 @@ from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability
 from reports.console.exports.forms import ExportForm
-from reports.exports.requests import delete_file, request_export
+from reports.exports.requests import ExportRefused, delete_file, request_export
 from reports.models.exports import Export, exports_visible_to
 from survey.files import download, path_of
 from survey.models import Administration
@@ -81,13 +81,17 @@ def export_new(request: StaffRequest) -> HttpResponse:
     if request.method == "POST":
         form = ExportForm(request.POST, permissions=permissions)
         if form.is_valid():
-            export = request_export(
-                administrations=form.chosen(),
-                by=request.user,
-                request=request,
-                **form.choices,
-            )
-            return redirect("export_detail", export.pk)
+            try:
+                export = request_export(
+                    administrations=form.chosen(),
+                    by=request.user,
+                    request=request,
+                    **form.choices,
+                )
+            except ExportRefused as refused:
+                form.add_error(None, str(refused))
+            else:
+                return redirect("export_detail", export.pk)
     elif request.htmx:
         # The choices changed: show the size of what they would export.
         form = ExportForm(request.GET, permissions=permissions)

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections, connections
 
 from survey import jobs
+from survey.job_turns import next_job
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +77,10 @@ def poll(over: threading.Event, act: Callable[[], None]) -> None:
 
 
 def run_waiting_jobs(queue: str) -> None:
-    """Run the jobs that wait now, oldest first."""
-    for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
-        jobs.run(pk)
+    """Run as many jobs as wait now; their users take turns."""
+    for _ in range(jobs.runnable_jobs(queue).count()):
+        if (pk := next_job(queue)) is not None:
+            jobs.run(pk)
 
 
 class Schedule:

@@ -1,0 +1,42 @@
+"""Let users take turns, so that many jobs of one user do not delay all others."""
+
+from __future__ import annotations
+
+from django.db.models import F, OuterRef, Subquery
+
+from survey import jobs
+from survey.job_kinds import JOB_KINDS
+from survey.models import Job
+
+
+def next_job(queue: str) -> int | None:
+    """Return the job whose turn it is: users take turns, oldest jobs first.
+
+    The first is of the user whose last job started longest ago, so many jobs of
+    one user delay another user's job by one job of each worker.
+    """
+    kinds = [kind.name for kind in JOB_KINDS.values() if kind.queue == queue]
+    started = Job.objects.filter(
+        kind__in=kinds, by=OuterRef("by"), started_at__isnull=False
+    ).order_by("-started_at")
+    return (
+        jobs.runnable_jobs(queue)
+        .annotate(last_turn=Subquery(started.values("started_at")[:1]))
+        .order_by(F("last_turn").asc(nulls_first=True), "created_at", "pk")
+        .values_list("pk", flat=True)
+        .first()
+    )
+
+
+def run_next(pk: int) -> None:
+    """Run one job of the queue of job `pk`, which is not always this one.
+
+    Each job sends one message, so as many are run as were started.
+    """
+    kind = JOB_KINDS.get(
+        Job.objects.filter(pk=pk).values_list("kind", flat=True).first() or ""
+    )
+    # Where another worker claims the job first, the turn is the next one's.
+    while kind is not None and (chosen := next_job(kind.queue)) is not None:
+        if jobs.run(chosen):
+            return
