@@ -47,6 +47,11 @@ def prepare_environment(*requirements: Path) -> None:
                 _install(path)
 
 
+def lock_of(requirements: Path) -> Path:
+    """Return the file with the digests of these packages; see provisioning/lock."""
+    return ROOT / "provisioning" / "locked" / requirements.name
+
+
 def stamp_of(requirements: Path) -> Path:
     """Return the file that marks these requirements as completely installed."""
     content = requirements.read_bytes() + repr(sys.version_info[:2]).encode()
@@ -89,9 +94,11 @@ def _install(requirements: Path) -> None:
     # Two of the packages come as source only, and are built apart from what
     # is installed here; the newer Pythons build no other way.
     options = ["--use-pep517", "--retries", "2", "--timeout", "20", "--quiet"]
+    # Nothing but the files that were published when the versions were chosen.
+    options += ["--require-hashes"]
     with step(f"Installing {requirements.name}"):
         done = subprocess.run(
-            [*pip, "install", *options, "-r", requirements],
+            [*pip, "install", *options, "-r", lock_of(requirements)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
