@@ -1,11 +1,11 @@
 """Replace primary keys by research ids, and shuffle respondents.
 
-If respondents kept the order of their primary keys, the rows of two exports
-could be matched even though their research ids differ. So each line gets a
-research id, a hash under a key that is thrown away, and lines are sorted by
-it: first into many small bundles as they arrive, then bundle by bundle. The
-database need not sort, its transaction ends as soon as the last line has been
-read, and memory stays flat.
+Each line gets a research id, a hash under a key that is thrown away, and lines
+are sorted by it, because the order of primary keys would say who comes before
+whom on the roster. (The rows of two exports can still be matched by their
+answers.) They are sorted first into many small bundles as they arrive, then
+bundle by bundle. The database need not sort, its transaction ends as soon as
+the last line has been read, and memory stays flat.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ KINDS = {
     "hidden": "Fixed value",
 }
 RESPONDENT_COLUMNS = {
-    "research_id": "Random ID of the respondent: the same in the whole file, different"
-    " in every other export.",
+    "research_id": "Random ID of the respondent: the same in the whole file, a new one"
+    " in every export.",
     "administration": "Short name of the administration the respondent was invited to.",
     "survey_version": "Version of the survey.",
     "district_code": "District code.",
@@ -169,6 +169,12 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "corrections": list(corrections(plan)),
         "entries": [entry(variable, versions) for variable in plan.columns.variables],
         "missing": plan.missing,
+        "coarsened": [
+            (plan.administrations[key], left_out, people)
+            for key, groups in plan.groups.items()
+            for left_out, people in groups.summary()
+        ],
+        "protected": [plan.administrations[key] for key in plan.groups],
         "is_long": export.format == Export.Format.LONG,
     }
 

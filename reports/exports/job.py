@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.utils import timezone
 
@@ -29,6 +30,13 @@ from reports.exports.cells import Writer
 from reports.exports.columns import ExportVersion, columns_of
 from reports.exports.csv_file import CsvFile
 from reports.exports.long_rows import LongRowBuilder
+from reports.exports.minimum_group import (
+    MinimumGroups,
+    SavedDays,
+    divide_respondents,
+    is_too_few,
+    too_few_people,
+)
 from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
 from reports.exports.row_builder import IDENTITY, ExportPlan, RowBuilder
 from reports.exports.snapshot import Selection, snapshot
@@ -93,71 +101,32 @@ def make_export(job: Job, progress: Progress) -> None:
     progress.done = progress.total = result.respondents
 
 
+@dataclass
+class Reading:
+    """What was read in the snapshot, and its own counts."""
+
+    administrations: Sequence[Administration]
+    versions: Mapping[str, ExportVersion]
+    shuffle: Shuffle
+    summary: StreamSummary
+    groups: Mapping[int, MinimumGroups]
+    respondents: int
+    responses: int
+
+
 def build_files(export: Export, folder: Path, progress: Progress) -> ExportResult:
     """Write the file and its codebook into `folder`.
 
-    Raises JobRefused if a sheet would be too large, and CountMismatch if the
-    file is not complete.
+    Raises JobRefused if a sheet would be too large or a minimum group is not
+    reached, and CountMismatch if the file is not complete.
     """
-    administrations = list(
-        export.administrations.select_related("published__survey__corrects").order_by(
-            "-opens_at", "pk"
-        )
-    )
-    versions = versions_of(administrations)
-    shuffle, summary = Shuffle(folder), StreamSummary()
-    selection = Selection(administrations, export.scope, export.finished_only)
-    with snapshot(selection) as database:
-        people = database.count_people()
-        if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
-            raise JobRefused(too_many_rows(people))
-        progress.begin_step("Reading the responses.", total=people)
-
-        def add(line: bytes) -> None:
-            summary.add(line)
-            shuffle.add(line.split(b"\t", 2)[1], line)
-            if shuffle.count % REPORT_EVERY == 0:
-                progress.advance(REPORT_EVERY)
-
-        is_long = export.format == Export.Format.LONG
-        # Adding may raise Cancelled, which stops the statement.
-        database.read(add, versions, saved=is_long)
-        progress.begin_step("Counting the responses.", total=people)
-        responses = database.count_responses()
-
-    # An option that nobody has chosen yet may look like a code as well.
-    options = {
-        code
-        for version in versions.values()
-        for item in version.items.values()
-        for option in version.options(item)
-        for code in code_lookalikes(f"\x1f{option['value']}".encode())
-    }
-    plan = ExportPlan(
-        columns=columns_of(versions.values()),
-        administrations={
-            administration.pk: administration for administration in administrations
-        },
-        schools=school_cells(summary.schools),
-        # Older rosters stored columns that nobody has declared.
-        attributes=sorted(
-            summary.attributes
-            & {
-                name
-                for administration in administrations
-                for name in administration.subgroups
-            }
-        ),
-        missing=choose_missing_codes(summary.lookalikes | options),
-        language=export.language,
-        labels=export.labels,
-        zone=timezone.get_default_timezone(),
-        identities=identity_cells if export.identities else None,
-    )
+    reading = read_snapshot(export, folder, progress)
+    people, responses = reading.respondents, reading.responses
     # The transaction is over: writing takes as long again, and a snapshot
     # keeps the database from removing dead rows.
     progress.begin_step("Writing the file.", total=people)
-    rows = write_data(export, folder, plan, shuffle, progress)
+    plan = plan_of(export, reading)
+    rows = write_data(export, folder, plan, reading.shuffle, progress)
     if (rows.respondents, rows.responses) != (people, responses):
         raise CountMismatch(
             f"{rows.respondents} of {people} respondents and {rows.responses} of"
@@ -165,6 +134,91 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
         )
     codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
     return ExportResult(rows, people, responses)
+
+
+def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
+    administrations = list(
+        export.administrations.select_related("published__survey__corrects").order_by(
+            "-opens_at", "pk"
+        )
+    )
+    versions = versions_of(administrations)
+    is_long = export.format == Export.Format.LONG
+    # In a file with names, coarser cells would protect nobody.
+    protected = [
+        administration
+        for administration in administrations
+        if administration.minimum_group > 1 and not export.identities
+    ]
+    shuffle, summary = Shuffle(folder), StreamSummary()
+    saved_days = SavedDays(timezone.get_default_timezone())
+    selection = Selection(administrations, export.scope, export.finished_only)
+    with snapshot(selection) as database:
+        counts = database.count_people()
+        people = sum(counts.values())
+        for administration in protected:
+            if is_too_few(administration, counts[administration.pk]):
+                raise JobRefused(too_few_people(administration))
+        if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
+            raise JobRefused(too_many_rows(people))
+        groups = {}
+        if not is_long:
+            progress.begin_step("Counting the groups.", total=people)
+            for administration in protected:
+                counted = database.count_groups(administration, settings.TIME_ZONE)
+                groups[administration.pk] = divide_respondents(administration, counted)
+        progress.begin_step("Reading the responses.", total=people)
+
+        def add(line: bytes) -> None:
+            summary.add(line)
+            if is_long and protected:
+                saved_days.add(line)
+            shuffle.add(line.split(b"\t", 2)[1], line)
+            if shuffle.count % REPORT_EVERY == 0:
+                progress.advance(REPORT_EVERY)
+
+        # Adding may raise Cancelled, which stops the statement.
+        database.read(add, versions, saved=is_long)
+        progress.begin_step("Counting the responses.", total=people)
+        responses = database.count_responses()
+    if is_long:
+        groups = {one.pk: saved_days.divide(one) for one in protected}
+    return Reading(
+        administrations, versions, shuffle, summary, groups, people, responses
+    )
+
+
+def plan_of(export: Export, reading: Reading) -> ExportPlan:
+    versions, summary = reading.versions.values(), reading.summary
+    # An option that nobody has chosen yet may look like a code as well.
+    options = {
+        code
+        for version in versions
+        for item in version.items.values()
+        for option in version.options(item)
+        for code in code_lookalikes(f"\x1f{option['value']}".encode())
+    }
+    # Older rosters stored columns that nobody has declared.
+    declared = {
+        name
+        for administration in reading.administrations
+        for name in administration.subgroups
+    }
+    return ExportPlan(
+        columns=columns_of(versions),
+        administrations={
+            administration.pk: administration
+            for administration in reading.administrations
+        },
+        schools=school_cells(summary.schools),
+        attributes=sorted(summary.attributes & declared),
+        missing=choose_missing_codes(summary.lookalikes | options),
+        language=export.language,
+        labels=export.labels,
+        zone=timezone.get_default_timezone(),
+        groups=reading.groups,
+        identities=identity_cells if export.identities else None,
+    )
 
 
 def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:

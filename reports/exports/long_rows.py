@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 
 from reports.exports.cells import Piece, Row, Writer
+from reports.exports.minimum_group import COARSENED, saved_path
 from reports.exports.row_builder import (
     IDENTITY,
-    QUARTER,
     ExportPlan,
     ItemEncoder,
     RespondentLine,
@@ -27,7 +27,7 @@ class LongRowBuilder(RowBuilder):
 
     def __init__(self, plan: ExportPlan, writer: Writer) -> None:
         super().__init__(plan, writer)
-        self._dates = DateCells(self.dates)
+        self._dates: dict[str, Piece] = {}
 
     @classmethod
     def headers_of(cls, plan: ExportPlan) -> list[str]:
@@ -59,25 +59,25 @@ class LongRowBuilder(RowBuilder):
             ):
                 # Stored answers come first, and only they have a time: what
                 # the rules of the survey added gets no row.
-                saved = self._saved(people[position].saved)
+                saved = self._saved(people[position])
                 rows_by_person[position] = list(
                     zip(repeat(identities[position]), pieces, saved, strict=False)
                 )
         return [row for rows in rows_by_person for row in rows]
 
-    def _saved(self, times: str) -> list[Piece]:
+    def _saved(self, person: RespondentLine) -> list[Piece]:
+        """Return when each answer was saved, as exactly as the group allows."""
+        times = parse_array(person.saved)
         if self.plan.identities:
-            return [self.dates(str(seconds)) for seconds in parse_array(times)]
-        dates = self._dates
-        return [dates[seconds // QUARTER] for seconds in parse_array(times)]
-
-
-class DateCells(dict[int, Piece]):
-    """Dates by the number of quarter hours since 1970, made when first needed."""
-
-    def __init__(self, make: Callable[[str], Piece]) -> None:
-        self.make = make
-
-    def __missing__(self, quarter: int) -> Piece:
-        date = self[quarter] = self.make(str(quarter * QUARTER))
-        return date
+            return [self.piece(self.moment(str(seconds))) for seconds in times]
+        days = [self.days.at(seconds) for seconds in times]
+        groups = self.plan.groups.get(int(person.administration))
+        if groups and days:
+            # One cell for all: the exact ones are not the same in the group.
+            path = saved_path(min(days), max(days))
+            shown = groups.shown(path)
+            days = [path[shown - 1] if shown else COARSENED] * len(days)
+        for day in days:
+            if day not in self._dates:
+                self._dates[day] = self.piece(day)
+        return [self._dates[day] for day in days]

@@ -31,6 +31,8 @@ from reports.exports.columns import (
     ItemColumns,
     Variable,
 )
+from reports.exports.local_days import LocalDays
+from reports.exports.minimum_group import MinimumGroups
 from reports.exports.missing_codes import MissingCodes
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
@@ -38,8 +40,6 @@ from survey.models import Administration
 
 # Encoded answers that are kept for each item.
 MOST_CACHED = 5_000
-# Seconds. A date never changes within a quarter of an hour, in any time zone.
-QUARTER = 900
 
 IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date")
 PLACE = ("district_code", "district_name", "school_code", "school_name")
@@ -63,6 +63,8 @@ class ExportPlan:
     language: str
     labels: bool
     zone: tzinfo
+    # By administration; without an entry, every cell is exact.
+    groups: Mapping[int, MinimumGroups]
     # Returns IDENTITY cells by respondent; None for exports without names.
     identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
 
@@ -232,6 +234,7 @@ class RowBuilder(ABC):
             str(key): self.versions[administration.published_id]
             for key, administration in plan.administrations.items()
         }
+        self.days = LocalDays(plan.zone)
         self._shared: dict[tuple[str, ...], Piece] = {}
 
     def _version_encoder(self, version: ExportVersion) -> VersionEncoder:
@@ -320,26 +323,16 @@ class RowBuilder(ABC):
             known = self._shared[kind, *key] = make()
         return known
 
-    def dates(self, *seconds: str) -> Piece:
-        """Return dates of Unix times; in exports with names, times as well.
+    def day(self, seconds: str) -> str:
+        """Return the day of a Unix time, or a blank."""
+        return self.days.at(int(seconds)) if seconds else ""
 
-        Exact times would tie together the rows of two exports.
-        """
-        if self.plan.identities:
-            return self.piece(*map(self._date, seconds))
-        # Rounded, most respondents share their dates.
-        rounded = [text and str(int(text) // QUARTER * QUARTER) for text in seconds]
-        return self.shared_piece(
-            "dates", *rounded, make=lambda: self.piece(*map(self._date, rounded))
-        )
-
-    def _date(self, seconds: str) -> str:
+    def moment(self, seconds: str) -> str:
+        """Return the date and time of a Unix time, for exports with names."""
         if not seconds:
             return ""
         moment = datetime.fromtimestamp(int(seconds), self.plan.zone)
-        if self.plan.identities:
-            return moment.isoformat(sep=" ")[:19]
-        return moment.date().isoformat()
+        return moment.isoformat(sep=" ")[:19]
 
 
 def value_cell(kind: str, value: str) -> Cell:

@@ -94,10 +94,24 @@ SELECT count(*) FROM survey_response x
 JOIN survey_respondent r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
 """
+# `days` may have a day or NULL for each of the three times.
+COUNT_GROUPS = """
+SELECT s.district_id, r.school_id, r.grade, r.language, {attributes}, {days}, count(*)
+FROM survey_respondent r
+JOIN accounts_school s ON s.id = r.school_id
+WHERE {people}
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+ORDER BY 1, 2
+"""
+TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
 COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
 
-
 LineSink = Callable[[bytes], object]
+# Grade, language and attributes.
+About = tuple[str, str, Mapping[str, object]]
+# District, school, grade, language, attributes, days of `TIMES` and the number
+# of people who have all of them in common.
+GroupCount = tuple[int, int, str, str, Mapping[str, object], Sequence[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +154,37 @@ class Snapshot:
         self.alias = alias
         self.selection = selection
 
-    def count_people(self) -> int:
-        return sum(
-            self._count(COUNT_PEOPLE, administration, self.selection)
+    def count_people(self) -> dict[int, int]:
+        """Return the number of people by administration."""
+        return {
+            administration.pk: self._count(COUNT_PEOPLE, administration, self.selection)
             for administration in self.selection.administrations
+        }
+
+    def count_groups(
+        self, administration: Administration, zone: str
+    ) -> Iterator[GroupCount]:
+        """Count people who have everything but their answers in common."""
+        connection = connections[self.alias]
+        if connection.vendor == "postgresql":
+            attributes = "r.attributes::text"
+            days = [f"(({time} AT TIME ZONE '{zone}')::date)::text" for time in TIMES]
+        else:
+            attributes = "r.attributes"
+            cast_date = "django_datetime_cast_date"
+            days = [f"{cast_date}({time}, 'UTC', '{zone}')" for time in TIMES]
+        statement = COUNT_GROUPS.format(
+            attributes=attributes,
+            days=", ".join(days),
+            people=self.selection.people(administration),
         )
+        # On the server, because there may be as many groups as people.
+        with connection.chunked_cursor() as cursor:
+            cursor.execute(statement)
+            for row in chain.from_iterable(iter(lambda: cursor.fetchmany(1000), [])):
+                district, school, grade, language, held, *times, count = row
+                found = [day or "" for day in times]
+                yield district, school, grade, language, json.loads(held), found, count
 
     def count_responses(self) -> int:
         return sum(

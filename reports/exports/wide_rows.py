@@ -8,6 +8,12 @@ from itertools import repeat
 
 from reports.exports.cells import Cell, Number, Piece, Row, Writer
 from reports.exports.columns import ExportVersion, Variable
+from reports.exports.minimum_group import (
+    COARSENED,
+    STEPS,
+    respondent_path,
+    week_of,
+)
 from reports.exports.row_builder import (
     ExportPlan,
     ItemEncoder,
@@ -83,11 +89,7 @@ class WideRowBuilder(RowBuilder):
 
     def rows_of(self, people: Sequence[RespondentLine]) -> list[Row]:
         heads = [
-            (
-                identity,
-                self._about(person),
-                self.dates(person.started, person.completed, person.withdrawn),
-            )
+            (identity, *self._about(person))
             for person, identity in zip(
                 people, self.identity_pieces(people), strict=True
             )
@@ -113,24 +115,73 @@ class WideRowBuilder(RowBuilder):
                 rows[position] = (*heads[position], *cells)
         return rows
 
-    def _about(self, person: RespondentLine) -> Piece:
+    def _about(self, person: RespondentLine) -> Sequence[Piece]:
+        times = (person.started, person.completed, person.withdrawn)
         key = (person.administration, person.school, person.about)
+        if self.plan.identities:
+            # Hardly anyone shares exact times.
+            about = self.shared_piece(
+                "about", *key, make=lambda: self.piece(*self._cells(person, len(STEPS)))
+            )
+            return about, self.piece(*map(self.moment, times))
+        days = [self.day(time) for time in times]
 
         def make() -> Piece:
-            administration = self.plan.administrations[int(person.administration)]
-            grade, language, attributes = json.loads(person.about)
-            found = [
-                attributes.get(name) if name in administration.subgroups else None
-                for name in self.plan.attributes
-            ]
-            return self.piece(
-                administration.name,
-                self._version_of[person.administration].version.name,
-                *self.plan.schools[int(person.school)],
-                administration.role,
-                grade,
-                language,
-                *(None if value is None else str(value) for value in found),
-            )
+            shown = self._shown(person, days)
+            return self.piece(*self._cells(person, shown), *date_cells(days, shown))
 
-        return self.shared_piece("about", *key, make=make)
+        return (self.shared_piece("about", *key, *days, make=make),)
+
+    def _shown(self, person: RespondentLine, days: Sequence[str]) -> int:
+        """Return how many of STEPS this respondent's row shows."""
+        key, school = int(person.administration), int(person.school)
+        groups = self.plan.groups.get(key)
+        if groups is None:
+            return len(STEPS)
+        path = respondent_path(
+            self.plan.administrations[key],
+            groups.districts[school],
+            school,
+            json.loads(person.about),
+            days,
+        )
+        return groups.shown(path)
+
+    def _cells(self, person: RespondentLine, shown: int) -> list[Cell]:
+        """Return the cells from the administration to the attributes."""
+        administration = self.plan.administrations[int(person.administration)]
+        grade, language, attributes = json.loads(person.about)
+        place = self.plan.schools[int(person.school)]
+        cells: list[Cell] = [
+            administration.name,
+            self._version_of[person.administration].version.name,
+            *coarsened(place[:2], shows("district", shown)),
+            *coarsened(place[2:], shows("school", shown)),
+            administration.role,
+            *coarsened([grade], shows("grade", shown)),
+            *coarsened([language], shows("language", shown)),
+        ]
+        for name in self.plan.attributes:
+            value = attributes.get(name)
+            # Columns that only other administrations declare stay blank.
+            if name not in administration.subgroups:
+                cells.append(None)
+            elif not shows("subgroups", shown):
+                cells.append(COARSENED)
+            else:
+                cells.append(None if value is None else str(value))
+        return cells
+
+
+def shows(step: str, shown: int) -> bool:
+    return STEPS.index(step) < shown
+
+
+def coarsened(cells: Sequence[str], is_shown: bool) -> Sequence[str]:
+    return cells if is_shown else [COARSENED] * len(cells)
+
+
+def date_cells(days: Sequence[str], shown: int) -> Sequence[str]:
+    if shows("day", shown):
+        return days
+    return coarsened([week_of(day) for day in days], shows("week", shown))

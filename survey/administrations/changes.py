@@ -29,6 +29,7 @@ from survey.administrations.queries import may_manage
 from survey.administrations.subgroups import Subgroups, default_subgroups
 from survey.database import advisory_locks
 from survey.models import Administration, PublishedSurvey, Wave
+from survey.models.administration import MINIMUM_GROUP
 
 # The properties that are columns of the administration itself.
 COLUMNS = [
@@ -51,6 +52,7 @@ def open_administration(
     schools: Collection[School] = (),
     coordinators_see_finished: bool = False,
     subgroups: Subgroups | None = None,
+    minimum_group: int = MINIMUM_GROUP,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -77,6 +79,7 @@ def open_administration(
         district=district,
         coordinators_see_finished=coordinators_see_finished,
         subgroups=default_subgroups() if subgroups is None else subgroups,
+        minimum_group=minimum_group,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)

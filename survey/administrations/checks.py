@@ -63,6 +63,13 @@ def check_change(
     if to.published != before.published:
         check_survey(current.district, to.published)
     check_finished_may_be_seen(to.role, to.coordinators_see_finished)
+    if to.minimum_group < before.minimum_group and has_started(current):
+        raise ChangeBlocked(
+            {
+                "minimum_group": "People have started, and answered under the promise"
+                f" of {before.minimum_group}. Keep it or choose a larger number."
+            }
+        )
     if to.wave != before.wave:
         check_wave(current.district, to.wave)
     if (to.districts, to.schools) != (before.districts, before.schools):

@@ -30,6 +30,7 @@ class AdministrationPlan:
     closes_at: datetime
     coordinators_see_finished: bool
     subgroups: Subgroups
+    minimum_group: int
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -44,6 +45,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         closes_at=administration.closes_at,
         coordinators_see_finished=administration.coordinators_see_finished,
         subgroups=administration.subgroups,
+        minimum_group=administration.minimum_group,
     )
 
 
@@ -91,4 +93,5 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "closes": format_moment(plan.closes_at),
         "coordinators see who has finished": plan.coordinators_see_finished,
         "subgroups": format_subgroups(plan.subgroups) or "none",
+        "minimum group in exports": plan.minimum_group,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Lower
@@ -19,6 +20,9 @@ class Role(models.TextChoices):
     PARENT = "parent"
 
 
+# The usual number of people below which statistics offices show no cell.
+MINIMUM_GROUP = 5
+MAX_MINIMUM_GROUP = 100
 # Long enough to remind schools on two mornings.
 CLOSES_SOON = timedelta(days=2)
 
@@ -94,6 +98,13 @@ class Administration(models.Model):
     # Columns of rosters that are stored next to answers, and their values; see
     # `survey.administrations.subgroups`.
     subgroups = models.JSONField(default=dict, blank=True, db_default={})
+    # In exports without names, at least so many people have the same place,
+    # grade, language, subgroups and dates; 1 leaves every cell as it is.
+    minimum_group = models.PositiveSmallIntegerField(
+        default=MINIMUM_GROUP,
+        db_default=MINIMUM_GROUP,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_MINIMUM_GROUP)],
+    )
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
     # Counts the changes: a form that was filled in for an older state is refused.
@@ -107,6 +118,10 @@ class Administration(models.Model):
             models.CheckConstraint(
                 condition=~Q(role="teacher", coordinators_see_finished=True),
                 name="nobody_sees_which_teachers_have_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(minimum_group__gte=1),
+                name="a_minimum_group_has_at_least_one_person",
             ),
         )
 

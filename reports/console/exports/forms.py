@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from django import forms
@@ -15,6 +15,7 @@ from django.utils.formats import date_format
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.exports.job import too_many_columns, too_many_rows
+from reports.exports.minimum_group import is_too_few, too_few_people
 from reports.exports.requests import ExportChoices
 from reports.exports.snapshot import Selection, Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
@@ -84,7 +85,8 @@ class ExportForm(forms.Form):
         label="Include names, student numbers and e-mail addresses",
         required=False,
         help_text="Answers are confidential, and this file shows what each person"
-        " answered. Your request and its reason are logged.",
+        " answered. Your request and its reason are logged. Without names, cells that"
+        " would single people out are made coarser.",
     )
     reason = forms.CharField(
         label="Reason for including names",
@@ -170,9 +172,12 @@ class ExportForm(forms.Form):
                 " district or school whose names you may see, or leave names out.",
             )
         finished_only = bool(given.get("finished_only"))
-        if not self.errors and given.get("format") == Format.XLSX:
-            # The job checks again, when more people may have started.
+        # The job checks again, when more people may have started.
+        if not self.errors:
             size = size_of(self.chosen(), places, finished_only)
+            for administration in () if identities else size.too_few:
+                self.add_error("administrations", too_few_people(administration))
+        if not self.errors and given.get("format") == Format.XLSX:
             if size.respondents + 1 > MOST_ROWS:
                 self.add_error("format", too_many_rows(size.respondents))
             if size.items > MOST_COLUMNS:
@@ -237,6 +242,8 @@ class ExportSize:
     respondents: int = 0
     most_responses: int = 0
     items: int = 0
+    # Administrations with people, but not as many as their minimum group.
+    too_few: list[Administration] = field(default_factory=list)
 
 
 def size_of(
@@ -257,7 +264,10 @@ def size_of(
     size = ExportSize(items=max(items.values(), default=0))
     for administration in administrations:
         selection = Selection([administration], places, finished_only)
-        people = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
+        counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
+        people = counts[administration.pk]
+        if is_too_few(administration, people):
+            size.too_few.append(administration)
         size.respondents += people
         size.most_responses += people * items[administration.pk]
     return size

@@ -101,12 +101,19 @@ def draft(
     return import_survey(draft=reading.draft, source=content, district=district)
 
 
-def opened(survey: PublishedSurvey, name: str, role: str = Role.STUDENT):
+def opened(
+    survey: PublishedSurvey,
+    name: str,
+    role: str = Role.STUDENT,
+    # Exact cells, so that most tests need only a few people.
+    minimum_group: int = 1,
+) -> Administration:
     now = timezone.now()
     return open_administration(
         name=name,
         published=survey,
         role=role,
+        minimum_group=minimum_group,
         opens_at=now - timedelta(days=3),
         closes_at=now + timedelta(days=3),
         subgroups=dict.fromkeys(("track", "<b>x</b>", "age", "sex", "=grade"), ()),

@@ -524,6 +524,8 @@ def create_administration(
         role=role,
         opens_at=now - timedelta(days=2),
         closes_at=now + timedelta(days=30),
+        # The files of this small district are about permissions.
+        minimum_group=1,
         **more,
     )
 

@@ -97,6 +97,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             schools=schools,
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
+            minimum_group=cleaned["minimum_group"],
             by=request.user,
             request=request,
         )

@@ -37,6 +37,7 @@ from survey.console.administrations.fields import (
     place_choices,
 )
 from survey.models import Administration, PublishedSurvey, Role, Wave
+from survey.models.administration import MAX_MINIMUM_GROUP, MINIMUM_GROUP
 from survey.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
 from survey.waves import waves_for
 
@@ -99,6 +100,17 @@ class AdministrationForm(forms.Form):
         " columns and values are left out. Grade and language are always kept.",
     )
 
+    minimum_group = forms.IntegerField(
+        initial=MINIMUM_GROUP,
+        min_value=1,
+        max_value=MAX_MINIMUM_GROUP,
+        label="Minimum group in exports",
+        help_text="In files without names, at least so many people share the same"
+        " school, grade, language, subgroups and dates. What would single out fewer is"
+        " left out. Can't be lowered once people have started.",
+        required=False,
+    )
+
     def __init__(
         self,
         data: QueryDict | None,
@@ -124,6 +136,10 @@ class AdministrationForm(forms.Form):
             schools = schools.filter(district=owner)
         self.places_field.districts = districts
         self.places_field.schools = schools
+
+    def clean_minimum_group(self) -> int:
+        # Left empty: the number that the page had shown.
+        return self.cleaned_data["minimum_group"] or self["minimum_group"].initial
 
     def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         waves = waves_for(permissions).select_related("district")
@@ -207,6 +223,7 @@ class OpenAdministrationForm(AdministrationForm):
         "places",
         "coordinators_see_finished",
         "subgroups",
+        "minimum_group",
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
@@ -306,6 +323,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "closes_at": plan.closes_at,
                 "coordinators_see_finished": plan.coordinators_see_finished,
                 "subgroups": plan.subgroups,
+                "minimum_group": plan.minimum_group,
                 "seen": administration.changes,
             },
         )
@@ -356,6 +374,7 @@ class ChangeAdministrationForm(AdministrationForm):
             closes_at=cleaned["closes_at"],
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
+            minimum_group=cleaned["minimum_group"],
         )
 
 

@@ -460,3 +460,20 @@ if connection.vendor == "postgresql":
                 [advisory_locks.ROSTER, administration.pk],
             )
         enrol(administration, school)
+
+
+def test_the_minimum_group_is_not_lowered_after_the_first_start(
+    administration, lincoln
+):
+    change(administration, minimum_group=4)
+    enrol(administration, lincoln, started_at=timezone.now())
+    with pytest.raises(ChangeBlocked, match="answered under the promise of 4"):
+        change(administration, minimum_group=3)
+    change(administration, minimum_group=9)
+    administration.refresh_from_db()
+    assert administration.minimum_group == 9
+
+
+def test_a_minimum_group_without_people_is_refused(administration):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Administration.objects.update(minimum_group=0)

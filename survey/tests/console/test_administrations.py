@@ -591,3 +591,24 @@ def test_subgroups_are_declared_line_by_line(client, staff, published):
     assert administration.subgroups == {"House": ["Red", "Blue", "Green"]}
     entry = AuditEntry.objects.filter(action="change administration").first()
     assert entry.after == {"subgroups": "House: Red, Blue, Green"}
+
+
+def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
+    log_in(client, staff.state)
+    assert client.get(NEW).context["form"]["minimum_group"].value() == 5
+    refused = errors(client.post(NEW, form_for(published, minimum_group="0")))
+    assert "greater than or equal to 1" in refused
+    client.post(NEW, form_for(published, minimum_group="8"))
+    administration = Administration.objects.get()
+    assert administration.minimum_group == 8
+
+    detail = reverse("administration_detail", args=[administration.pk])
+    assert "at least 8 people share" in client.get(detail).content.decode()
+    held = current_values(client, administration.pk)
+    client.post(f"{detail}change/", {**held, "minimum_group": ""})
+    client.post(f"{detail}change/", {**held, "minimum_group": "10"})
+    administration.refresh_from_db()
+    assert administration.minimum_group == 10
+    [entry] = AuditEntry.objects.filter(action="change administration")
+    assert entry.before == {"minimum group in exports": 8}
+    assert entry.after == {"minimum group in exports": 10}
