@@ -351,6 +351,8 @@ def create_card_set(
         file=write_file("cards", ".pdf", f"cards of {mark}"),
         made_at=timezone.now(),
         people=1,
+        # With names it could not be downloaded.
+        anonymous=True,
         by=by,
         job=create_finished_job("cards.make", mark, by),
         **fields,
