@@ -10,7 +10,8 @@ from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal
 
-# The longest socket is run/.s.PGSQL.6432; a path of one ends at 107 bytes.
+# The longest socket is the supervisor's, while it starts; a path of one ends at
+# 107 bytes.
 LONGEST = 107 - len("/run/supervisor.sock.12345")
 PLAIN = re.compile(r"[\w./+@-]+")
 # For root, where other users may not read the checkout.
