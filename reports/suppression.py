@@ -8,6 +8,8 @@ was, and a coordinator knows everyone on the roster. The rule:
   finished.
 * For all others, `*` replaces what was started and finished in a school with
   fewer invited people than a report needs, and in each grade of fewer than 10.
+* For all others, the hours and days of the chart show nobody or at least 10
+  people: "1 finished at 10" says who it was to everybody who was in the room.
 * If a hidden number could be calculated by subtracting the other grades from
   the school's number, the smallest other grade is hidden too, until at least
   two grades with at least 10 people together are hidden.
@@ -19,6 +21,7 @@ The number of invited people is never hidden: the roster shows it. "No one" and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from survey.models import Role
 
@@ -28,7 +31,11 @@ SMALLEST_SCHOOL: Mapping[str, int] = {
     Role.TEACHER: 8,
     Role.PARENT: 10,
 }
+# In one hour of the chart, starting or finishing.
+SMALLEST_HOUR = 10
 HIDDEN = "*"
+# The start of a local hour, people who started in it, people who finished.
+Hour = tuple[datetime, int, int]
 
 
 def hides_school(role: str, eligible: int) -> bool:
@@ -49,3 +56,26 @@ def hidden_grades(eligible: Sequence[int]) -> set[int]:
             break
         hidden.add(others.pop(0))
     return hidden
+
+
+def join_small_hours(hours: Sequence[Hour]) -> list[Hour]:
+    """Move people to a later hour until they are at least SMALLEST_HOUR.
+
+    The last ones join the last hour shown, because the total minus the shown
+    hours would be their number. Hours without people are left out.
+    """
+    started = _joined([hour[1] for hour in hours])
+    finished = _joined([hour[2] for hour in hours])
+    joined = zip((hour[0] for hour in hours), started, finished, strict=True)
+    return [hour for hour in joined if hour[1] or hour[2]]
+
+
+def _joined(counts: Sequence[int]) -> list[int]:
+    shown, waiting, last = [0] * len(counts), 0, None
+    for position, count in enumerate(counts):
+        waiting += count
+        if waiting >= SMALLEST_HOUR:
+            shown[position], waiting, last = waiting, 0, position
+    if last is not None:
+        shown[last] += waiting
+    return shown

@@ -11,13 +11,11 @@ from django.utils import timezone
 
 from reports.models import Curve
 from reports.progress_pace import planned_rates
+from reports.suppression import Hour
 from survey.models import Administration
 
 # A window that was left open for years shows its last year only.
 MOST_DAYS = 366
-
-# The start of a local hour, people who started in it, people who finished.
-Hour = tuple[datetime, int, int]
 
 
 @dataclass(frozen=True, slots=True)

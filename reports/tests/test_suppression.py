@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,13 @@ from accounts.tests.logging_in import log_in
 from reports import visible_rates
 from reports.models import SchoolRate
 from reports.rollup import roll_up
-from reports.suppression import SMALLEST_GRADE, hidden_grades, hides_school
+from reports.suppression import (
+    SMALLEST_GRADE,
+    SMALLEST_HOUR,
+    hidden_grades,
+    hides_school,
+    join_small_hours,
+)
 from reports.tests.conftest import invite
 from survey.models import Role
 
@@ -246,3 +254,55 @@ def test_hidden_grades_cannot_be_calculated_by_subtraction(eligible):
 )
 def test_the_smallest_other_grade_is_hidden_as_well(eligible, hidden):
     assert hidden_grades(eligible) == hidden
+
+
+hourly = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25)), max_size=40)
+
+
+@given(counts=hourly)
+def test_hours_show_nobody_or_enough_people(counts):
+    first = datetime(2027, 3, 1, tzinfo=UTC)
+    hours = [(first + timedelta(hours=n), *two) for n, two in enumerate(counts)]
+    shown = join_small_hours(hours)
+    for kind in (1, 2):
+        cells = [hour[kind] for hour in shown]
+        assert all(cell == 0 or cell >= SMALLEST_HOUR for cell in cells)
+        # The total minus the hours is nobody, unless no hour is shown at all.
+        total = sum(hour[kind] for hour in hours)
+        assert sum(cells) == (total if total >= SMALLEST_HOUR else 0)
+        # Nobody is shown before the hour in which they started or finished,
+        # except the last few.
+        before = 0
+        for moment, *numbers in shown[:-1]:
+            before += numbers[kind - 1]
+            known = sum(hour[kind] for hour in hours if hour[0] <= moment)
+            assert before <= known + SMALLEST_HOUR
+
+
+def hourly_cells(client, school) -> set[int]:
+    body = client.get(f"/console/rates/schools/{school.pk}/").content.decode()
+    [table] = re.findall(r'<details id="hours-table">(.*?)</details>', body, re.S)
+    numbers = re.findall(r'<td class="number">(\d+)</td>', table)
+    [chart] = re.findall(r'<script id="hours-data"[^>]*>(.*?)</script>', body, re.S)
+    series = json.loads(chart)
+    return {int(n) for n in numbers} | set(series["started"] + series["finished"])
+
+
+def test_coordinators_see_no_hour_of_a_single_person(client, staff, students):
+    noon = datetime(2027, 3, 1, 18, tzinfo=UTC)
+    invite(students, staff.lincoln, 40, grade="05")
+    for hour, people in ((0, 12), (1, 1), (3, 2)):
+        invite(
+            students,
+            staff.lincoln,
+            people,
+            grade="05",
+            finished=people,
+            at=noon + timedelta(hours=hour),
+        )
+    roll_up()
+    log_in(client, staff.chen)
+    assert hourly_cells(client, staff.lincoln) == {15}
+    # People who may see the answers see every hour.
+    log_in(client, staff.dana)
+    assert hourly_cells(client, staff.lincoln) == {0, 1, 2, 12}

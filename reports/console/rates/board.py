@@ -19,6 +19,7 @@ from reports import time_series, visible_rates
 from reports.freshness import Freshness, freshness_of
 from reports.models import GradeRate, SchoolRate
 from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
+from reports.suppression import SMALLEST_HOUR, join_small_hours
 from reports.time_series import percentage
 from survey.models import Administration, Role
 
@@ -201,15 +202,19 @@ def curve_context(
     level: str,
     place: int,
     figures: RateTotal | SchoolRateLine | None,
+    *,
+    sees_all: bool,
 ) -> dict[str, object]:
     """Return the chart by day and by hour, if the figures may be shown.
 
-    1 statement, or none.
+    Unless the user `sees_all`, hours of few people are joined. 1 statement, or none.
     """
     # Summing the hours would give a hidden number away.
     if figures is None or figures.finished is None or not figures.eligible:
         return {"days": None}
     hours = time_series.hours_of(administration, level, place)
+    if not sees_all:
+        hours = join_small_hours(hours)
     eligible, needed = figures.eligible, figures.needed or 0
     days = time_series.by_day(hours, administration, eligible=eligible, needed=needed)
     day = time_series.day_to_show(hours, request.GET.get("day", ""))
@@ -226,6 +231,7 @@ def curve_context(
         sentence += f"; {past[-1].pace:g} % were needed by {past[-1].label}"
     return {
         "days": days,
+        "smallest_hour": None if sees_all else SMALLEST_HOUR,
         "days_chart": time_series.chart_data(days),
         "days_sentence": f"{sentence}.",
         "active_days": {hour.date() for hour, *_ in hours},

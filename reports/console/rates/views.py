@@ -54,7 +54,8 @@ def rates_board(request: StaffRequest) -> HttpResponse:
     of_all = total if own.state else None
     context = {
         **board.context(),
-        **curve_context(request, chosen, Curve.Level.ALL, 0, of_all),
+        # Totals are only made for users who see all of their schools.
+        **curve_context(request, chosen, Curve.Level.ALL, 0, of_all, sees_all=True),
         "total": total,
         "lines": lines,
         "places": places_chart(lines),
@@ -87,14 +88,14 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     listing = school_listing(request, chosen, district)
     lines = [visible_rates.school_line(row, chosen) for row in listing.page.object_list]
     if district is not None:
-        curve = curve_context(request, chosen, Curve.Level.DISTRICT, district.pk, total)
+        level, place, figures = Curve.Level.DISTRICT, district.pk, total
     else:
         # The stored curve is that of the whole state.
-        of_all = total if own.state else None
-        curve = curve_context(request, chosen, Curve.Level.ALL, 0, of_all)
+        level, place, figures = Curve.Level.ALL, 0, total if own.state else None
     context = {
         **board.context(),
-        **curve,
+        # Totals are only made for users who see all of their schools.
+        **curve_context(request, chosen, level, place, figures, sees_all=True),
         "district": district,
         "sees_districts": own.state or len(own.districts) > 1,
         "total": total,
@@ -119,7 +120,12 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     context = {
         **board.context(),
         **curve_context(
-            request, board.chosen, Curve.Level.SCHOOL, school.pk, chosen.line
+            request,
+            board.chosen,
+            Curve.Level.SCHOOL,
+            school.pk,
+            chosen.line,
+            sees_all=visible_rates.sees_all_of(permissions, board.chosen, school),
         ),
         "school": school,
         "panels": panels,
