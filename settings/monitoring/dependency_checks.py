@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from select import select
 from typing import Any
@@ -22,38 +22,20 @@ from django.core.cache import caches
 from django.core.cache.backends.memcached import BaseMemcachedCache
 from django.db import connections
 
-# Name in metrics_page.SERVER_METRICS, value, values of its labels.
-Sample = tuple[str, float, tuple[str, ...]]
+from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer, Sample
+from settings.monitoring.durability_check import check_durability
 
-# Seconds for one answer, and for a check of several questions.
-TIMEOUT = 0.5
+# Seconds for a check of several questions.
 TOTAL_TIMEOUT = 1.0
 # Seconds behind from which on a replica counts as degraded.
 MAX_LAG = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of one check."""
-
-    # None: not configured here, or unknown.
-    ok: bool | None
-    detail: str
-    ms: float = 0.0
-    samples: list[Sample] = field(default_factory=list)
-    # PostgreSQL only: position in the log, and age of the newest transaction.
-    position: int | None = None
-    age: float | None = None
-
-
 Check = Callable[[], Answer]
-NOT_SET_UP = Answer(None, "not set up here")
 
 
 def ask_dependencies() -> dict[str, Answer]:
     """Check all servers, and return their answers by importance."""
-    from settings.monitoring.durability_check import check_durability
-
     answers = run_checks(
         {
             "primary": check_primary,

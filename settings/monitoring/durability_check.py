@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from settings.monitoring.dependency_checks import NOT_SET_UP, TIMEOUT, Answer
+from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer
 
 # Seconds for which an answer is kept: these settings rarely change.
 KEPT = 10.0

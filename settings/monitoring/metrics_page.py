@@ -17,7 +17,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from settings.monitoring.dependency_checks import Sample, statistics
+from settings.monitoring.answers import Sample
+from settings.monitoring.dependency_checks import statistics
 from settings.monitoring.metrics import is_whole, registry
 
 MONITORING_HEADER = "X-Groundswell-Monitoring"

@@ -36,10 +36,9 @@ WITHHELD = (
     "Who has finished is confidential in this administration, so codes can't be"
     " listed next to names. Send them by e-mail, or print cards to draw from."
 )
-# With fewer cards to draw from, the holder of a card is known.
-MIN_DRAWN = 5
 TOO_FEW = (
-    f"Cards to draw from need at least {MIN_DRAWN} people. Print them for all classes."
+    f"Cards to draw from need at least {CardSet.MIN_DRAWN} people. Print them for all"
+    " classes."
 )
 
 
@@ -139,7 +138,7 @@ def make_cards(job: Job, progress: Progress) -> None:
         raise JobRefused(NO_PEOPLE)
     if card_set.is_withheld:
         raise JobRefused(WITHHELD)
-    if card_set.anonymous and count < MIN_DRAWN:
+    if card_set.anonymous and count < CardSet.MIN_DRAWN:
         raise JobRefused(TOO_FEW)
     if is_pdf and count > MAX_CARDS:
         raise JobRefused(TOO_MANY)

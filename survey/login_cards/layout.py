@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from survey import access_codes
-from survey.login_cards.card_sets import MIN_DRAWN
 from survey.login_cards.card_text import (
     CARD_WORDS,
     CardWords,
@@ -67,7 +66,7 @@ def merge_small(
     merged: list[Respondent] = []
     large: dict[str, list[Respondent]] = {}
     for group, members in sorted(groups.items(), key=lambda one: len(one[1])):
-        if len(members) < MIN_DRAWN or 0 < len(merged) < MIN_DRAWN:
+        if len(members) < CardSet.MIN_DRAWN or 0 < len(merged) < CardSet.MIN_DRAWN:
             merged += members
         else:
             large[group] = members

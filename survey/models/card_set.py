@@ -17,6 +17,9 @@ class CardSet(models.Model):
     The file is deleted after a week, because it holds codes; this row stays.
     """
 
+    # With fewer cards to draw from, the holder of a card is known.
+    MIN_DRAWN = 5
+
     class Format(models.TextChoices):
         PDF = "pdf", "Login cards to print (PDF)"
         CSV = "csv", "A list for mail merge (CSV)"

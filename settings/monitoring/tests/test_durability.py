@@ -12,7 +12,7 @@ from django.conf import settings as configured
 from django.db import connection
 
 from settings.monitoring import durability_check
-from settings.monitoring.dependency_checks import NOT_SET_UP
+from settings.monitoring.answers import NOT_SET_UP
 from settings.monitoring.durability import durability, unsafe_settings
 from settings.monitoring.durability_check import DurabilityCheck, ask_pool
 from settings.monitoring.health import readiness

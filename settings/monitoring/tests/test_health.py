@@ -17,7 +17,7 @@ import pytest
 from django.conf import settings
 
 from settings.monitoring import dependency_checks
-from settings.monitoring.dependency_checks import Answer
+from settings.monitoring.answers import NOT_SET_UP, Answer
 from settings.monitoring.health import CONSEQUENCES, readiness
 from settings.tests.patience import patience
 
@@ -74,7 +74,7 @@ def test_only_the_primary_and_its_durability_affect_the_status(
 
 
 def test_dependencies_that_are_not_configured_are_not_faults(monkeypatch):
-    answers = dict.fromkeys(CONSEQUENCES, dependency_checks.NOT_SET_UP)
+    answers = dict.fromkeys(CONSEQUENCES, NOT_SET_UP)
     monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     assert readiness()["degraded"] == []
 
