@@ -52,6 +52,7 @@ export class PageDisplay {
     survey.fillDefaults(n);
     const edited = () => drafts.noteEdit(n);
     this.form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
+    this.noteAnsweredEarlier(section, n);
     this.container.replaceChildren(section);
     this.updateNavigation();
     this.tab.update();
@@ -66,6 +67,17 @@ export class PageDisplay {
       scrollTo(0, 0);
       heading.focus({ preventScroll: true });
     }
+  }
+
+  noteAnsweredEarlier(section, n) {
+    section.querySelector(".answered-earlier")?.remove();
+    const { survey, messages } = this.tab;
+    if (!survey.hasKept(n)) return;
+    const note = document.createElement("p");
+    note.className = "answered-earlier";
+    note.lang = document.documentElement.lang;
+    note.textContent = messages.text("answered_earlier");
+    section.querySelector(".page-title").after(note);
   }
 
   // The progress bar and the buttons.

@@ -6,7 +6,7 @@
 // lose, double and reorder everything.
 
 import { fullJitter, FIRST_WAIT } from "./clock.js";
-import { mergeAnswers } from "./merge_answers.js";
+import { mergeAnswers, textOfAnswers } from "./merge_answers.js";
 
 export class Queue {
   // send({page, revision, body, leaving}) resolves to an outcome of send_save.js
@@ -358,6 +358,20 @@ export class Queue {
     }
     for (const slot of [...this.slots.values()]) this.rebaseSlot(slot);
     this.resume();
+  }
+
+  // Takes blanks of these items out of what waits.
+  dropBlanks(names) {
+    const keep = ([name, answer]) => answer !== null || !names.has(name);
+    const without = (part) => {
+      const answers = Object.entries(JSON.parse(part.content)).filter(keep);
+      return { ...part, content: textOfAnswers(answers) };
+    };
+    if (!names.size) return;
+    for (const slot of this.slots.values()) {
+      if (slot.save) slot.save = without(slot.save);
+      if (slot.later) slot.later = without(slot.later);
+    }
   }
 
   rebaseSlot(slot) {

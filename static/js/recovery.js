@@ -79,8 +79,10 @@ export class Recovery {
   }
 
   // Shows what other tabs and devices saved; unsaved changes of this tab win.
-  mergeServerAnswers({ revision, seen, answers }) {
+  mergeServerAnswers({ revision, seen, answers, earlier = [] }) {
     const { survey, queue } = this.tab;
+    survey.keepEarlier(earlier);
+    queue.dropBlanks(new Set(earlier));
     survey.load(Object.entries(answers));
     const known = contentsByPage(survey.outline, answers);
     queue.rebase({ base: revision, seen, known });

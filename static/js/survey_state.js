@@ -7,9 +7,12 @@ import { defaultOf, isComputed, offeredOptions, pageVisible, stateOf } from "./r
 
 export class SurveyState {
   // answers: {name: value as sent} of every item that has a row on the server
+  // earlier: names of items that were answered on another device. Their answers
+  // are not shown here, and stay as they are unless they are answered again.
   // moment() is {today, now, language}
-  constructor({ outline, answers, moment }) {
+  constructor({ outline, answers, earlier = [], moment }) {
     Object.assign(this, { outline, moment });
+    this.earlier = new Set(earlier);
     // Without a prototype: an item may be called "constructor".
     this.answers = Object.create(null);
     // What the server has, or is being sent, by name. An item that is absent
@@ -84,7 +87,7 @@ export class SurveyState {
     this.defaulted.add(n);
     for (const name of answerableItems(this.outline, n)) {
       const isTouched = name in this.answers || this.mistyped.has(name);
-      if (isTouched || isComputed(this.item(name))) continue;
+      if (isTouched || isComputed(this.item(name)) || this.earlier.has(name)) continue;
       this.answers[name] = defaultOf(this.outline, this.state, name);
       this.untouched.add(name);
     }
@@ -105,10 +108,29 @@ export class SurveyState {
         continue;
       }
       const value = wireFromText(this.item(name), this.state.values[name]);
+      if (value === null && this.isKept(name)) continue;
       const isOpen = value === null || this.untouched.has(name);
       if (passed || isStored || !isOpen) values.push([name, value]);
     }
     return textOfAnswers(values);
+  }
+
+  // True for an answer of another device that was not replaced here.
+  isKept(name) {
+    return this.earlier.has(name) && !this.stored.has(name);
+  }
+
+  // Takes names of answers that other devices saved meanwhile. A blank of this tab
+  // was left without seeing them, so it replaces none.
+  keepEarlier(names) {
+    for (const name of names) {
+      this.earlier.add(name);
+      if (this.stored.get(name) === null) this.stored.delete(name);
+    }
+  }
+
+  hasKept(n) {
+    return answerableItems(this.outline, n).some((name) => this.isKept(name));
   }
 
   // True for what cannot be stored as it is: the server would refuse the whole
@@ -142,7 +164,8 @@ export class SurveyState {
       if (!isAnswerable(item) || !relevant[name]) continue;
       const mistyped = this.mistyped.get(name);
       const key = mistyped?.problem ?? formProblem(item, values[name]) ?? problems[name];
-      if (key && (required || key !== "required")) found.push({ name, key });
+      const isMissing = key === "required";
+      if (key && !(isMissing && (!required || this.isKept(name)))) found.push({ name, key });
     }
     return found;
   }
@@ -172,7 +195,8 @@ export class SurveyState {
 
   // The first page with a question that was neither answered nor passed, or null.
   firstUnreached() {
-    const isOpen = (name) => this.state.relevant[name] && !this.stored.has(name);
+    const isOpen = (name) =>
+      this.state.relevant[name] && !this.stored.has(name) && !this.earlier.has(name);
     const hasOpen = (n) => answerableItems(this.outline, n).some(isOpen);
     return this.visiblePages().find(hasOpen) ?? null;
   }

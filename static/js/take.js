@@ -53,12 +53,12 @@ class SurveyTab {
     const stopWarning = this.display.warnIfSlow();
     const outline = await this.pages.outline();
     const { bootstrap, clock, random } = this;
-    const { answers, tag, answersOf: digest, queueKey: key } = bootstrap;
+    const { answers, earlier, tag, answersOf: digest, queueKey: key } = bootstrap;
     const changed = () => this.update();
     this.store = await openStore({ tag, digest, key, changed });
     // From here on only the store holds the key.
     bootstrap.queueKey = null;
-    this.survey = new SurveyState({ outline, answers, moment: () => this.moment() });
+    this.survey = new SurveyState({ outline, answers, earlier, moment: () => this.moment() });
     this.queue = new Queue({
       send: (save) => this.send(save),
       store: this.store,

@@ -53,6 +53,7 @@ def open_administration(
     coordinators_see_finished: bool = False,
     subgroups: Subgroups | None = None,
     minimum_group: int = MINIMUM_GROUP,
+    replays_answers: bool = False,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -80,6 +81,7 @@ def open_administration(
         coordinators_see_finished=coordinators_see_finished,
         subgroups=default_subgroups() if subgroups is None else subgroups,
         minimum_group=minimum_group,
+        replays_answers=replays_answers,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)

@@ -31,6 +31,7 @@ class AdministrationPlan:
     coordinators_see_finished: bool
     subgroups: Subgroups
     minimum_group: int
+    replays_answers: bool
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -46,6 +47,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         coordinators_see_finished=administration.coordinators_see_finished,
         subgroups=administration.subgroups,
         minimum_group=administration.minimum_group,
+        replays_answers=administration.replays_answers,
     )
 
 
@@ -92,6 +94,7 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "opens": format_moment(plan.opens_at),
         "closes": format_moment(plan.closes_at),
         "coordinators see who has finished": plan.coordinators_see_finished,
+        "codes show earlier answers on new devices": plan.replays_answers,
         "subgroups": format_subgroups(plan.subgroups) or "none",
         "minimum group in exports": plan.minimum_group,
     }

@@ -94,8 +94,10 @@ def problems_of(column: str, values: Sequence[str]) -> list[str]:
 
 
 def format_subgroups(subgroups: Subgroups) -> str:
+    # PostgreSQL keeps no order of an object's names.
     return "\n".join(
-        f"{column}: {', '.join(values)}" for column, values in subgroups.items()
+        f"{column}: {', '.join(subgroups[column])}"
+        for column in sorted(subgroups, key=str.casefold)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from survey.console import home, jobs
-from survey.console.administrations import edit_views, waves
+from survey.console.administrations import devices, edit_views, waves
 from survey.console.administrations import views as administrations
 from survey.console.login_cards import views as cards
 from survey.console.people import views as people
@@ -54,6 +54,11 @@ urlpatterns = [
         "administrations/<int:pk>/",
         administrations.administration_detail,
         name="administration_detail",
+    ),
+    path(
+        "administrations/<int:pk>/devices/",
+        devices.administration_devices,
+        name="administration_devices",
     ),
     path(
         "administrations/<int:pk>/change/",

@@ -6,6 +6,7 @@ from survey.models.administration import (
     Wave,
 )
 from survey.models.card_set import CardSet
+from survey.models.device_login import DeviceLogin
 from survey.models.instrument import (
     Block,
     Item,
@@ -22,6 +23,7 @@ from survey.models.response import Response
 from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 
 __all__ = [
+    "DeviceLogin",
     "Administration",
     "Block",
     "CardSet",

@@ -95,6 +95,9 @@ class Administration(models.Model):
     schools = models.ManyToManyField("accounts.School", blank=True, related_name="+")
     # Whether coordinators see by name who has finished; never for teachers.
     coordinators_see_finished = models.BooleanField(default=False, db_default=False)
+    # Whether a code shows earlier answers on a new device; see
+    # `survey.taking.devices`.
+    replays_answers = models.BooleanField(default=False, db_default=False)
     # Columns of rosters that are stored next to answers, and their values; see
     # `survey.administrations.subgroups`.
     subgroups = models.JSONField(default=dict, blank=True, db_default={})

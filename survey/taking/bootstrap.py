@@ -92,7 +92,10 @@ def bootstrap_data(
             if text is not None and items[name]["kind"] == "select_multiple"
             else text
             for name, text in saved.answers.items()
+            if not saved.hidden
         },
+        # Answered on another device: not shown, and kept unless answered again.
+        "earlier": list(saved.answers) if saved.hidden else [],
         "revision": saved.revision,
         "seen": saved.seen,
         "tag": session.tag,

@@ -104,20 +104,29 @@ def review(
     )
 
 
+def reviewed_fingerprint(
+    session: RespondentSession, reviewed: str
+) -> tuple[int, int] | None:
+    """Return the fingerprint of the answers that a review of this person signed."""
+    try:
+        content = signing.loads(reviewed, salt=SALT)
+    except signing.BadSignature:
+        return None
+    if content["who"] != session.respondent_id:
+        return None
+    return content["r"], content["n"]
+
+
 def finish(session: RespondentSession, reviewed: str) -> bool:
     """Finish if the stored answers are the reviewed ones. 1 statement.
 
     False if answers have changed since, if something is still missing, or if
     the person may not finish any more: then the review has to be shown again.
     """
-    try:
-        content = signing.loads(reviewed, salt=SALT)
-    except signing.BadSignature:
-        return False
-    if content["who"] != session.respondent_id:
+    fingerprint = reviewed_fingerprint(session, reviewed)
+    if fingerprint is None:
         return False
     respondent = [session.respondent_id, session.administration_id, session.issue]
-    fingerprint = [content["r"], content["n"]]
     answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from survey.access_codes import digests, normalise
 from survey.models import Respondent
+from survey.taking.devices import ONLY_DEVICE, store_device_login
 from survey.taking.storage import GRACE, as_datetime
 
 
@@ -23,6 +24,7 @@ class Login:
     issue: int
     digest: str
     language: str
+    # False too where this device may not learn it.
     completed: bool
 
 
@@ -42,17 +44,24 @@ MOST_LOGINS_PER_HOUR = 60
 # Written by hand: building the ORM's query took longer than all the rest.
 RESPONDENT = """
 SELECT r.id, r.administration_id, r.issue, a.published_id, r.language,
-       r.started_at, r.completed_at, r.withdrawn_at, a.opens_at, a.closes_at
+       r.started_at, r.completed_at, r.withdrawn_at, a.opens_at, a.closes_at,
+       a.replays_answers, {only_device},
+       EXISTS (SELECT 1 FROM survey_devicelogin d
+               WHERE d.respondent_id = r.id AND d.device = %s)
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 WHERE r.code_digest IN ({places})
 """
 
 
-def log_in_respondent(typed: str) -> Login:
-    """Find the respondent of a code. 1 read by unique index, 1 write at first start.
+def log_in_respondent(typed: str, device: str = "") -> Login:
+    """Find the respondent of a code. 1 read by unique index; 1 write at the first
+    start, and 1 for a code that is new on this device.
 
     1 or 2 writes at the session store's cache, which count the code's logins.
+
+    `device` is the digest of `survey.taking.devices`; without one, nothing of an
+    earlier login is told.
 
     Raises LoginRefused. Saying that a person was withdrawn gives nothing away:
     only people who hold the code can learn it.
@@ -63,34 +72,49 @@ def log_in_respondent(typed: str) -> Login:
     candidates = digests(code)
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
-        cursor.execute(RESPONDENT.format(places=places), candidates)
+        query = RESPONDENT.format(places=places, only_device=ONLY_DEVICE)
+        cursor.execute(query, [device, *candidates])
         row = cursor.fetchone()
     if row is None:
         raise LoginRefused("code_wrong")
     respondent_id, administration_id, issue, digest, language = row[:5]
     started_at, completed_at, withdrawn_at = row[5:8]
     opens_at, closes_at = as_datetime(row[8]), as_datetime(row[9])
+    replays_answers, only_device, is_known = row[10:]
     if withdrawn_at:
         raise LoginRefused("withdrawn")
     now = timezone.now()
     if _count_login(respondent_id, issue, now) > MOST_LOGINS_PER_HOUR:
         raise LoginRefused("code_used_too_often")
-    if not completed_at:
+    # On another device, everything is as for a person who has not finished.
+    completed = completed_at is not None and bool(
+        replays_answers or (device and only_device == device)
+    )
+    if not completed:
         if now < opens_at:
             raise LoginRefused("not_open_yet", opens_at)
         if now >= closes_at + (GRACE if started_at else timedelta()):
             raise LoginRefused("closed_on", closes_at)
-        if started_at is None:
+        if started_at is None and not completed_at:
             Respondent.objects.filter(id=respondent_id, started_at=None).update(
                 started_at=now
             )
+    if device and not is_known:
+        # At the very time of the first start, if this is it.
+        store_device_login(
+            respondent_id=respondent_id,
+            administration_id=administration_id,
+            device=device,
+            at=now,
+            after_finishing=completed_at is not None,
+        )
     return Login(
         respondent_id=respondent_id,
         administration_id=administration_id,
         issue=issue,
         digest=digest,
         language=language,
-        completed=completed_at is not None,
+        completed=completed,
     )
 
 

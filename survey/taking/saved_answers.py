@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
+from survey.taking.devices import ONLY_DEVICE
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE, as_datetime
 
 SAVED_ANSWERS = """
 SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
-       x.item_id, x.value, x.revision
+       a.replays_answers, {only_device}, x.item_id, x.value, x.revision
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 LEFT JOIN survey_response x ON x.administration_id = %s AND x.respondent_id = r.id
@@ -30,6 +31,9 @@ CLOCK = {
 class SavedAnswers:
     """`answers` maps each item that has a row to its text, None if left blank.
 
+    With `hidden`, this device may not show them, nor that the person has finished:
+    `completed_at` is None.
+
     `revision` is where the next tab starts counting: above every stored
     revision, and not below the primary's clock in microseconds.
     """
@@ -43,6 +47,9 @@ class SavedAnswers:
     fingerprint: tuple[int, int]
     completed_at: datetime | None
     closes_at: datetime
+    hidden: bool
+    # Whether the person has finished, also where this device may not show it.
+    is_finished: bool
 
 
 class SessionEnded(Exception):
@@ -54,19 +61,26 @@ class SessionEnded(Exception):
 
 
 def read_saved_answers(
-    session: RespondentSession, published: Published
+    session: RespondentSession, published: Published, device: str
 ) -> SavedAnswers:
     """Read all answers of one person. 1 statement. Raises SessionEnded."""
     administration, respondent = session.administration_id, session.respondent_id
     with connection.cursor() as cursor:
         cursor.execute(
-            SAVED_ANSWERS.format(clock=CLOCK[connection.vendor]),
+            SAVED_ANSWERS.format(
+                clock=CLOCK[connection.vendor], only_device=ONLY_DEVICE
+            ),
             [administration, respondent, administration],
         )
         found = cursor.fetchall()
     if not found or found[0][2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = found[0][:5]
+    replays_answers, only_device = found[0][5:7]
+    hidden = not replays_answers and (not device or only_device != device)
+    is_finished = completed_at is not None
+    if hidden:
+        completed_at = None
     if issue != session.issue:
         raise SessionEnded("reissued")
     closes_at = as_datetime(closes_at)
@@ -76,7 +90,7 @@ def read_saved_answers(
         completed_at = as_datetime(completed_at)
         if session.has_ended(completed_at):
             raise SessionEnded("session")
-    rows = [row[5:] for row in found if row[5] is not None]
+    rows = [row[7:] for row in found if row[7] is not None]
     revisions = {item: revision for item, _, revision in rows}
     seen = [
         max((revisions.get(item["id"], 0) for item in items.values()), default=0)
@@ -93,6 +107,8 @@ def read_saved_answers(
         fingerprint=(sum(revision for _, _, revision in rows), len(rows)),
         completed_at=completed_at,
         closes_at=closes_at,
+        hidden=hidden,
+        is_finished=is_finished,
     )
 
 

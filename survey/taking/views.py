@@ -17,9 +17,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.audit import address_of
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
-from survey.taking import messages, rendering, resume_cookie
+from survey.taking import devices, messages, rendering, resume_cookie
 from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
-from survey.taking.completion import finish, review
+from survey.taking.completion import finish, review, reviewed_fingerprint
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.page_save import (
     RESPONDENT_HEADER,
@@ -60,7 +60,9 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _show_login(request)
     try:
-        login = log_in_respondent(request.POST.get("code", ""))
+        device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
+        code = request.POST.get("code", "")
+        login = log_in_respondent(code, devices.digest_of(device_id))
     except LoginRefused as refused:
         refusal = _refuse_login(request, refused)
         if refused.key == "code_wrong":
@@ -87,6 +89,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
         response = redirect("survey_complete" if login.completed else "survey_display")
+    devices.set_device_cookie(response, device_id)
     # A person who has finished has nothing to resume.
     if not login.completed:
         resume_cookie.set_resume_cookie(response, resume_token_for(session))
@@ -109,7 +112,9 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return _refuse_other_person(request)
     published = published_survey(session.digest)
     try:
-        saved = read_saved_answers(session, published)
+        saved = read_saved_answers(
+            session, published, devices.device_of(request.COOKIES)
+        )
     except SessionEnded as ended:
         return _end_session(request, ended.reason)
     language = language_of(request, session, published)
@@ -215,7 +220,9 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     }
     completed_at: datetime | None = None
     try:
-        saved = read_saved_answers(session, published)
+        saved = read_saved_answers(
+            session, published, devices.device_of(request.COOKIES)
+        )
     except SessionEnded as ended:
         if ended.reason != "closed":
             return _end_session(request, ended.reason)
@@ -223,6 +230,11 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     else:
         completed_at = saved.completed_at
         now = timezone.localtime()
+        if saved.is_finished and devices.has_finished_here(
+            request.COOKIES, session.respondent_id
+        ):
+            # The true moment would tell whether it was another device.
+            completed_at = completed_at or now
         result = review(
             session,
             published,
@@ -234,7 +246,8 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         context |= {
             "missing": result.gaps,
             "reviewed": result.reviewed,
-            "review": result,
+            "hidden": saved.hidden,
+            "review": None if saved.hidden else result,
             "finished_at": completed_at,
             "pages": len(result.pages),
             "stored_pages": result.stored_pages,
@@ -256,28 +269,42 @@ def _finish(
     does not finish.
     """
     response: HttpResponse
+    # A device that has shown the review is told the same whether this request
+    # finished or an earlier one had: its reply was lost, or another device's.
     is_finished = finish(session, request.POST.get("reviewed", ""))
-    if not wants_json(request):
+    if not is_finished:
+        is_finished = _was_finished(request, session, published)
+    if wants_json(request):
+        if not is_finished:
+            return JsonResponse({"error": "changed"}, status=409)
+        response = JsonResponse({"finished": True})
+    else:
         if not is_finished:
             return None
         response = redirect("survey_complete")
         language = request.POST.get("language", "")
         if language in published.languages:
             response["Location"] += f"?language={language}"
-    elif is_finished or _was_finished(session, published):
-        response = JsonResponse({"finished": True})
-    else:
-        return JsonResponse({"error": "changed"}, status=409)
     shorten_session(request, response, session)
+    devices.set_finished_cookie(response, session.respondent_id)
     return response
 
 
-def _was_finished(session: RespondentSession, published: Published) -> bool:
-    """Return whether an earlier request finished, whose reply was lost."""
+def _was_finished(
+    request: HttpRequest, session: RespondentSession, published: Published
+) -> bool:
+    """Return whether an earlier request finished, for a script or a new device."""
+    device = devices.device_of(request.COOKIES)
     try:
-        return read_saved_answers(session, published).completed_at is not None
+        saved = read_saved_answers(session, published, device)
     except SessionEnded:
         return False
+    if saved.completed_at is not None:
+        return wants_json(request)
+    # Where this device may not learn it, only with a review that would have
+    # finished: an invalid one must not tell the two apart.
+    reviewed = reviewed_fingerprint(session, request.POST.get("reviewed", ""))
+    return saved.is_finished and reviewed == saved.fingerprint
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:

@@ -98,6 +98,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
+            replays_answers=cleaned["replays_answers"],
             by=request.user,
             request=request,
         )

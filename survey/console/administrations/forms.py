@@ -91,6 +91,12 @@ class AdministrationForm(forms.Form):
         help_text="Helps them to remind students or parents. Not available for"
         " teachers. Answers are never shown next to a name.",
     )
+    replays_answers = forms.BooleanField(
+        required=False,
+        label="A code shows earlier answers on every device",
+        help_text="Otherwise only on the device that they were given on. Anyone who"
+        " holds a code could read them.",
+    )
     subgroups = SubgroupsField(
         required=False,
         max_length=20_000,
@@ -222,6 +228,7 @@ class OpenAdministrationForm(AdministrationForm):
         "closes_at",
         "places",
         "coordinators_see_finished",
+        "replays_answers",
         "subgroups",
         "minimum_group",
     )
@@ -324,6 +331,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "coordinators_see_finished": plan.coordinators_see_finished,
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
+                "replays_answers": plan.replays_answers,
                 "seen": administration.changes,
             },
         )
@@ -375,6 +383,7 @@ class ChangeAdministrationForm(AdministrationForm):
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
+            replays_answers=cleaned["replays_answers"],
         )
 
 

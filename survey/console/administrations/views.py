@@ -171,6 +171,12 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             "Print the cards with the access codes.",
         ),
         PageLink(
+            C.SEE_AUDIT,
+            reverse("administration_devices", args=[pk]),
+            "Devices",
+            "See devices on which many access codes were used.",
+        ),
+        PageLink(
             C.MANAGE_ROSTERS,
             reverse("roster_upload", args=[pk]),
             "Upload a roster",

@@ -166,6 +166,8 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
         fingerprint=(0, 0),
         completed_at=None,
         closes_at=now + timedelta(days=1),
+        hidden=False,
+        is_finished=False,
     )
     # Drafts of a page are stored encrypted in the browser here as well.
     secret = f"{request.user.pk}:{preview.survey.pk}:{preview.seed}"

@@ -52,6 +52,11 @@ class Command(BaseCommand):
             help="coordinators can see who has finished; not allowed for teachers",
         )
         parser.add_argument(
+            "--replays-answers",
+            action="store_true",
+            help="a code shows earlier answers on every device",
+        )
+        parser.add_argument(
             "--subgroup",
             action="append",
             metavar="COLUMN: VALUES",
@@ -91,6 +96,7 @@ class Command(BaseCommand):
                     districts=[_district(code) for code in options["for_district"]],
                     schools=[_school(codes) for codes in options["for_school"]],
                     coordinators_see_finished=options["coordinators_see_finished"],
+                    replays_answers=options["replays_answers"],
                     subgroups=(
                         None
                         if options["subgroup"] is None

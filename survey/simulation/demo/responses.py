@@ -57,7 +57,7 @@ def answer_survey(
         ).update(saved_at=moment)
     dates = {"started_at": started_at}
     if finishing:
-        saved = read_saved_answers(session, published)
+        saved = read_saved_answers(session, published, device="")
         reviewed = review(session, published, saved, **rule_inputs(session.language))
         if not finish(session, reviewed.reviewed):
             raise AnswerRefused(f"Not finished: {reviewed.gaps}")

@@ -33,7 +33,11 @@ def next_page(page: Page) -> None:
 @pytest.fixture
 def grid(transactional_db, lincoln) -> Respondent:
     published = publish_items([GRID, *PAGES[1:]])
-    return enrol(open_now(published), lincoln, language="en")
+    administration = open_now(published)
+    # The pages are looked at on several devices.
+    administration.replays_answers = True
+    administration.save()
+    return enrol(administration, lincoln, language="en")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from survey.models import Administration
 from survey.tests.browser.test_tab import (
     SAVES,
     answers_of,
@@ -75,6 +76,7 @@ def test_the_last_typed_text_survives_a_reload(begin, maya):  # noqa: F811
 
 
 def test_answers_of_a_closed_tab_do_not_undo_another_device(begin, maya):  # noqa: F811
+    Administration.objects.update(replays_answers=True)
     page = begin()
     choose(page, "safe", "1")
     page.wait_for_timeout(900)

@@ -71,8 +71,9 @@ def current_values(client: Client, pk: int) -> dict[str, Any]:
     held["places"] = [value for value, _ in form.chosen_places]
     for name in ("opens_at", "closes_at"):
         held[name] = local(getattr(form.administration, name))
-    if not held["coordinators_see_finished"]:
-        del held["coordinators_see_finished"]
+    for name in ("coordinators_see_finished", "replays_answers"):
+        if not held[name]:
+            del held[name]
     return {name: "" if value is None else value for name, value in held.items()}
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from survey.models import Respondent, Response
+from survey.models import Administration, Respondent, Response
 from survey.taking import page_save, unavailable
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
@@ -249,6 +249,7 @@ def test_an_implausible_seen_or_base_is_refused(at_page_one, name, number):
 
 def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
     """The phone logged in before the laptop loaded, and continues."""
+    Administration.objects.update(replays_answers=True)
     phone = Browser().log_in(maya)
     phone_base = phone.bootstrap()["revision"]
     laptop = browser.log_in(maya).bootstrap()
@@ -268,6 +269,7 @@ def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
 
 def test_a_page_that_arrives_late_does_not_count_as_seen(browser, maya):
     """The phone's first page arrives after its second is saved."""
+    Administration.objects.update(replays_answers=True)
     phone = Browser().log_in(maya)
     base = phone.bootstrap()["revision"]
     assert phone.save(2, SECOND_PAGE, base + 1).status_code == 200

@@ -119,8 +119,8 @@ def test_a_reissued_code_ends_the_old_one(browser, maya):
 
 
 def test_a_respondent_who_has_finished_sees_the_thanks(browser, maya):
-    now = timezone.now()
-    Respondent.objects.update(started_at=now, completed_at=now)
+    browser.log_in(maya)
+    Respondent.objects.update(completed_at=timezone.now())
     response = browser.post("/", {"code": code_of(maya)})
     assert response["Location"] == "/take/complete/"
 
@@ -140,7 +140,7 @@ def test_a_running_tab_logs_in_again_by_json(browser, maya):
 
 
 def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
-    def fail(typed):
+    def fail(typed, device):
         raise OperationalError("the database system is starting up")
 
     monkeypatch.setattr(views, "log_in_respondent", fail)

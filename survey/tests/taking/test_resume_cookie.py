@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.access_codes import reissue
-from survey.models import Administration, Respondent, Response
+from survey.models import Administration, DeviceLogin, Respondent, Response
 from survey.taking import resume_cookie, session, views
 from survey.taking.middleware import SessionMiddleware
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
@@ -287,7 +287,7 @@ def fail_to_log_in(request, monkeypatch, take_away):
             take_away()
         else:
 
-            def away(typed):
+            def away(typed, device):
                 raise OperationalError("the database system is starting up")
 
             monkeypatch.setattr(views, "log_in_respondent", away)
@@ -566,6 +566,7 @@ def finish_long_ago(respondent) -> None:
     Respondent.objects.filter(pk=respondent.pk).update(
         started_at=moment, completed_at=moment
     )
+    DeviceLogin.objects.filter(respondent=respondent).update(first_at=moment)
 
 
 @pytest.mark.parametrize("is_sent_again", [True, False])
@@ -605,7 +606,7 @@ def test_without_the_limit_the_thanks_would_stay_for_hours(
     at_the_end.cookies[resume_cookie.COOKIE] = kept
     lose(at_the_end)
     moment = timezone.now() - timedelta(minutes=30)
-    Respondent.objects.filter(pk=maya.pk).update(started_at=moment, completed_at=moment)
+    Respondent.objects.filter(pk=maya.pk).update(completed_at=moment)
     assert at_the_end.get("/take/complete/").context["finished_at"]
 
 
@@ -645,6 +646,7 @@ def test_finishing_succeeds_when_redis_fails_in_between(
 
 
 def test_a_login_after_finishing_sets_no_resume_cookie(browser, maya, noor):
+    browser.log_in(maya)
     browser.log_in(noor)
     finish_long_ago(maya)
     browser.log_in(maya)

@@ -1,0 +1,36 @@
+"""The devices on which access codes were used."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from survey.models.administration import Administration, Respondent
+
+
+class DeviceLogin(models.Model):
+    """A code that was used on a device; see `survey.taking.devices`."""
+
+    pk = models.CompositePrimaryKey("respondent_id", "device")
+    # The primary key serves look-ups by respondent.
+    respondent = models.ForeignKey(
+        Respondent, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    # Digest of the id in the device's cookie.
+    device = models.CharField(max_length=32)
+    administration = models.ForeignKey(
+        Administration, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    first_at = models.DateTimeField()
+    # No answers were given on it: the person had finished before.
+    after_finishing = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = (
+            # Counts the codes of each device, for its page in the console.
+            models.Index(
+                fields=("administration", "device"), name="codes_of_each_device"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"device {self.device[:8]}"

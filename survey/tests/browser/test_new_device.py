@@ -1,0 +1,113 @@
+"""A new device: earlier answers are not shown, kept, and can be given again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from survey.models import Administration, DeviceLogin
+from survey.tests.browser.accessibility import violations
+from survey.tests.browser.test_tab import answers_of, choose, has_status, is_on
+from survey.tests.conftest import code_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOTE = "Answered earlier on another device"
+
+
+@pytest.fixture
+def open_survey(device, maya) -> Callable[[], Page]:
+    """Log Maya in on a new device, in English."""
+
+    def open_survey() -> Page:
+        page = device().new_page()
+        page.goto("/?language=en")
+        page.fill("#code", code_of(maya))
+        page.click("button[type=submit]")
+        page.wait_for_selector("#page section.page")
+        return page
+
+    return open_survey
+
+
+@pytest.fixture
+def half_answered(open_survey, maya) -> dict[str, str | None]:
+    """Answer the first page on Maya's own device; return what is stored."""
+    own = open_survey()
+    choose(own, "safe", "3")
+    own.fill("#comment-input", "only mine")
+    next_page(own, 2)
+    has_status(own, "saved")
+    stored = answers_of(maya)
+    assert stored["comment"] == "only mine"
+    return stored
+
+
+def next_page(page: Page, to: int) -> None:
+    page.wait_for_timeout(450)
+    page.click("#next")
+    is_on(page, to)
+
+
+def test_earlier_answers_are_kept_and_not_shown(open_survey, half_answered, maya):
+    other = open_survey()
+    # The first page with an open question.
+    is_on(other, 2)
+    expect(other.locator(".answered-earlier")).to_have_count(0)
+    other.click("#back")
+    is_on(other, 1)
+    expect(other.locator(".answered-earlier")).to_contain_text(NOTE)
+    assert violations(other) == []
+    expect(other.locator("#comment-input")).to_have_value("")
+    assert "only mine" not in other.content()
+
+    # Going on with blank questions stores no blanks.
+    next_page(other, 2)
+    other.wait_for_timeout(600)
+    assert answers_of(maya) == half_answered
+
+    other.click("#back")
+    is_on(other, 1)
+    choose(other, "safe", "1")
+    next_page(other, 2)
+    has_status(other, "saved")
+    assert answers_of(maya) == half_answered | {"safe": "1"}
+    # What was answered here is shown here, until the page is loaded again.
+    other.click("#back")
+    is_on(other, 1)
+    expect(other.locator("#item-safe input:checked")).to_have_value("1")
+
+
+def test_the_own_device_shows_its_answers_after_a_reload(open_survey, maya):
+    own = open_survey()
+    choose(own, "safe", "3")
+    own.fill("#comment-input", "only mine")
+    next_page(own, 2)
+    has_status(own, "saved")
+    own.click("#back")
+    is_on(own, 1)
+    own.reload()
+    is_on(own, 1)
+    expect(own.locator("#comment-input")).to_have_value("only mine")
+    expect(own.locator(".answered-earlier")).to_have_count(0)
+
+
+def test_without_the_protection_the_answers_would_be_shown(
+    open_survey, half_answered, maya
+):
+    Administration.objects.update(replays_answers=True)
+    other = open_survey()
+    other.click("#back")
+    is_on(other, 1)
+    expect(other.locator("#comment-input")).to_have_value("only mine")
+    assert DeviceLogin.objects.count() == 2
+
+
+def test_the_review_on_a_new_device_lists_no_answers(open_survey, half_answered, maya):
+    other = open_survey()
+    other.goto("/take/complete/")
+    expect(other.locator("main")).to_contain_text("They are not shown here")
+    assert "only mine" not in other.content()
+    assert violations(other) == []
