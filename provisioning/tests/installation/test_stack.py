@@ -774,6 +774,96 @@ def test_the_superuser_is_refused_to_the_programs_user(stack):
     assert subprocess.run(words, capture_output=True).returncode == 0
 
 
+# What a role's connection may do, tried where the browsers' requests lead to.
+FORBIDDEN = {
+    "taking": ("SELECT survey_identity", "DELETE survey_response", "INSERT auth_group"),
+    "console": ("SELECT survey_response", f"SELECT {OPENED}"),
+    "worker": ("SELECT survey_response", "DELETE accounts_auditentry"),
+    "reports": ("SELECT survey_identity", "UPDATE survey_response"),
+}
+ALLOWED = {
+    "taking": "INSERT survey_response",
+    "console": "SELECT survey_identity",
+    "worker": "SELECT survey_identity",
+    "reports": "SELECT survey_response",
+}
+
+
+def test_what_protects_the_installation_holds_from_outside(stack):
+    """Headers, cookies, hidden pages, limits and roles, in one look."""
+    maya = RespondentBrowser(stack)
+    cookies: dict[str, str] = {}
+    for path in ("/", "/take/", "/take/complete/", "/console/account/login/"):
+        _, headers, _ = stack.ask(
+            "GET", path, Cookie=f"sessionid={maya.cookies['sessionid']}"
+        )
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy or "default-src 'self'" in policy, path
+        assert "unsafe" not in policy, path
+        assert headers["X-Frame-Options"] == "DENY", path
+        assert headers["X-Content-Type-Options"] == "nosniff", path
+        assert headers["Referrer-Policy"] == "same-origin", path
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin", path
+        assert (headers["Server"], headers["X-Powered-By"]) == ("nginx", None), path
+        for cookie in headers.get_all("Set-Cookie", []):
+            cookies[cookie.split("=")[0]] = cookie
+
+    token = stack.ask("GET", "/", Accept="application/json")
+    csrf = token[1]["Set-Cookie"].split(";")[0]
+    form = {
+        "code": next(stack.codes),
+        "csrfmiddlewaretoken": json.loads(token[2])["csrf"],
+    }
+    _, headers, _ = stack.ask(
+        "POST",
+        "/",
+        urlencode(form),
+        Content_Type="application/x-www-form-urlencoded",
+        Cookie=csrf,
+        Origin=maya.origin,
+    )
+    for cookie in headers.get_all("Set-Cookie", []):
+        cookies[cookie.split("=")[0]] = cookie
+    assert {"csrftoken", "staff_csrftoken", "sessionid", "resume"} <= set(cookies)
+    for name, cookie in cookies.items():
+        assert "SameSite=Lax" in cookie, cookie
+        assert "Domain" not in cookie, cookie
+        assert ("HttpOnly" in cookie) == (not name.endswith("csrftoken")), cookie
+        assert ("Path=/take/" if name == "resume" else "Path=/") in cookie, cookie
+    # This stack has no TLS. Where it has, cookies are Secure.
+    assert environment_of(stack.home, "taking")["GROUNDSWELL_TLS"] == "off"
+
+    for path in (
+        *("/metrics", "/readyz", "/nginx_status", "/engineers/", "/private-files/"),
+        *(
+            "/static/staticfiles.json",
+            "/errors/429/inside.html",
+            "/.env",
+            "/.git/config",
+        ),
+    ):
+        assert stack.ask("GET", path)[0] == 404, path
+    assert stack.ask("GET", "/", Cookie="x" * 40_000)[0] == 400
+    assert stack.ask("POST", "/take/pages/1/", "x" * 1_200_000)[0] == 413
+    assert stack.ask("POST", "/", "x" * 1_200_000)[0] == 413
+
+    right = "SELECT has_table_privilege(current_user, %s, %s)"
+    for role, forbidden in FORBIDDEN.items():
+        with closing(stack.connect(role)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication"
+                " OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+            )
+            assert cursor.fetchone() == (False,), role
+            for words, allowed in [
+                *((each, False) for each in forbidden),
+                (ALLOWED[role], True),
+            ]:
+                privilege, table = words.split()
+                cursor.execute(right, (table, privilege))
+                assert cursor.fetchone() == (allowed,), (role, words)
+
+
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
     prepare, execute = prepared_text(*postgresql_insert(5))
