@@ -4,7 +4,8 @@ It holds respondent, administration, number of the access code and expiry.
 Signed and not encrypted: these numbers mean nothing elsewhere, and scripts
 can't read them. The statement that runs anyway decides whether the person may
 go on, so a person who has finished, was withdrawn or got a new code gets no
-further with the cookie than with a session.
+further with the cookie than with a session. When somebody else logs in at the
+computer, Redis remembers the time, and older cookies end there as well.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class ResumeToken:
     respondent_id: int
     administration_id: int
     issue: int
+    # Seconds since 1970; of a cookie that was read.
+    issued_at: int = 0
 
 
 def set_resume_cookie(response: HttpResponse, token: ResumeToken) -> None:
@@ -89,7 +92,9 @@ def read_token(cookies: Mapping[str, str]) -> ResumeToken | None:
         return None
     if numbers is None or int(numbers[4]) <= time.time():
         return None
-    return ResumeToken(int(numbers[1]), int(numbers[2]), int(numbers[3]))
+    respondent, administration, issue, expires = map(int, numbers.groups())
+    issued_at = expires - settings.SESSION_COOKIE_AGE
+    return ResumeToken(respondent, administration, issue, issued_at)
 
 
 _digests: dict[int, tuple[str, float]] = {}

@@ -68,9 +68,10 @@ STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"
 def start_session(request: HttpRequest, session: RespondentSession) -> None:
     """Replace the browser's session, the respondent's last one and the CSRF token.
 
-    2 session writes; 1 read, 1 write and 1 deletion at the store's cache.
+    2 session writes; 1 read, 1 write and 1 deletion at the store's cache. Where
+    the browser had a session, 1 session read, and 1 write and 1 deletion more.
     """
-    request.session.flush()
+    give_up_seat(request, unless=session.respondent_id)
     stored = asdict(session) | {"written_at": int(time.time())}
     del stored["resumed"]
     request.session["taking"] = stored
@@ -84,6 +85,37 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
         request.session.delete(previous)
     sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
     rotate_token(request)
+
+
+def give_up_seat(request: HttpRequest, *, unless: int = 0) -> None:
+    """End this browser's session, and the resume cookies of its respondent.
+
+    Deleting the cookies in this browser would not end a copy of them. With
+    `unless`, this respondent keeps them: the same person logs in again.
+    """
+    previous = parse_stored_session(request.session.get("taking"))
+    if previous is not None and previous.respondent_id != unless:
+        sessions = caches[settings.SESSION_CACHE_ALIAS]
+        # As long as any cookie of before this moment.
+        sessions.set(
+            f"left.{previous.respondent_id}",
+            int(time.time()),
+            settings.SESSION_COOKIE_AGE,
+        )
+        sessions.delete(f"live.{previous.respondent_id}")
+    request.session.flush()
+
+
+def was_given_up(token: resume_cookie.ResumeToken) -> bool:
+    """Return whether the seat was given up after the cookie was set. 1 cache read.
+
+    Unknown while Redis is down, which is what the cookie is for: it is valid then.
+    """
+    try:
+        left = caches[settings.SESSION_CACHE_ALIAS].get(f"left.{token.respondent_id}")
+    except ConnectionError:
+        return False
+    return left is not None and token.issued_at <= left
 
 
 def extend_session(request: HttpRequest) -> None:
@@ -103,7 +135,8 @@ def extend_session(request: HttpRequest) -> None:
 def current_session(request: HttpRequest) -> RespondentSession | None:
     """Return this browser's session. 1 session read.
 
-    With the resume cookie, 1 statement more per process and half minute.
+    With the resume cookie, 1 cache read more, and 1 statement per process and half
+    minute.
     """
     return read_session(request.session, request.COOKIES)
 
@@ -120,6 +153,8 @@ def read_session(
     if session is not None:
         return session
     token = resume_cookie.read_token(cookies)
+    if token is not None and was_given_up(token):
+        token = None
     digest = resume_cookie.published_digest(token.administration_id) if token else None
     if token is None or digest is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -34,6 +35,7 @@ from survey.taking.session import (
     RespondentSession,
     current_session,
     extend_session,
+    give_up_seat,
     resume_token_for,
     shorten_session,
     start_session,
@@ -64,6 +66,8 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         code = request.POST.get("code", "")
         login = log_in_respondent(code, devices.digest_of(device_id))
     except LoginRefused as refused:
+        with suppress(ConnectionError):
+            give_up_seat(request)
         refusal = _refuse_login(request, refused)
         if refused.key == "code_wrong":
             # For the metrics; it is not sent.

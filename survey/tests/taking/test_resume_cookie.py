@@ -272,6 +272,7 @@ def test_without_a_new_cookie_noor_would_see_mayas_answers(
     browser.save(1, FIRST_PAGE, browser.bootstrap()["revision"])
     monkeypatch.setattr(resume_cookie, "set_resume_cookie", lambda *args: None)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
+    monkeypatch.setattr(session, "was_given_up", lambda token: False)
     browser.log_in(noor)
     lose(browser)
     assert browser.bootstrap()["answers"]["why_art"] == "colours"
@@ -311,6 +312,7 @@ def test_with_the_old_cookie_left_noor_would_be_maya(
 ):
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
+    monkeypatch.setattr(session, "was_given_up", lambda token: False)
     fail_to_log_in(browser, noor)
     take_away()
     assert browser.bootstrap()["tag"] == tag_of(maya)
@@ -449,6 +451,7 @@ def test_with_the_cookie_left_by_the_login_page_maya_would_return(
 ):
     browser.log_in(maya)
     monkeypatch.setattr(resume_cookie, "delete_resume_cookie", lambda response: None)
+    monkeypatch.setattr(session, "was_given_up", lambda token: False)
     lose_the_reply(browser, noor, JSON)
     assert shown_tag(browser) == tag_of(maya)
 
@@ -492,12 +495,12 @@ def test_a_session_with_a_missing_field_is_ignored(browser, maya, change):
 
 
 def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monkeypatch):
+    browser.log_in(maya)
     monkeypatch.setattr(
         session,
         "parse_stored_session",
         lambda stored: session.RespondentSession(**stored),
     )
-    browser.log_in(maya)
     rewrite(browser, lambda kept: {**kept, "seat_row": 7})
     with pytest.raises(TypeError, match="seat_row"):
         shown_tag(browser)
@@ -710,3 +713,47 @@ def test_a_resumed_session_ends_with_the_window(browser, maya, lose):
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
     reply = browser.save(1, FIRST_PAGE, base, tag=tag_of(maya))
     assert (reply.status_code, reply.json()["error"]) == (409, "closed")
+
+
+@pytest.fixture
+def copied(browser, maya):
+    """A copy of Maya's cookie in another browser."""
+    browser.log_in(maya)
+    thief = Browser()
+    thief.cookies[resume_cookie.COOKIE] = browser.cookies[resume_cookie.COOKIE].value
+    return thief
+
+
+def test_a_copied_cookie_ends_with_the_next_login_at_the_computer(
+    browser, maya, copied, noor
+):
+    # The twin: as long as Maya sits there, the copy works.
+    assert copied.get("/take/", headers=JSON).status_code == 200
+    browser.log_in(noor)
+    assert is_asked_for_a_code(copied)
+    assert copied.save(1, FIRST_PAGE, 10**18, tag=tag_of(maya)).status_code == 401
+    assert not Response.objects.filter(respondent_id=maya.pk).exists()
+
+
+def test_a_copied_cookie_ends_with_a_failed_login_at_the_computer(browser, copied):
+    browser.post("/", {"code": "ABCD-EFGH-KLMN"})
+    assert is_asked_for_a_code(copied)
+
+
+def test_the_same_person_may_log_in_again_and_keep_another_device(
+    browser, maya, copied
+):
+    browser.log_in(maya)
+    assert copied.get("/take/", headers=JSON).status_code == 200
+
+
+def test_a_person_who_comes_back_later_has_a_valid_cookie(
+    browser, maya, copied, noor, lose, monkeypatch
+):
+    browser.log_in(noor)
+    later = time.time() + 60
+    monkeypatch.setattr(resume_cookie.time, "time", lambda: later)
+    browser.log_in(maya)
+    lose(browser)
+    assert browser.get("/take/", headers=JSON).status_code == 200
+    assert is_asked_for_a_code(copied)
