@@ -13,6 +13,14 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 PREFIX = "staff_"
+# Browsers check cookies whose names begin with it; see settings.stack.
+HOST = "__Host-"
+
+
+def staff_name(name: str) -> str:
+    """Return the console's name for a cookie."""
+    host = HOST if name.startswith(HOST) else ""
+    return host + PREFIX + name.removeprefix(HOST)
 
 
 class StaffCookiesMiddleware:
@@ -27,12 +35,12 @@ class StaffCookiesMiddleware:
             return self.get_response(request)
         for name in self.names:
             request.COOKIES.pop(name, None)
-            if PREFIX + name in request.COOKIES:
-                request.COOKIES[name] = request.COOKIES[PREFIX + name]
+            if staff_name(name) in request.COOKIES:
+                request.COOKIES[name] = request.COOKIES[staff_name(name)]
         response = self.get_response(request)
         for name in self.names:
             if name in response.cookies:
                 cookie = response.cookies.pop(name)
-                cookie.set(PREFIX + name, cookie.value, cookie.coded_value)
-                response.cookies[PREFIX + name] = cookie
+                cookie.set(staff_name(name), cookie.value, cookie.coded_value)
+                response.cookies[staff_name(name)] = cookie
         return response

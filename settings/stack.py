@@ -91,6 +91,11 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # Turned off only for load tests on the loopback interface.
 _tls = env.bool("GROUNDSWELL_TLS", default=True)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _tls
+# Browsers accept these names only from this host and over TLS, so no other host of
+# the domain can set them.
+if _tls:
+    SESSION_COOKIE_NAME = "__Host-sessionid"
+    CSRF_COOKIE_NAME = "__Host-csrftoken"
 PUBLIC_ADDRESS = env.str(
     "GROUNDSWELL_URL",
     default=f"{'https' if _tls else 'http'}://{ALLOWED_HOSTS[0].lstrip('.')}",

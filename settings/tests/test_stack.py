@@ -169,3 +169,29 @@ def test_tasks_are_acknowledged_late_and_store_no_result():
     )
     stack = json.loads(python("-c", program, **SECRETS).stdout)
     assert stack == [True, True, 1, True, False]
+
+
+@pytest.mark.parametrize(
+    ("tls", "names"),
+    [
+        ("on", ["__Host-sessionid", "__Host-csrftoken"]),
+        ("off", ["sessionid", "csrftoken"]),
+    ],
+)
+def test_with_tls_browsers_bind_cookies_to_the_host(tls, names):
+    for module in ("stack", "respondent_pool"):
+        program = (
+            "import json; from django.conf import settings as s;"
+            "print(json.dumps([s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME,"
+            " s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SESSION_COOKIE_PATH,"
+            " s.CSRF_COOKIE_PATH, s.SESSION_COOKIE_DOMAIN, s.CSRF_COOKIE_DOMAIN]))"
+        )
+        environment = {
+            **SECRETS,
+            "DJANGO_SETTINGS_MODULE": f"settings.{module}",
+            "GROUNDSWELL_TLS": tls,
+        }
+        found = json.loads(python("-c", program, **environment).stdout)
+        # What the prefix demands; otherwise browsers drop the cookie.
+        secure = tls == "on"
+        assert found == [*names, secure, secure, "/", "/", None, None]

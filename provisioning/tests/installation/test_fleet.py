@@ -346,6 +346,12 @@ def test_slow_requests_end_with_the_workers_that_a_renewal_replaces(fleet):
     assert int(limit) >= 2000
 
 
+def test_nginx_knows_the_session_cookie_by_its_name_with_tls(fleet):
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    assert r"\s*__Host-sessionid\s*=" in nginx
+    assert "GROUNDSWELL_TLS=on" in (fleet / "web1/etc/app/taking.env").read_text()
+
+
 def test_engineers_have_an_encrypted_listener_of_their_own(fleet):
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     public, engineers = (

@@ -757,3 +757,13 @@ def test_a_person_who_comes_back_later_has_a_valid_cookie(
     lose(browser)
     assert browser.get("/take/", headers=JSON).status_code == 200
     assert is_asked_for_a_code(copied)
+
+
+def test_an_open_tab_saves_after_its_cookies_were_renamed(browser, maya, settings):
+    """The deploy that gave the cookies their prefix."""
+    browser.log_in(maya)
+    base = browser.bootstrap()["revision"]
+    settings.SESSION_COOKIE_NAME = "__Host-sessionid"
+    settings.CSRF_COOKIE_NAME = "__Host-csrftoken"
+    assert browser.save(1, FIRST_PAGE, base + 1).status_code == 200
+    assert browser.bootstrap()["answers"]["age"] == "12"
