@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from settings.tests.patience import patience
-from survey.models import Respondent
+from survey.models import Administration, Respondent
 from survey.tests.browser.test_half_answered import next_page
 from survey.tests.browser.test_tab import begin, choose, is_on  # noqa: F401
 from survey.tests.conftest import code_of
@@ -96,6 +96,8 @@ def test_a_reply_that_was_lost_is_no_second_finish(at_review, maya):
 
 
 def test_answers_that_changed_meanwhile_are_reviewed_again(at_review, begin, maya):  # noqa: F811
+    # The review lists what another device has saved.
+    Administration.objects.update(replays_answers=True)
     at_review.context.set_offline(True)
     at_review.click("#finish-button")
     expect(at_review.locator("#finishing")).to_contain_text("Not finished yet")
