@@ -123,7 +123,7 @@ def start_of_a_worker(stack: Stack) -> float:
         raise Refusal("The taking pool does not run; see provisioning/stack status")
     master, name = masters[0]["pid"], masters[0]["name"]
     # Each worker writes it when it is ready.
-    ready = stack.run / f"{name}.ready"
+    ready = stack.run / "ready" / name
 
     def written() -> float:
         return ready.stat().st_mtime if ready.exists() else 0.0

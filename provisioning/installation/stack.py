@@ -151,7 +151,7 @@ def reload(folder: Path) -> int:
     for master in masters:
         name = f"{master['group']}:{master['name']}"
         # Each worker writes this file when it is ready.
-        ready = folder / "run" / f"{master['name']}.ready"
+        ready = folder / "run" / "ready" / master["name"]
         with step(f"Restarting {master['name']}"):
             supervisor.calls.stopProcess(name)
             ready.unlink(missing_ok=True)

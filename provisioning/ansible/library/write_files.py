@@ -10,6 +10,7 @@ import os
 import pwd
 import tempfile
 from pathlib import Path
+from stat import S_IMODE
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -21,6 +22,8 @@ def main() -> None:
             "files": {"type": "dict", "required": True},
             "folders": {"type": "list", "elements": "str", "default": []},
             "owner": {"type": "str", "default": ""},
+            # Of folders and files that others than their owner may enter or read.
+            "modes": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -29,12 +32,20 @@ def main() -> None:
     files = {folder / name: text for name, text in module.params["files"].items()}
     owner = module.params["owner"]
     ids = pwd.getpwnam(owner)[2:4] if owner else (os.geteuid(), os.getegid())
+    modes = {
+        folder / name: int(mode, 8) for name, mode in module.params["modes"].items()
+    }
     changed = [
         path
         for path, text in files.items()
-        if not path.exists() or path.read_text() != text
+        if not path.exists() or path.stat().st_uid != ids[0] or path.read_text() != text
     ]
     made = [path for path in folders if not path.is_dir()]
+    opened = [
+        path
+        for path, mode in modes.items()
+        if not path.exists() or S_IMODE(path.stat().st_mode) != mode
+    ]
     if not module.check_mode:
         for path in [*folders, *(path.parent for path in files)]:
             make_folder(path, ids)
@@ -43,8 +54,10 @@ def main() -> None:
             os.chown(path, *ids)
         for path in changed:
             write(path, files[path], ids)
+        for path, mode in modes.items():
+            path.chmod(mode)
     module.exit_json(
-        changed=bool(changed or made),
+        changed=bool(changed or made or opened),
         names=[str(path.relative_to(folder)) for path in changed],
     )
 

@@ -851,6 +851,42 @@ def test_what_protects_the_installation_holds_from_outside(stack):
                 assert cursor.fetchone() == (allowed,), (role, words)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_the_respondents_pool_has_a_user_who_reads_no_other_secrets(stack):
+    user = "groundswell-taking"
+    pids = stack.pids()
+    assert psutil.Process(pids["taking:taking_0"]).username() == user
+    assert psutil.Process(pids["console:console_0"]).username() != user
+    etc, console = stack.home / "etc", pids["console:console_0"]
+
+    def permitted(*command: str | Path) -> bool:
+        words = ["runuser", "-u", user, "--", *command]
+        return subprocess.run(words, capture_output=True).returncode == 0
+
+    assert permitted("cat", etc / "app" / "taking.env")
+    for path in (
+        etc / "app" / "console.env",
+        etc / "app" / "worker.env",
+        etc / "app" / "manage.env",
+        etc / "pgbouncer" / "users.txt",
+        etc / "primary" / "pg_hba.conf",
+        etc / "replica" / "pgpass",
+        stack.home / "secrets" / "staff_secret_key",
+        stack.home / "data" / "primary" / "PG_VERSION",
+        Path(f"/proc/{console}/environ"),
+    ):
+        assert path.exists()
+        assert not permitted("cat", path), path
+    for folder in ("files", "log", "data/primary"):
+        assert not permitted("ls", stack.home / folder), folder
+    for change in (["touch", etc / "app" / "new"], ["kill", "-0", str(console)]):
+        assert not permitted(*change)
+    run = stack.home / "run"
+    for socket_name in ("console.sock", "supervisor.sock", ".s.PGSQL.5432"):
+        connect = f"import socket; socket.socket(1).connect({str(run / socket_name)!r})"
+        assert not permitted("python3", "-c", connect), socket_name
+
+
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
     prepare, execute = prepared_text(*postgresql_insert(5))
