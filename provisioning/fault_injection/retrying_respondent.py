@@ -131,6 +131,8 @@ class RetryingRespondent:
             reply = exchange.reply
             if not failure:
                 self.base, self.seen = browser.base, browser.seen
+                # Included in `seen`, unless a promotion has lost them.
+                self.acknowledged.clear()
                 self.next_revision = max(self.next_revision, self.base)
                 self.failures = 0
                 self.is_inside = True

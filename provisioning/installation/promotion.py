@@ -20,7 +20,7 @@ from provisioning.postgresql import run_sql
 PRIMARY, REPLICA = 5432, 5433
 # States in which the supervisor does not start a program again.
 ENDED = ("STOPPED", "FATAL")
-# Seconds since the last transaction that the replica has from a dead primary.
+# Seconds between a dead primary's last write and the replica's last transaction.
 OLDEST = 60
 
 IN_RECOVERY = "SELECT pg_is_in_recovery()"
@@ -29,9 +29,9 @@ STREAMING = (
     "SELECT count(*) > 0 FROM pg_stat_replication"
     " WHERE state = 'streaming' AND application_name <> 'pg_basebackup'"
 )
-AGE = (
-    "SELECT ceil(extract(epoch FROM clock_timestamp()"
-    " - pg_last_xact_replay_timestamp()))"
+LAG = (
+    "SELECT greatest(0, ceil(extract(epoch FROM {ended}"
+    " - pg_last_xact_replay_timestamp())))"
 )
 # An export may hold back what has yet to be replayed for half an hour.
 END_SESSIONS = (
@@ -57,15 +57,15 @@ def promote(
 
     Refuses while the primary serves; with `although_it_serves` it is stopped
     first, in order, and loses nothing. Refuses a replica that is behind; if the
-    primary is dead, only the age of the last transaction shows that. Finishes a
-    promotion that was interrupted. `run` is the folder of the sockets, where it
-    is not the stack's own.
+    primary is dead, the last write to its log shows that. Finishes a promotion
+    that was interrupted. `run` is the folder of the sockets, where it is not the
+    stack's own.
     """
     with contextlib.closing(Supervisor(folder, run=run)) as supervisor:
         run = run or folder / "run"
         refuse_impossible(supervisor, run, although_it_serves)
         if ask(run, REPLICA, IN_RECOVERY) == "t":
-            refuse_lag(run, although_it_lags)
+            refuse_lag(run, folder / "data" / "primary", although_it_lags)
             promote_replica(supervisor, run)
         lost = _replace_primary(supervisor, folder, run)
     place = f"lie in {lost}" if lost.exists() else "are gone"
@@ -89,19 +89,31 @@ def refuse_impossible(
         raise Refusal("The primary still serves")
 
 
-def refuse_lag(run: Path, although_it_lags: bool) -> None:
+def refuse_lag(run: Path, data: Path, although_it_lags: bool) -> None:
     if _answers(run, PRIMARY):
         if not _answers(run, PRIMARY, STREAMING):
             raise Refusal("The replica does not follow the primary, and lacks saves")
         return
-    age = ask(run, REPLICA, AGE)
-    known = f"{int(age):,} s old" if age else "of unknown age"
+    written = _last_write(data)
+    # Where nothing is left of the primary, its death may have been just now.
+    ended = "clock_timestamp()" if written is None else f"to_timestamp({written})"
+    lag = ask(run, REPLICA, LAG.format(ended=ended))
+    until = "now" if written is None else "the primary's last write"
+    known = f"{int(lag):,} s before {until}" if lag else "of unknown age"
     print(f"The replica's last transaction is {known}.", flush=True)
-    if (not age or int(age) > OLDEST) and not although_it_lags:
+    if (not lag or int(lag) > OLDEST) and not although_it_lags:
         raise Refusal(
             f"The replica may be more than {OLDEST} s behind: later saves would be"
             " lost. If nobody saved, or nothing better is left: --although-it-lags"
         )
+
+
+def _last_write(data: Path) -> float | None:
+    """Return when the primary last wrote to its log, None without its data."""
+    try:
+        return max(file.stat().st_mtime for file in (data / "pg_wal").iterdir())
+    except (OSError, ValueError):
+        return None
 
 
 def promote_replica(supervisor: Supervisor, run: Path) -> None:

@@ -4,10 +4,11 @@ import { systemClock } from "./clock.js";
 import { FinishForm } from "./finish_form.js";
 import { NoticePanel } from "./notice_panel.js";
 import { searchFor } from "./page_history.js";
-import { countKept, wipeOld } from "./store.js";
+import { countKept, removeKept, wipeEnded } from "./store.js";
 import { Messages, fillIn, localTime } from "./messages.js";
 
 const COUNT_INTERVAL = 2000;
+const ATTEMPT = "groundswell sends answers of a closed tab";
 
 function showLocalTimes(language) {
   for (const element of document.querySelectorAll("time[datetime]")) {
@@ -34,10 +35,25 @@ function showWaiting(count) {
 }
 
 // Counts again until nothing waits, because another tab may still be sending.
+// What a crashed tab left is sent by a new one, which comes back here.
 async function watchWaiting(form) {
-  const count = await countKept(form.dataset.tag);
-  showWaiting(count);
-  if (count) setTimeout(() => watchWaiting(form), COUNT_INTERVAL);
+  const { tag, renew: take } = form.dataset;
+  const { open, closed } = await countKept(tag);
+  if (closed && isFirstAttempt()) {
+    location.replace(take + searchFor({ tag, language: document.documentElement.lang }));
+    return;
+  }
+  if (!closed) sessionStorage.removeItem(ATTEMPT);
+  // Anything that a new tab could not send either can't be sent at all.
+  showWaiting(open);
+  if (open) setTimeout(() => watchWaiting(form), COUNT_INTERVAL);
+}
+
+// False if this review already sent the person back to the survey once.
+function isFirstAttempt() {
+  const isFirst = sessionStorage.getItem(ATTEMPT) === null;
+  sessionStorage.setItem(ATTEMPT, "made");
+  return isFirst;
 }
 
 function listenToFinish(form, language) {
@@ -56,13 +72,16 @@ async function startReview() {
     if (event.persisted) location.reload();
   });
   showLocalTimes(lang);
+  await wipeEnded();
+  // The server accepts nothing more of a person who has finished.
+  const finished = document.querySelector("[data-finished]");
+  if (finished) await removeKept(finished.dataset.finished);
   const form = document.getElementById("finish");
   if (form) {
     const language = form.elements.language.value;
     keepPlace(form.dataset.tag, language);
     listenToFinish(form, language);
   }
-  await wipeOld();
   if (form) await watchWaiting(form);
 }
 

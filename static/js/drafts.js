@@ -16,6 +16,7 @@ export class Drafts {
     this.timer = null;
     // The page whose draft was found on this device.
     this.restoredPage = undefined;
+    this.hasRestored = false;
   }
 
   noteEdit(n) {
@@ -80,6 +81,7 @@ export class Drafts {
     const isBeingEdited = display.current === page && this.edited.has(page);
     if (isBeingEdited) queue.hold(page, survey.content(page));
     const stored = queue.restore(page, record);
+    this.hasRestored = true;
     if (record.later?.held) {
       this.restoredPage = page;
       this.edited.add(page);

@@ -8,6 +8,7 @@ export class Finishing {
     this.tab = tab;
     // The person asked for the review, which waits for the last saves.
     this.isReviewing = false;
+    this.isComparing = false;
   }
 
   // The person pressed *Finish*, and the page was reloaded before it was done.
@@ -36,7 +37,13 @@ export class Finishing {
 
   async openReview() {
     const { tab } = this;
-    if (tab.isLeaving) return;
+    if (tab.isLeaving || this.isComparing) return;
+    this.isComparing = true;
+    const isComplete = await tab.recovery.sendLost();
+    this.isComparing = false;
+    // What was lost is being sent again, and then the review opens.
+    if (!isComplete) this.isReviewing = true;
+    if (tab.isLeaving || !this.isReady()) return;
     tab.isLeaving = true;
     await tab.store.settled();
     const { urls, tag } = tab.bootstrap;

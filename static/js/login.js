@@ -1,7 +1,7 @@
 // The login page: the code is typed, or comes from the link on a login card.
 
 import { groupCode, groupWhileTyping } from "./access_codes.js";
-import { wipeOld } from "./store.js";
+import { countKept, wipeEnded } from "./store.js";
 
 // Links on cards have the code in the fragment, which no server logs. It is
 // removed from the address, so that it is not in the history either.
@@ -20,6 +20,14 @@ function decodeFragment(fragment) {
   }
 }
 
+// Answers that an earlier person could not send: only that person's code opens
+// and sends them.
+async function showUnsent() {
+  await wipeEnded();
+  const { closed } = await countKept();
+  document.getElementById("unsent").hidden = closed === 0;
+}
+
 function startLogin() {
   const field = document.getElementById("code");
   groupWhileTyping(field);
@@ -29,7 +37,7 @@ function startLogin() {
   addEventListener("pageshow", (event) => {
     if (event.persisted) field.value = "";
   });
-  wipeOld();
+  showUnsent();
 }
 
 startLogin();

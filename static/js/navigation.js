@@ -70,8 +70,9 @@ export class Navigation {
     const page = draft ?? survey.firstUnreached();
     if (page !== null) return display.show(page, { replace: true, first: true });
     await display.show(survey.before(Infinity) ?? 1, { replace: true, first: true });
-    // Otherwise the way back from the review would lead to the review.
-    if (!this.cameFromReview) finishing.review();
+    // Otherwise the way back from the review would lead to the review. But the
+    // review sends a person here if answers of a crashed tab wait.
+    if (!this.cameFromReview || drafts.hasRestored) finishing.review();
   }
 
   next() {

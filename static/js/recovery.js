@@ -4,9 +4,13 @@
 import { logInAgain } from "./server_requests.js";
 import { contentsByPage } from "./survey_state.js";
 
+// A whole state's tabs must not compare in the minute after a promotion.
+const LONGEST_UNTIL_COMPARISON = 5 * 60 * 1000;
+
 export class Recovery {
   constructor(tab) {
     this.tab = tab;
+    this.comparison = null;
   }
 
   // Resolves to a message that says what went wrong, or null.
@@ -20,6 +24,7 @@ export class Recovery {
         return null;
       }
       queue.resume(Number.isInteger(reply.revision) ? reply.revision : 0);
+      this.compareLater();
       if (display.form) display.form.section.querySelector(".page-title").focus();
       else display.show(display.current, { stay: true });
       return null;
@@ -58,12 +63,10 @@ export class Recovery {
 
   // *Continue here*: this tab takes over from the one that saved last.
   async continueHere() {
-    const { messages, panel, display, drafts } = this.tab;
+    const { messages, panel } = this.tab;
     const { status, reply } = await this.tab.renew();
     if (status === 200) {
-      if (display.form && drafts.edited.has(display.current)) drafts.hold();
-      this.mergeServerAnswers(reply);
-      display.show(display.current, { stay: true });
+      this.takeOver(reply);
     } else if (status === 401) {
       this.stop("session", reply.error);
     } else if (status === 409) {
@@ -73,19 +76,47 @@ export class Recovery {
     }
   }
 
+  // Sends again what the server once had and has lost: after the loss of a
+  // primary, its standby may lack the last seconds. Resolves to false if it did.
+  async sendLost() {
+    const { bootstrap, queue } = this.tab;
+    const { status, reply } = await this.tab.renew();
+    const isSamePerson = status === 200 && reply.tag === bootstrap.tag;
+    const isUseless = this.tab.isLeaving || queue.halted;
+    if (!isSamePerson || isUseless || !queue.isLostBy(reply.seen)) return true;
+    this.takeOver(reply);
+    return false;
+  }
+
+  compareLater() {
+    const { clock, random } = this.tab;
+    if (this.comparison !== null) return;
+    this.comparison = clock.after(random() * LONGEST_UNTIL_COMPARISON, () => {
+      this.comparison = null;
+      if (!this.tab.isLeaving) this.sendLost();
+    });
+  }
+
+  takeOver(reply) {
+    const { display, drafts } = this.tab;
+    if (display.form && drafts.edited.has(display.current)) drafts.hold();
+    this.mergeServerAnswers(reply);
+    display.show(display.current, { stay: true });
+  }
+
   stop(kind, error) {
     this.tab.queue.halt({ kind, error });
     this.tab.update();
   }
 
   // Shows what other tabs and devices saved; unsaved changes of this tab win.
-  mergeServerAnswers({ revision, seen, answers, earlier = [] }) {
+  mergeServerAnswers({ revision, seen, oldest, answers, earlier = [] }) {
     const { survey, queue } = this.tab;
     survey.keepEarlier(earlier);
     queue.dropBlanks(new Set(earlier));
     survey.load(Object.entries(answers));
     const known = contentsByPage(survey.outline, answers);
-    queue.rebase({ base: revision, seen, known });
+    queue.rebase({ base: revision, seen, oldest, known });
     for (const [page] of known) {
       const content = queue.unsaved(page);
       if (content) survey.load(Object.entries(JSON.parse(content)));

@@ -5,9 +5,6 @@ const LONGEST_RETRY_AFTER = 15 * 60 * 1000;
 // Browsers refuse a keepalive request above 64 KB.
 const LARGEST_KEEPALIVE = 60000;
 const HALTING = ["superseded", "finished", "withdrawn", "closed"];
-// Statuses that a proxy, a school's filter or a captive portal also uses:
-// without a JSON body they say nothing about the answers.
-const FOREIGN_UNLESS_JSON = [401, 403, 407, 409, 422, 451, 511];
 const TEMPORARY = [408, 425, 429];
 
 // What the queue acts on:
@@ -17,15 +14,17 @@ const TEMPORARY = [408, 425, 429];
 //   {kind: "halt", error}               this tab can save nothing more
 //   {kind: "answers", items}            the server refused these answers
 //   {kind: "refused", status}           the server refused this page
-export function classify({ status, text, revision, header, now }) {
+export function classify({ status, text, revision, header }) {
   const reply = readObject(text);
   if (status === 200) {
     const isOurs = reply?.revision === revision && Number.isInteger(reply.saved);
     return isOurs ? { kind: "saved", revision, at: reply.at } : { kind: "retry", after: null };
   }
-  const isForeign = typeof reply?.error !== "string" && FOREIGN_UNLESS_JSON.includes(status);
+  // Proxies, school filters and captive portals use any status: without the
+  // server's JSON, a refusal says nothing about the answers.
+  const isForeign = typeof reply?.error !== "string";
   if (status < 400 || status >= 500 || TEMPORARY.includes(status) || isForeign) {
-    return { kind: "retry", after: retryAfter(header, now) };
+    return { kind: "retry", after: retryAfter(header) };
   }
   if (status === 401) return { kind: "session", error: reply.error };
   if (status === 403 && reply.error === "person") return { kind: "halt", error: "person" };
@@ -53,12 +52,12 @@ function isObject(value) {
 
 // Milliseconds, or null. A date is compared with the reply's own date, because
 // the clock of an old Chromebook may be days wrong.
-export function retryAfter(header, now) {
+export function retryAfter(header) {
   const value = (header("Retry-After") ?? "").trim();
   if (!value) return null;
   const wait = /^\d+$/.test(value)
     ? Number(value) * 1000
-    : Date.parse(value) - (Date.parse(header("Date") ?? "") || now);
+    : Date.parse(value) - Date.parse(header("Date") ?? "");
   if (Number.isNaN(wait)) return null;
   return Math.min(Math.max(wait, 0), LONGEST_RETRY_AFTER);
 }
@@ -84,7 +83,7 @@ export async function sendSave({ url, tag, body, revision, leaving, fetcher, clo
     });
     const text = await response.text();
     const header = (name) => response.headers.get(name);
-    return classify({ status: response.status, text, revision, header, now: clock.now() });
+    return classify({ status: response.status, text, revision, header });
   } catch {
     return { kind: "retry", after: null };
   } finally {

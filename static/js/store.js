@@ -1,12 +1,15 @@
-// Keeps unsaved answers on the device: encrypted, for one person, for one day.
+// Keeps unsaved answers on the device: encrypted, for one person, until the server
+// has them, or can't accept them any more.
 //
-// A record is {tag, tab, page, digest, time, iv, sealed}. The key comes with the
+// A record is {tag, tab, page, digest, until, iv, sealed}; `until` is compared with
+// the server's time only, because the device's may be corrected by days. The key comes with the
 // page, only after a login of this respondent, and stays in memory, so that the
 // next child at the same computer can read nothing.
 
-import { systemClock, pause } from "./clock.js";
+import { pause, serverTime, systemClock } from "./clock.js";
 
-export const LONGEST_KEPT = 24 * 60 * 60 * 1000;
+// The end of a survey may be put off after a tab was loaded.
+const KEPT_AFTER_CLOSING = 7 * 24 * 60 * 60 * 1000;
 const DATABASE = "groundswell";
 const KEPT = "kept";
 // Some browsers never answer an open() in a private window.
@@ -24,13 +27,17 @@ export class MemoryStore {
   async adopt() {}
 
   async settled() {}
+
+  protect() {}
 }
 
-export async function openStore({ tag, digest, key, changed, clock = systemClock }) {
+// closesAt is when the survey closes, as an ISO time.
+export async function openStore({ tag, digest, key, closesAt, changed }) {
   try {
     const database = await openDatabase();
     const secret = await importKey(key);
-    const store = new KeptStore({ database, secret, tag, digest, changed, clock });
+    const until = Date.parse(closesAt) + KEPT_AFTER_CLOSING;
+    const store = new KeptStore({ database, secret, tag, digest, until, changed });
     await holdLock(store.tab);
     return store;
   } catch {
@@ -39,27 +46,30 @@ export async function openStore({ tag, digest, key, changed, clock = systemClock
 }
 
 export class KeptStore {
-  constructor({ database, secret, tag, digest, changed, clock }) {
-    Object.assign(this, { database, secret, tag, digest, changed, clock });
+  constructor({ database, secret, tag, digest, until, changed }) {
+    Object.assign(this, { database, secret, tag, digest, until, changed });
     const random = crypto.getRandomValues(new Uint8Array(8));
     this.tab = [...random].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    // What the disk refused, by page: the disk was full, or was taken away.
+    this.failed = new Map();
     this.durable = true;
+    this.isProtected = false;
     // Operations run one after the other. Encryption takes time, and an old write
     // must not finish after the removal that follows it.
     this.last = Promise.resolve();
   }
 
   write(page, record) {
-    return this.inTurn(async () => {
+    return this.inTurn(page, true, async () => {
       const sealed = await seal(this.secret, this.boundTo(page), record);
-      const { tag, tab, digest } = this;
-      const row = { tag, tab, page, digest, time: this.clock.now(), ...sealed };
+      const { tag, tab, digest, until } = this;
+      const row = { tag, tab, page, digest, until, ...sealed };
       await inKept(this.database, "readwrite", (kept) => kept.put(row));
     });
   }
 
   remove(page) {
-    return this.inTurn(() => this.erase(this.tab, page));
+    return this.inTurn(page, false, () => this.erase(this.tab, page));
   }
 
   erase(tab, page) {
@@ -67,24 +77,43 @@ export class KeptStore {
     return inKept(this.database, "readwrite", (kept) => kept.delete(key));
   }
 
-  // Resolves when all operations so far are on disk.
+  // Resolves when all operations so far are on disk, or were refused.
   settled() {
     return this.last;
   }
 
-  inTurn(operation) {
-    this.last = this.last.then(operation).then(
-      () => this.setDurable(true),
-      () => this.setDurable(false),
-    );
+  // A page's newer operation replaces one that failed. The others are repeated
+  // as soon as the disk accepts something again.
+  inTurn(page, isWrite, operation) {
+    const run = async () => {
+      this.failed.delete(page);
+      this.failed.set(page, { isWrite, operation });
+      try {
+        for (const [key, waiting] of [...this.failed].reverse()) {
+          await waiting.operation();
+          this.failed.delete(key);
+        }
+      } catch {
+        // It stays in `failed`, and so do the older ones.
+      }
+      this.setDurable(![...this.failed.values()].some((waiting) => waiting.isWrite));
+    };
+    this.last = this.last.then(run);
     return this.last;
   }
 
-  // Tells the tab when the disk is full or the storage was taken away.
   setDurable(durable) {
     if (this.durable === durable) return;
     this.durable = durable;
     this.changed();
+  }
+
+  // Asks the browser not to delete what waits when it needs space. Some browsers
+  // ask the person in turn, so only once answers can't be sent.
+  protect() {
+    if (this.isProtected) return;
+    this.isProtected = true;
+    navigator.storage?.persist?.().catch(() => {});
   }
 
   // Authenticated with the ciphertext, so that records cannot be exchanged.
@@ -105,14 +134,13 @@ export class KeptStore {
 
   async adoptFrom(tab, found) {
     const rows = (await this.rowsOf(this.tag)).filter((row) => row.tab === tab);
-    rows.sort((one, two) => one.time - two.time);
     for (const row of rows) {
-      if (row.digest !== this.digest || isTooOld(row, this.clock.now())) continue;
+      if (row.digest !== this.digest) continue;
       const opened = unseal(this.secret, this.boundTo(row.page), row);
       const record = await opened.catch(() => null);
       if (record !== null) await found(row.page, record);
       // A record that this person's own key does not open is lost.
-      if (this.durable) await this.erase(tab, row.page);
+      if (!this.failed.has(row.page)) await this.erase(tab, row.page);
     }
   }
 
@@ -121,37 +149,45 @@ export class KeptStore {
   }
 }
 
-// Removes every person's records that are older than a day. Never rejects.
-export async function wipeOld(clock = systemClock) {
+// Removes every person's records whose survey has ended by the server's time.
+export function wipeEnded(now = serverTime()) {
+  return removeWhere(({ until, time }) => now > (until ?? time + KEPT_AFTER_CLOSING));
+}
+
+// Removes one person's records.
+export function removeKept(person) {
+  return removeWhere(({ tag }) => tag === person);
+}
+
+// Never rejects: without storage there is nothing to remove.
+async function removeWhere(isRemoved) {
   try {
     const database = await openDatabase();
     const rows = await inKept(database, "readonly", (kept) => kept.getAll());
-    const old = rows.filter((row) => isTooOld(row, clock.now()));
     await inKept(database, "readwrite", (kept) => {
-      for (const { tag, tab, page } of old) kept.delete([tag, tab, page]);
+      for (const { tag, tab, page } of rows.filter(isRemoved)) kept.delete([tag, tab, page]);
     });
     database.close();
   } catch {
-    // Without storage there is nothing to wipe.
+    // See above.
   }
 }
 
-// Resolves to the number of this person's unsaved pages on this device.
-// Never rejects.
+// Resolves to the numbers of unsaved pages on this device, in tabs that are open
+// and of tabs that are closed: {open, closed}. Only of one person if there is a
+// tag. Never rejects.
 export async function countKept(tag) {
   try {
     const database = await openDatabase();
-    const count = await inKept(database, "readonly", (kept) => kept.count(wholeTag(tag)));
+    const range = tag === undefined ? null : wholeTag(tag);
+    const rows = await inKept(database, "readonly", (kept) => kept.getAll(range));
     database.close();
-    return count;
+    const tabs = await openTabs();
+    const open = rows.filter(({ tab }) => tabs.has(LOCK_PREFIX + tab)).length;
+    return { open, closed: rows.length - open };
   } catch {
-    return 0;
+    return { open: 0, closed: 0 };
   }
-}
-
-// Also true for a record from the future: the device's clock was corrected.
-function isTooOld(row, now) {
-  return Math.abs(now - row.time) > LONGEST_KEPT;
 }
 
 function wholeTag(tag) {
@@ -198,6 +234,12 @@ function holdLock(tab) {
       return new Promise(() => {});
     });
   });
+}
+
+async function openTabs() {
+  if (!navigator.locks) return new Set();
+  const { held } = await navigator.locks.query();
+  return new Set(held.map(({ name }) => name));
 }
 
 async function whenClosed(tab, run) {

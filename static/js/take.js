@@ -13,12 +13,12 @@ import { NoticePanel } from "./notice_panel.js";
 import { Notices } from "./notices.js";
 import { PageDisplay } from "./page_display.js";
 import { Pages } from "./pages.js";
-import { Queue } from "./queue.js";
+import { Queue, drawTab } from "./queue.js";
 import { Recovery } from "./recovery.js";
 import { SaveStatus, statusOf } from "./save_status.js";
 import { sendSave } from "./send_save.js";
 import { renewBootstrap } from "./server_requests.js";
-import { LONGEST_KEPT, openStore, wipeOld } from "./store.js";
+import { openStore, wipeEnded } from "./store.js";
 import { SurveyState, contentsByPage } from "./survey_state.js";
 import { Messages, fillIn } from "./messages.js";
 
@@ -49,13 +49,13 @@ class SurveyTab {
   }
 
   async start() {
-    wipeOld();
+    wipeEnded();
     const stopWarning = this.display.warnIfSlow();
     const outline = await this.pages.outline();
     const { bootstrap, clock, random } = this;
-    const { answers, earlier, tag, answersOf: digest, queueKey: key } = bootstrap;
+    const { answers, earlier, tag, answersOf: digest, queueKey: key, closesAt } = bootstrap;
     const changed = () => this.update();
-    this.store = await openStore({ tag, digest, key, changed });
+    this.store = await openStore({ tag, digest, key, closesAt, changed });
     // From here on only the store holds the key.
     bootstrap.queueKey = null;
     this.survey = new SurveyState({ outline, answers, earlier, moment: () => this.moment() });
@@ -64,8 +64,10 @@ class SurveyTab {
       store: this.store,
       clock,
       random,
+      tab: drawTab(),
       base: bootstrap.revision,
       seen: bootstrap.seen,
+      oldest: bootstrap.oldest,
       known: contentsByPage(outline, answers),
       changed,
     });
@@ -126,6 +128,11 @@ class SurveyTab {
     if (!this.queue || this.isLeaving) return;
     if (this.queue.halted?.error === "person") this.recovery.hideAnswers();
     this.status.show(this.savingStatus());
+    if (this.queue.isRetrying()) {
+      this.store.protect();
+      // The server that comes back may be another one.
+      this.recovery.compareLater();
+    }
     if (this.finishing.isReady()) this.finishing.openReview();
     else this.notices.update();
   }
@@ -158,12 +165,12 @@ class SurveyTab {
       event.preventDefault();
       event.returnValue = "";
     });
-    setInterval(() => wipeOld(), LONGEST_KEPT / 24);
   }
 
   retrySoon() {
     this.queue.retrySoon();
     this.pages.retrySoon();
+    this.recovery.compareLater();
     this.update();
   }
 

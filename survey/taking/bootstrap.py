@@ -98,6 +98,7 @@ def bootstrap_data(
         "earlier": list(saved.answers) if saved.hidden else [],
         "revision": saved.revision,
         "seen": saved.seen,
+        "oldest": saved.oldest,
         "tag": session.tag,
         "queueKey": queue_key_for(session.respondent_id),
         "seed": seed_for(session.administration_id, session.respondent_id),

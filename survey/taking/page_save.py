@@ -35,7 +35,7 @@ LARGEST_BODY = 1_000_000
 FARTHEST_AHEAD = 24 * 60 * 60 * 1_000_000
 
 REQUIRED_KEYS = {"revision", "answers"}
-ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "base"}
+ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "base", "oldest"}
 
 REFUSALS = {
     Outcome.SUPERSEDED: (409, "superseded"),
@@ -57,12 +57,13 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PageSave:
-    """The body of a save. `seen` and `base` are explained at `storage.save_page`."""
+    """The body of a save. `seen`, `base` and `oldest`: see `storage.save_page`."""
 
     revision: int
     answers: Mapping[str, object]
     seen: int = EVERY_REVISION
     base: int = 0
+    oldest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,7 @@ def process_page(
         rows=rows,
         seen=save.seen,
         base=save.base,
+        oldest=save.oldest,
     )
     if receipt.outcome is Outcome.UNCERTAIN:
         raise ServiceUnavailable("again")

@@ -59,11 +59,13 @@ def execute_prepared(
         refusal = _try_to_execute(cursor, execute, parameters, UNKNOWN, STALE)
         if refusal is None:
             return
+        # In one message, so that all of it reaches the same connection.
+        again = f"{prepare}; {execute}"
         if refusal == STALE:
-            break
-        # In one message, so that both reach the same connection.
-        both = f"{prepare}; {execute}"
-        if _try_to_execute(cursor, both, parameters, KNOWN_ALREADY) is None:
+            # Otherwise every later save over that connection would fail first.
+            again = f"DEALLOCATE {prepare.split()[1]}; {again}"
+        refusal = _try_to_execute(cursor, again, parameters, UNKNOWN, KNOWN_ALREADY)
+        if refusal is None:
             return
     cursor.execute(text, parameters)
 

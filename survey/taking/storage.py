@@ -23,6 +23,9 @@ from survey.taking.prepared_statements import Parameter, execute
 GRACE = timedelta(minutes=10)
 # The `seen` of a client that does not say what it has shown: every revision.
 EVERY_REVISION = 2**63 - 1
+# A tab's revisions are equal modulo this number: their low 20 bits are drawn at
+# random when the tab is loaded, and show which rows are its own.
+TABS = 2**20
 
 
 class Outcome(Enum):
@@ -58,11 +61,13 @@ class Receipt:
     retried: bool = field(default=False, compare=False)
 
 
-ON_CONFLICT = """ON CONFLICT (administration_id, respondent_id, item_id)
+ON_CONFLICT = f"""ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
     revision = excluded.revision, saved_at = excluded.saved_at
 WHERE survey_response.revision < excluded.revision
-  AND (survey_response.revision <= %s OR survey_response.revision >= %s)
+  AND (survey_response.revision BETWEEN %s AND %s
+    OR survey_response.revision >= %s
+    OR (survey_response.revision & {TABS - 1}) = (excluded.revision & {TABS - 1}))
 RETURNING saved_at"""
 
 POSTGRESQL = """
@@ -113,7 +118,7 @@ def postgresql_insert(count: int) -> tuple[str, tuple[str, ...]]:
     # PostgreSQL could not infer them.
     first = "(%s::bigint, %s::text, %s::text)"
     rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
-    types = ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 2
+    types = ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 3
     return POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT), types
 
 
@@ -132,21 +137,30 @@ def save_page(
     rows: Sequence[AnswerRow],
     seen: int = EVERY_REVISION,
     base: int = 0,
+    oldest: int | None = None,
 ) -> Receipt:
     """Store the answers of one page. 1 statement; 2 when it is refused.
 
     A receipt of SAVED means committed and flushed, now or by an earlier
     request with the same page. All rows are written, or none.
 
-    `seen` is the highest revision of this page that the tab has shown to the
-    respondent, and the tab's own revisions start at `base`. A row between the
-    two was saved by an older tab after this one had loaded. Replacing it would
-    undo answers that the respondent never saw in this tab: it is SUPERSEDED.
+    A row is replaced only by a higher revision, and only by a tab that has seen
+    it: the tab was loaded with it, or wrote it, as the low bits of its revision
+    say. `seen` is the highest revision of the page's rows that the tab was loaded
+    with, `oldest` their lowest if they differ. Replacing any other row would undo
+    answers that the respondent never saw in this tab: that is SUPERSEDED.
+
+    A tab of an earlier release, recognised by a `base` below its revision, has
+    random low bits. It may replace rows up to `seen` and from `base`, where its
+    own revisions start.
     """
     # In the order of the primary key, so that two tabs never deadlock.
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
+    if oldest is None:
+        oldest = seen if base == revision else 0
+    sight = (oldest, seen, base)
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
@@ -157,17 +171,17 @@ def save_page(
             guards = (respondent_id, administration_id, issue, adapt(now - GRACE))
             cursor.execute(
                 sqlite_insert(len(rows)),
-                [revision, adapt(now), *values, *guards, seen, base],
+                [revision, adapt(now), *values, *guards, *sight],
             )
         else:
             text, types = postgresql_insert(len(rows))
             respondent = (respondent_id, administration_id, issue, administration_id)
-            execute(cursor, text, types, [*respondent, revision, *values, seen, base])
+            execute(cursor, text, types, [*respondent, revision, *values, *sight])
         written = cursor.fetchall()
     if len(written) == len(rows):
         return Receipt(Outcome.SAVED, as_datetime(written[0][0]))
     return _explain_refusal(
-        administration_id, respondent_id, issue, revision, rows, seen, base
+        administration_id, respondent_id, issue, revision, rows, sight
     )
 
 
@@ -177,8 +191,7 @@ def _explain_refusal(
     issue: int,
     revision: int,
     rows: Sequence[AnswerRow],
-    seen: int,
-    base: int,
+    sight: tuple[int, int, int],
 ) -> Receipt:
     """Tell a repeated save, whose rows are all stored, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
@@ -203,9 +216,17 @@ def _explain_refusal(
     if datetime.now(UTC) >= as_datetime(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
     stored = [row[7] for row in found if row[7] is not None]
-    if any(other >= revision or seen < other < base for other in stored):
-        return Receipt(Outcome.SUPERSEDED)
-    return Receipt(Outcome.UNCERTAIN)
+    if all(_may_replace(other, revision, sight) for other in stored):
+        return Receipt(Outcome.UNCERTAIN)
+    return Receipt(Outcome.SUPERSEDED)
+
+
+def _may_replace(stored: int, revision: int, sight: tuple[int, int, int]) -> bool:
+    """Apply the condition of ON_CONFLICT to one stored revision."""
+    oldest, newest, base = sight
+    is_own = stored % TABS == revision % TABS
+    is_seen = oldest <= stored <= newest or stored >= base
+    return stored < revision and (is_own or is_seen)
 
 
 def as_datetime(value: datetime | str) -> datetime:

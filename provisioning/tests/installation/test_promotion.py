@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pytest
 
 from provisioning.commands import Refusal
@@ -30,12 +33,17 @@ class FakeSupervisor:
 
 @pytest.fixture
 def servers(monkeypatch):
-    """Answers by port and part of the query; a server without any is away."""
-    answers: dict[int, dict[str, str]] = {5432: {}, 5433: {}}
+    """Answers by port and part of the query; a server without any is away.
+
+    Under port 0, the queries that were asked.
+    """
+    queries: list[str] = []
+    answers: dict[int, Any] = {5432: {}, 5433: {}, 0: queries}
 
     def ask(run, port, query):
         if not answers[port]:
             raise Refusal("no answer")
+        queries.append(query)
         found = [answer for part, answer in answers[port].items() if part in query]
         return found[0] if found else ""
 
@@ -46,19 +54,33 @@ def servers(monkeypatch):
 def test_a_replica_of_a_dead_primary_must_be_fresh(servers, tmp_path, capsys):
     servers[5433] = {"replay_timestamp": "61"}
     with pytest.raises(Refusal, match="--although-it-lags"):
-        refuse_lag(tmp_path, False)
-    assert "61 s old" in capsys.readouterr().out
-    refuse_lag(tmp_path, True)
+        refuse_lag(tmp_path, tmp_path, False)
+    assert "61 s before now" in capsys.readouterr().out
+    refuse_lag(tmp_path, tmp_path, True)
     servers[5433] = {"replay_timestamp": "60"}
-    refuse_lag(tmp_path, False)
+    refuse_lag(tmp_path, tmp_path, False)
+
+
+def test_the_time_since_the_primarys_death_is_not_lag(servers, tmp_path, capsys):
+    """The replica has all that was written, however long ago that was."""
+    log = tmp_path / "pg_wal"
+    log.mkdir()
+    for name, written in (("0001", 1_700_000_000), ("0002", 1_600_000_000)):
+        (log / name).touch()
+        os.utime(log / name, (written, written))
+    servers[5433] = {"replay_timestamp": "2"}
+    refuse_lag(tmp_path, tmp_path, False)
+    assert "2 s before the primary's last write" in capsys.readouterr().out
+    assert "to_timestamp(1700000000.0)" in servers[0][-1]
+    assert "clock_timestamp" not in servers[0][-1]
 
 
 def test_a_primary_that_serves_must_be_followed(servers, tmp_path):
     servers[5432] = {"SELECT true": "t", "pg_stat_replication": "f"}
     with pytest.raises(Refusal, match="does not follow"):
-        refuse_lag(tmp_path, True)
+        refuse_lag(tmp_path, tmp_path, True)
     servers[5432]["pg_stat_replication"] = "t"
-    refuse_lag(tmp_path, False)
+    refuse_lag(tmp_path, tmp_path, False)
 
 
 def test_a_promotion_that_only_warned_has_failed(servers, tmp_path):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
-from survey.models import Administration
+from survey.models import Administration, Response
 from survey.tests.browser.test_tab import (
+    DEAF,
     SAVES,
     answers_of,
     begin,  # noqa: F401
@@ -14,6 +18,7 @@ from survey.tests.browser.test_tab import (
     has_status,
     is_on,
 )
+from survey.tests.conftest import code_of
 
 # Like test_tab: the journeys run on both databases.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,3 +151,97 @@ def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
     second.wait_for_timeout(800)
     found = answers_of(maya)
     assert (found["safe"], found["comment"]) == ("3", "from the second")
+
+
+def test_answers_of_an_earlier_person_wait_and_the_login_page_says_so(
+    begin,  # noqa: F811
+    device,
+    maya,
+    noor,
+):
+    """Maya's tab crashes, Noor uses the computer, and Maya comes back."""
+    context = device()
+    context.add_init_script(DEAF)
+    page = begin(context)
+    page.route(SAVES, lambda route: route.abort())
+    choose(page, "safe", "3")
+    page.click("#next")
+    has_status(page, "waiting")
+    assert kept_on(page) == 1
+    # The device's clock is wrong by years: only the server's time counts.
+    page.clock.set_fixed_time(timezone.now() + timedelta(days=4000))
+    page.goto("/")
+    expect(page.locator("#unsent")).to_be_visible()
+    page.unroute(SAVES)
+    for respondent, waiting in ((noor, 1), (maya, 0)):
+        page.goto("/")
+        page.fill("#code", code_of(respondent))
+        page.click("button[type=submit]")
+        page.wait_for_selector("#page section.page")
+        page.wait_for_timeout(1500)
+        assert kept_on(page) == waiting
+    assert answers_of(maya)["safe"] == "3"
+    page.goto("/")
+    page.wait_for_timeout(500)
+    expect(page.locator("#unsent")).to_be_hidden()
+
+
+def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya):  # noqa: F811
+    context = device()
+    page = begin(context)
+    for answer in (lambda: choose(page, "safe", "3"), lambda: None):
+        answer()
+        page.wait_for_timeout(450)
+        page.click("#next")
+    is_on(page, 3)
+    has_status(page, "saved")
+    page.click("#next")
+    page.wait_for_url("**/take/complete/**")
+    other = context.new_page()
+    other.add_init_script(DEAF)
+    other.goto("/take/#page-3/last")
+    is_on(other, 3)
+    other.route(SAVES, lambda route: route.abort())
+    other.fill("#last-input", "from the crashed tab")
+    other.wait_for_timeout(450)
+    other.click("#next")
+    has_status(other, "waiting")
+    page.reload()
+    expect(page.locator("#finish-button")).to_be_disabled()
+    other.close()
+    # Through the survey, which sends it, and back.
+    page.wait_for_url("**/take/?**")
+    page.wait_for_url("**/take/complete/**")
+    expect(page.locator("#finish-button")).to_be_enabled()
+    assert answers_of(maya)["last"] == "from the crashed tab"
+
+
+def test_answers_that_the_server_lost_are_sent_again_before_the_review(begin, maya):  # noqa: F811
+    """A standby without the last commit took the primary's place."""
+    page = begin()
+    for answer in (lambda: choose(page, "safe", "3"), lambda: None):
+        answer()
+        page.wait_for_timeout(450)
+        page.click("#next")
+    is_on(page, 3)
+    has_status(page, "saved")
+    lost = Response.objects.filter(respondent_id=maya.pk)
+    assert answers_of(maya)["safe"] == "3"
+    lost.delete()
+    page.click("#next")
+    page.wait_for_url("**/take/complete/**")
+    assert answers_of(maya)["safe"] == "3"
+
+
+def kept_on(page: Page) -> int:
+    return page.evaluate(
+        """async () => {
+          const request = indexedDB.open("groundswell", 1);
+          await new Promise((resolve) => (request.onsuccess = resolve));
+          const kept = request.result.transaction("kept").objectStore("kept");
+          const count = kept.count();
+          await new Promise((resolve) => (count.onsuccess = resolve));
+          request.result.close();
+          return count.result;
+        }"""
+    )

@@ -1,6 +1,7 @@
 // Simulates a person, a network and a server that misbehave at random, with the
 // real queue. The seed decides everything, including the order of events.
 
+import { TABS } from "/js/page_slots.js";
 import { Queue } from "/js/queue.js";
 import { classify } from "/js/send_save.js";
 import { statusOf } from "/js/save_status.js";
@@ -9,7 +10,7 @@ const PAGES = 4;
 const STEPS = 60;
 const LONGEST = 3 * 60 * 60 * 1000;
 
-function randomFrom(seed) {
+export function randomFrom(seed) {
   let state = seed | 0;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -19,7 +20,7 @@ function randomFrom(seed) {
   };
 }
 
-class FakeClock {
+export class FakeClock {
   constructor() {
     this.time = 0;
     this.timers = [];
@@ -57,7 +58,7 @@ class FakeClock {
 }
 
 // Like the SQL statement of a save: a row is replaced only by a higher revision,
-// and only by a tab that has shown it or saved it.
+// and only by a tab that was loaded with it or saved it.
 class Server {
   constructor() {
     this.rows = new Map();
@@ -67,7 +68,7 @@ class Server {
   }
 
   receive(page, body) {
-    const { revision, seen, base, answers } = JSON.parse(body);
+    const { revision, seen, answers } = JSON.parse(body);
     const content = JSON.stringify(answers);
     const name = `${page} ${revision}`;
     if ((this.bodies.get(name) ?? body) !== body) this.violations.push(`two bodies: ${name}`);
@@ -75,8 +76,8 @@ class Server {
     const row = this.rows.get(page);
     if (row && row.revision > revision) return [409, { error: "superseded" }];
     if (row?.revision === revision && row.content !== content) return [409, { error: "superseded" }];
-    const isUnseen = row && row.revision > seen && row.revision < base;
-    if (isUnseen && row.revision !== revision) return [409, { error: "superseded" }];
+    const isOwn = row && row.revision % TABS === revision % TABS;
+    if (row && !isOwn && row.revision !== seen) return [409, { error: "superseded" }];
     this.rows.set(page, { revision, content });
     this.accepted += 1;
     return [200, { saved: 1, revision, at: "2027-03-01T10:42:00Z" }];
@@ -109,6 +110,7 @@ export class Model {
       store: this.store(life),
       clock: this.clock,
       random: this.random,
+      tab: life,
       base: Math.max(...seen, Math.floor(this.clock.time * 1000)) + 1,
       seen,
       known,
@@ -183,7 +185,7 @@ export class Model {
 
   read(status, text, revision, after = null) {
     const header = (name) => (name === "Retry-After" ? after : null);
-    return classify({ status, text, revision, header, now: this.clock.time });
+    return classify({ status, text, revision, header });
   }
 
   pick(list) {
@@ -202,7 +204,7 @@ export class Model {
 
   edit() {
     const page = 1 + Math.floor(this.random() * PAGES);
-    const content = JSON.stringify({ [`q${page}`]: String(Math.floor(this.random() * 5)), more: null });
+    const content = JSON.stringify({ more: null, [`q${page}`]: String(Math.floor(this.random() * 5)) });
     if (this.random() < 0.2) this.queue.hold(page, content);
     this.last.set(page, content);
     this.queue.put(page, content);
@@ -254,7 +256,8 @@ export async function runModel(seed, sabotage) {
 
 // For tests that control the network: each send waits until `settle` is called
 // with an outcome.
-export function scripted({ base = 100, seen = [9, 9, 9, 9], known = [], random = () => 0.5 } = {}) {
+export function scripted({ base = 100, tab = base, ...options } = {}) {
+  const { seen = [9, 9, 9, 9], known = [], random = () => 0.5 } = options;
   const clock = new FakeClock();
   const kept = new Map();
   const sent = [];
@@ -264,7 +267,7 @@ export function scripted({ base = 100, seen = [9, 9, 9, 9], known = [], random =
     remove: async (page) => kept.delete(page),
   };
   const send = (save) => new Promise((answer) => sent.push({ ...save, answer }));
-  const queue = new Queue({ send, store, clock, random, base, seen, known, changed: () => {} });
+  const queue = new Queue({ send, store, clock, random, tab, base, seen, known, changed: () => {} });
   const settle = () => clock.advance(clock.time);
   return { queue, clock, kept, sent, settle, status: () => statusOf(queue, true) };
 }

@@ -13,8 +13,8 @@ OTHER_KEY = "B" * 42 + "A"
 SECRET = "nobody at home listens"
 HELPERS = """
   const store = await import("/js/store.js");
-  const open = (tag, key, clock) => store.openStore({
-    tag, key, digest: "d1", changed: () => {}, ...(clock ? { clock } : {}),
+  const open = (tag, key) => store.openStore({
+    tag, key, digest: "d1", closesAt: "2030-06-01T12:00:00Z", changed: () => {},
   });
   const rows = () => new Promise((resolve, reject) => {
     const request = indexedDB.open("groundswell", 1);
@@ -32,7 +32,13 @@ HELPERS = """
     });
     return found;
   };
-  const clockAt = (now) => ({ now: () => now });
+  // Puts refuse while `refusing` is set, like a full disk.
+  let refusing = false;
+  const keptPut = IDBObjectStore.prototype.put;
+  IDBObjectStore.prototype.put = function (row) {
+    if (refusing) throw new DOMException("", "QuotaExceededError");
+    return keptPut.call(this, row);
+  };
 """
 
 
@@ -103,7 +109,7 @@ def test_nothing_on_the_device_can_be_read_without_the_key(device):
         }}"""
     )
     ((keys, sealed, iv, text),) = rows
-    assert keys == ["digest", "iv", "page", "sealed", "tab", "tag", "time"]
+    assert keys == ["digest", "iv", "page", "sealed", "tab", "tag", "until"]
     for part in (SECRET, "why", "revision", "content"):
         assert part not in sealed + iv + text
     # There was something to leak.
@@ -150,10 +156,15 @@ def test_records_cannot_be_exchanged_between_pages(device):
 
 
 @pytest.mark.parametrize(
-    ("hours", "left"), [(0, 1), (23.9, 1), (24.1, 0), (-23.9, 1), (-24.1, 0)]
+    ("now", "left"),
+    [
+        ("2030-06-08T11:59:00Z", 1),
+        ("2030-06-08T12:01:00Z", 0),
+        ("2020-01-01T00:00:00Z", 1),
+        ("no time", 1),
+    ],
 )
-def test_all_answers_are_deleted_after_a_day(device, hours, left):
-    """Also if the device's clock was wrong and was corrected."""
+def test_answers_are_deleted_a_week_after_the_survey_closed(device, now, left):
     first = tab(device)
     keep_a_page(first)
     first.close()
@@ -161,12 +172,34 @@ def test_all_answers_are_deleted_after_a_day(device, hours, left):
         run(
             tab(device),
             f"""
-            await store.wipeOld(clockAt(Date.now() + {hours} * 3600000));
+            await store.wipeEnded(Date.parse("{now}"));
             return (await rows()).length;
             """,
         )
         == left
     )
+
+
+@pytest.mark.parametrize("years", [-8, -1, 1, 8])
+def test_a_corrected_clock_of_the_device_deletes_nothing(device, years):
+    """Only the server's time counts, which the page brings."""
+    first = tab(device)
+    keep_a_page(first)
+    first.close()
+    later = tab(device)
+    assert run(
+        later,
+        f"""
+            const now = Date.now;
+            Date.now = () => now() + {years} * 365 * 86400000;
+            document.documentElement.dataset.now = "2030-05-31T12:00:00Z";
+            await store.wipeEnded();
+            const kept = (await rows()).length;
+            document.documentElement.dataset.now = "2030-06-09T12:00:00Z";
+            await store.wipeEnded();
+            return [kept, (await rows()).length];
+            """,
+    ) == [1, 0]
 
 
 def test_saved_answers_are_deleted_even_if_writing_was_slow(device):
@@ -198,7 +231,21 @@ def test_waiting_pages_are_counted_per_respondent(device):
         return Promise.all(tags.map((tag) => store.countKept(tag)));
         """,
     )
-    assert counts == [2, 1, 0, 0]
+    assert [sum(count.values()) for count in counts] == [2, 1, 0, 0]
+
+
+def test_pages_of_open_and_of_closed_tabs_are_told_apart(device):
+    """What a crashed tab left must not keep the others from finishing."""
+    crashed, watching = tab(device), tab(device)
+    keep_a_page(crashed, n=1)
+    keep_a_page(watching, n=2)
+    count = 'return store.countKept("maya");'
+    assert run(watching, count) == {"open": 2, "closed": 0}
+    crashed.close()
+    watching.wait_for_timeout(200)
+    assert run(watching, count) == {"open": 1, "closed": 1}
+    # Whoever opens the login page is told of everybody's.
+    assert run(watching, "return store.countKept();") == {"open": 1, "closed": 1}
 
 
 @pytest.mark.parametrize(
@@ -218,25 +265,46 @@ def test_without_storage_answers_stay_in_memory_and_the_tab_knows(device, missin
         f"""async () => {{ {HELPERS}
               const opened = await open("maya", "{KEY}");
               await opened.write(1, {{}});
-              await store.wipeOld();
-              return [opened.durable, await store.countKept("maya")];
+              await store.wipeEnded();
+              const {{ open: left }} = await store.countKept("maya");
+              return [opened.durable, left];
             }}"""
     ) == [False, 0]
 
 
-def test_a_full_disk_is_noticed(device):
+def test_a_full_disk_is_noticed_until_every_page_is_kept(device):
+    """A later page that fits says nothing about the one that did not."""
     page = tab(device)
     assert run(
         page,
         f"""
-        let calls = 0;
-        const opened = await store.openStore({{
-          tag: "maya", key: "{KEY}", digest: "d1", changed: () => (calls += 1),
-        }});
-        IDBObjectStore.prototype.put = () => {{
-          throw new DOMException("", "QuotaExceededError");
-        }};
-        await opened.write(1, {{}});
-        return [opened.durable, calls];
+        const opened = await open("maya", "{KEY}");
+        const seen = [];
+        opened.changed = () => seen.push(opened.durable);
+        refusing = true;
+        await opened.write(1, {{ save: "first" }});
+        // Removing needs no space, and succeeds.
+        await opened.remove(2);
+        const full = [opened.durable, (await rows()).length];
+        refusing = false;
+        await opened.write(3, {{ save: "third" }});
+        return [full, opened.durable, (await rows()).map((row) => row.page), seen];
         """,
-    ) == [False, 1]
+    ) == [[False, 0], True, [1, 3], [False, True]]
+
+
+def test_the_browser_is_asked_once_to_keep_what_waits(device):
+    page = tab(device)
+    assert run(
+        page,
+        f"""
+            let asked = 0;
+            navigator.storage.persist = async () => {{ asked += 1; return false; }};
+            const opened = await open("maya", "{KEY}");
+            await opened.write(1, {{}});
+            const before = asked;
+            opened.protect();
+            opened.protect();
+            return [before, asked];
+            """,
+    ) == [0, 1]

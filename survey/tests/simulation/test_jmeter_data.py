@@ -63,13 +63,13 @@ def take_it(line: dict, properties: dict) -> tuple[list, Client]:
     """Do what the JMeter plan does with one line of the codes."""
     browser = Browser()
     assert browser.post("/", {"code": line["code"]}).status_code == 302
-    base = browser.bootstrap()["revision"]
+    revision = base = browser.bootstrap()["revision"]
     receipts = []
     for page in pages_of(properties, line["take"]):
         for answers in ("answers", "changed"):
-            base += 1
+            revision += 1
             body = (
-                f'{{"revision":{base},"seen":{base},"base":{base},'
+                f'{{"revision":{revision},"seen":{base},"base":{base},'
                 f'"answers":{page[answers]}}}'
             )
             reply = browser.send(page["page"], body)

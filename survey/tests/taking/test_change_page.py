@@ -170,9 +170,7 @@ def save_as_tab(browser, n, answers):
     shell = browser.bootstrap()
     revision, seen = shell["revision"], shell["seen"][n - 1]
     body = {"revision": revision, "seen": seen, "base": revision, "answers": answers}
-    also = shell.get("also", [])
-    if also and also[n - 1]:
-        body["also"] = also[n - 1]
+    body["oldest"] = shell["oldest"][n - 1]
     return browser.send(n, json.dumps(body))
 
 

@@ -14,7 +14,12 @@ from survey.models import Respondent
 from survey.taking import prepared_statements, storage
 from survey.taking.storage import AnswerRow, Outcome
 from survey.tests.taking.test_save_page import *  # noqa: F403
-from survey.tests.taking.test_save_page import ART, SPORT, save, stored
+from survey.tests.taking.test_save_page import (
+    ART,
+    SPORT,
+    save,
+    stored,
+)
 
 # This test counts statements, and preparing would be one more.
 test_pages_of_many_items_are_one_statement = None
@@ -100,8 +105,7 @@ def test_every_condition_holds_with_a_cached_plan(maya, noor):
     for revision in range(1, 9):
         save(maya, revision=revision)
     assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
-    laptop = {"seen": 2, "base": 20}
-    assert save(maya, SPORT, revision=21, **laptop).outcome is Outcome.SUPERSEDED
+    assert save(maya, SPORT, revision=21, seen=2, base=21).outcome is Outcome.SUPERSEDED
     assert save(noor, SPORT, issue=2).outcome is Outcome.REISSUED
     now = timezone.now()
     Respondent.objects.update(started_at=now, completed_at=now)
@@ -129,6 +133,8 @@ class Pool:
     def execute(self, text, parameters):
         knows = self.known.pop(0)
         self.ran.append(text.split()[0])
+        if text.startswith("DEALLOCATE") and not knows:
+            raise self.error(prepared_statements.UNKNOWN)
         if text.startswith("EXECUTE") and knows == "stale":
             raise self.error(prepared_statements.STALE)
         if text.startswith("EXECUTE") and not knows:
@@ -151,8 +157,10 @@ class Pool:
         ([False, True, False, False], "EXECUTE PREPARE EXECUTE PREPARE"),
         ([False, True] * 3 + [False], "EXECUTE PREPARE " * 3 + "SELECT"),
         # A plan from before a migration, under this release's name.
-        (["stale", True], "EXECUTE SELECT"),
-        ([False, True, "stale", True], "EXECUTE PREPARE EXECUTE SELECT"),
+        (["stale", "stale"], "EXECUTE DEALLOCATE"),
+        (["stale", False, True], "EXECUTE DEALLOCATE EXECUTE"),
+        ([False, True, "stale", "stale"], "EXECUTE PREPARE EXECUTE DEALLOCATE"),
+        (["stale", False] * 3 + [True], "EXECUTE DEALLOCATE " * 3 + "SELECT"),
     ],
 )
 def test_saving_works_on_any_sequence_of_pooler_connections(known, ran):
@@ -169,3 +177,20 @@ def test_without_its_sqlstate_a_stale_plan_would_be_an_error(monkeypatch):
     with pytest.raises(DatabaseError):
         prepared_statements.execute_prepared(pool, "SELECT %s", ("bigint",), [1])
     assert pool.ran == ["EXECUTE"]
+
+
+@outside
+def test_a_stale_plan_costs_one_failed_save_and_not_one_each(maya):
+    text = "SELECT * FROM changing WHERE a < %s"
+
+    def execute() -> None:
+        with connection.cursor() as cursor:
+            prepared_statements.execute_prepared(cursor, text, ("bigint",), [1])
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE changing (a integer)")
+        execute()
+        cursor.execute("ALTER TABLE changing ADD b integer")
+        assert ran(execute) == ["EXECUTE", "DEALLOCATE"]
+        assert ran(execute) == ["EXECUTE"]
+        cursor.execute("DROP TABLE changing")

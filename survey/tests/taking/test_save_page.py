@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from survey.models import Administration, Respondent, Response
 from survey.taking import storage
-from survey.taking.storage import AnswerRow, Outcome, save_page
+from survey.taking.storage import TABS, AnswerRow, Outcome, save_page
 from survey.tests.conftest import enrol
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -70,50 +70,108 @@ def test_an_older_revision_that_arrives_late_changes_nothing(maya):
 def test_without_the_revision_guard_a_late_save_would_overwrite(maya, monkeypatch):
     """Shows that the condition on revisions is what protects."""
     guard = "survey_response.revision < excluded.revision"
-    assert guard in storage.ON_CONFLICT
-    monkeypatch.setattr(
-        storage, "ON_CONFLICT", storage.ON_CONFLICT.replace(guard, "true")
-    )
-    storage.postgresql_insert.cache_clear()
-    storage.sqlite_insert.cache_clear()
-    try:
-        save(maya, SPORT, revision=11)
-        save(maya, ART, revision=10)
-        assert stored(maya) == ART
-    finally:
-        storage.postgresql_insert.cache_clear()
-        storage.sqlite_insert.cache_clear()
+    without(monkeypatch, guard, "true")
+    save(maya, SPORT, revision=11)
+    save(maya, ART, revision=10)
+    assert stored(maya) == ART
 
 
 # Two tabs: the laptop loads, the phone continues, and the laptop saves a page that
-# it still shows as it was.
-LAPTOP = {"seen": 10, "base": 20}
+# it still shows as it was. The low bits of a revision name its tab.
+BLANK = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
+LAPTOP, PHONE = 1, 2
+
+
+def save_from(respondent, tab, at, rows, seen=0):
+    """Save as a browser does, `at` counts up from tab to tab."""
+    revision = at * TABS + tab
+    return save(respondent, rows, revision, seen=seen, base=revision)
+
+
+def without(monkeypatch, guard: str, instead: str) -> None:
+    """Change a condition of the statement."""
+    assert guard in storage.ON_CONFLICT
+    monkeypatch.setattr(
+        storage, "ON_CONFLICT", storage.ON_CONFLICT.replace(guard, instead)
+    )
+    storage.postgresql_insert.cache_clear()
+    storage.sqlite_insert.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def original_statements():
+    yield
+    storage.postgresql_insert.cache_clear()
+    storage.sqlite_insert.cache_clear()
 
 
 def test_a_newer_tab_does_not_undo_answers_that_it_never_showed(maya):
-    save(maya, ART, revision=12)
-    blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
-    assert save(maya, blank, revision=20, **LAPTOP).outcome is Outcome.SUPERSEDED
+    save_from(maya, PHONE, 1, ART)
+    assert save_from(maya, LAPTOP, 2, BLANK).outcome is Outcome.SUPERSEDED
     assert stored(maya) == ART
 
 
 def test_without_seen_a_newer_tab_would_undo_them(maya):
-    save(maya, ART, revision=12)
-    blank = [AnswerRow(item, "s", None) for item in (1, 2, 3)]
-    assert save(maya, blank, revision=20).outcome is Outcome.SAVED
-    assert stored(maya) == blank
+    save_from(maya, PHONE, 1, ART)
+    assert save(maya, BLANK, revision=2 * TABS + LAPTOP).outcome is Outcome.SAVED
+    assert stored(maya) == BLANK
 
 
-def test_a_tab_replaces_answers_that_it_has_shown_or_saved(maya):
-    save(maya, ART, revision=10)
-    assert save(maya, SPORT, revision=20, **LAPTOP).outcome is Outcome.SAVED
-    assert save(maya, ART, revision=21, **LAPTOP).outcome is Outcome.SAVED
+def test_a_tab_replaces_answers_that_it_was_loaded_with_or_has_saved(maya):
+    loaded = TABS + PHONE
+    save_from(maya, PHONE, 1, ART)
+    assert save_from(maya, LAPTOP, 2, SPORT, seen=loaded).outcome is Outcome.SAVED
+    # The reply was lost: the tab does not know whether its save was stored.
+    assert save_from(maya, LAPTOP, 3, ART, seen=loaded).outcome is Outcome.SAVED
     assert stored(maya) == ART
 
 
+def test_two_tabs_with_the_same_base_do_not_undo_each_other(maya):
+    """The primary's clock is behind: both tabs count from the same number."""
+    assert save_from(maya, PHONE, 1, ART).outcome is Outcome.SAVED
+    assert save_from(maya, LAPTOP, 1, SPORT).outcome is Outcome.SUPERSEDED
+    assert save_from(maya, LAPTOP, 2, SPORT).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_without_the_tab_in_the_revision_they_would(maya):
+    """The rule of earlier releases: rows from the tab's base are its own."""
+    base = 1 * TABS
+    save(maya, ART, revision=base, base=base, seen=0)
+    receipt = save(maya, SPORT, revision=base + 1, base=base, seen=0)
+    assert receipt.outcome is Outcome.SAVED
+    assert stored(maya) == SPORT
+
+
+def test_a_tab_has_not_seen_rows_below_those_that_a_promotion_lost(maya):
+    """Both loaded revision 9. The phone's 5 came after a promotion lost 9."""
+    save_from(maya, PHONE, 5, ART)
+    lost = 9 * TABS + 7
+    assert save_from(maya, LAPTOP, 10, SPORT, seen=lost).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_without_the_exact_revision_it_would_undo_them(maya, monkeypatch):
+    without(monkeypatch, "BETWEEN %s AND", "BETWEEN 0 * %s AND")
+    save_from(maya, PHONE, 5, ART)
+    lost = 9 * TABS + 7
+    assert save_from(maya, LAPTOP, 10, SPORT, seen=lost).outcome is Outcome.SAVED
+
+
+def test_tabs_of_an_earlier_release_count_their_own_rows_from_their_base(maya):
+    base, old = 20, {"seen": 10, "base": 20}
+    save(maya, ART, revision=10)
+    assert save(maya, SPORT, revision=base, **old).outcome is Outcome.SAVED
+    assert save(maya, ART, revision=base + 1, **old).outcome is Outcome.SAVED
+    save(maya, SPORT, revision=base + 30)
+    assert save(maya, ART, revision=base + 31, seen=10, base=base + 31).outcome is (
+        Outcome.SUPERSEDED
+    )
+
+
 def test_a_repeated_save_with_seen_is_still_a_retry(maya):
-    first = save(maya, SPORT, revision=20, **LAPTOP)
-    assert save(maya, SPORT, revision=20, **LAPTOP) == first
+    first = save_from(maya, LAPTOP, 2, SPORT, seen=10)
+    assert save_from(maya, LAPTOP, 2, SPORT, seen=10) == first
 
 
 def test_the_same_revision_with_other_answers_is_superseded(maya):
