@@ -195,6 +195,7 @@ def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya): 
         page.click("#next")
     is_on(page, 3)
     has_status(page, "saved")
+    page.wait_for_timeout(450)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
     other = context.new_page()
@@ -228,6 +229,7 @@ def test_answers_that_the_server_lost_are_sent_again_before_the_review(begin, ma
     lost = Response.objects.filter(respondent_id=maya.pk)
     assert answers_of(maya)["safe"] == "3"
     lost.delete()
+    page.wait_for_timeout(450)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
     assert answers_of(maya)["safe"] == "3"
