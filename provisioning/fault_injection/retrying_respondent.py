@@ -7,9 +7,8 @@ same to the byte.
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import TextIO
@@ -40,6 +39,8 @@ DOUBLED = 0.03
 LATE = 0.03
 CHANGED = 0.3
 OTHER_DEVICE = 0.05
+# As in survey/taking/storage.py: a tab's revisions are equal modulo this number.
+TABS = 2**20
 # Share of respondents who finish.
 FINISHES = 0.3
 ROUNDS = 3
@@ -57,8 +58,6 @@ class LoadContext:
     thinking: float
     # From the engine's clock to the wall clock, which all processes share.
     offset: float
-    # Numbers of tabs.
-    tabs: Iterator[int] = field(default_factory=itertools.count)
     # Saves without a reply: at the end they are abandoned, and so logged.
     open: set[Exchange] = field(default_factory=set)
 
@@ -95,7 +94,7 @@ class RetryingRespondent:
 
     def _change_device(self) -> None:
         """Go on in another browser, which shows nothing yet."""
-        self.tab = str(next(self.context.tabs))
+        self.tab = self.random.randrange(TABS)
         target = self.engine.target
         self.browser = Respondent(self.code, self.context.survey, target, accept=JSON)
         # What the server had when this tab last opened the survey, by page, and
@@ -189,19 +188,20 @@ class RetryingRespondent:
         self.engine.later(wait, lambda: self._send(save, "late", browser))
 
     def _new_save(self, page: int) -> PendingSave:
-        revision = self.next_revision
-        self.next_revision += 1
+        # The next number that is this tab's.
+        revision = self.next_revision + (self.tab - self.next_revision) % TABS
+        self.next_revision = revision + 1
         answers = self.context.source.answers(self.number, page, revision)
         seen = max(self.seen[page - 1], self.acknowledged.get(page, 0))
         content = {
             "revision": revision,
             "seen": seen,
-            "base": self.base,
+            "base": revision,
             "answers": answers,
         }
         body = json.dumps(content, separators=(",", ":"))
         key = fingerprint(answers)
-        return PendingSave(page, revision, self.number, self.tab, seen, key, body)
+        return PendingSave(page, revision, self.number, str(self.tab), seen, key, body)
 
     # Saving
 

@@ -15,6 +15,7 @@ from provisioning.fault_injection.load_processes import (
     RespondentPool,
 )
 from provisioning.fault_injection.retrying_respondent import (
+    TABS,
     LoadContext,
     RetryingRespondent,
 )
@@ -22,6 +23,7 @@ from provisioning.load.engine import Exchange
 from provisioning.load.replies import Reply
 from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, RehearsalSurvey
 from provisioning.load.target import target_of
+from survey.taking import storage
 
 DESCRIBED = {
     "digest": "d" * 64,
@@ -90,6 +92,8 @@ class Load:
         self.context = context
         self.respondent = RetryingRespondent(context, 41, "CODE", self.left.append)
         self.respondent.plan = [1, 2]
+        # The first number of this tab is the one that the server proposes.
+        self.respondent.tab = 40
 
     def write(self, line):
         self.attempts.append(Attempt(*json.loads(line)))
@@ -224,7 +228,8 @@ def test_a_superseded_page_is_answered_again_above_what_is_stored(saving):
     assert saving.respondent.plan[0] == 1
     saving.reply(body={**BOOTSTRAP, "revision": 90, "seen": [89, 39]})
     saving.engine.run_timers()
-    assert saving.sent()["revision"] == 90
+    # Above what the server has, and a number of this tab.
+    assert saving.sent()["revision"] == 40 + TABS
     assert saving.sent()["seen"] == 89
 
 
@@ -233,6 +238,17 @@ def test_an_ended_session_is_followed_by_a_login(saving):
     saving.engine.run_timers()
     assert saving.engine.requests[0].data.startswith(b"GET / ")
     assert 1 in saving.respondent.queue.waiting
+
+
+def test_revisions_of_one_tab_are_equal_modulo_the_number_of_tabs(load):
+    load.log_in()
+    load.respondent.tab = 123
+    saves = [load.respondent._new_save(1) for _ in range(3)]
+    assert [save.revision for save in saves] == [123, 123 + TABS, 123 + 2 * TABS]
+    for save in saves:
+        assert json.loads(save.body)["base"] == save.revision
+        assert save.tab == "123"
+    assert TABS == storage.TABS
 
 
 @pytest.mark.parametrize("error", ["finished", "withdrawn", "closed"])
@@ -255,7 +271,7 @@ def test_a_packet_may_arrive_after_its_successor(load, monkeypatch):
     monkeypatch.setattr(retrying_respondent, "LATE", 1.0)
     load.log_in()
     load.engine.run_timers()
-    assert load.sent()["revision"] == 41
+    assert load.sent()["revision"] == 40 + TABS
     load.receipt()
     load.respondent.plan.clear()
     load.engine.run_timers()
@@ -267,7 +283,7 @@ def test_a_packet_may_arrive_after_its_successor(load, monkeypatch):
     load.engine.requests.insert(0, load.engine.requests.pop(late))
     load.reply(409, {"error": "superseded"})
     assert (load.attempts[-1].kind, load.attempts[-1].revision) == ("late", 40)
-    assert load.respondent.acknowledged == {1: 41}
+    assert load.respondent.acknowledged == {1: 40 + TABS}
 
 
 def test_another_device_logs_in_while_a_packet_of_the_old_one_is_late(
@@ -295,11 +311,11 @@ def test_each_device_is_a_tab_that_has_only_seen_what_it_was_shown(load, monkeyp
     load.log_in()
     load.engine.run_timers()
     load.receipt()
-    assert (load.attempts[0].tab, load.attempts[0].seen) == ("0", 0)
+    assert (load.attempts[0].tab, load.attempts[0].seen) == ("40", 0)
     assert load.respondent.acknowledged == {1: 40}
     monkeypatch.setattr(retrying_respondent, "OTHER_DEVICE", 1.0)
     load.engine.run_timers()
-    assert load.respondent.tab == "1"
+    assert load.respondent.tab != 40
     assert (load.respondent.seen, load.respondent.acknowledged) == ([], {})
 
 
