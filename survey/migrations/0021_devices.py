@@ -23,8 +23,8 @@ class Migration(migrations.Migration):
                 ('device', models.CharField(max_length=32)),
                 ('first_at', models.DateTimeField()),
                 ('after_finishing', models.BooleanField(default=False)),
-                ('administration', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='survey.administration')),
-                ('respondent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='survey.respondent')),
+                ('administration', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='survey.administration')),
+                ('respondent', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='survey.respondent')),
             ],
             options={
                 'indexes': [models.Index(fields=['administration', 'device'], name='codes_of_each_device')],

@@ -11,14 +11,23 @@ class DeviceLogin(models.Model):
     """A code that was used on a device; see `survey.taking.devices`."""
 
     pk = models.CompositePrimaryKey("respondent_id", "device")
-    # The primary key serves look-ups by respondent.
+    # Without constraints: each login would lock the administration's row, which all
+    # respondents share. The primary key serves look-ups by respondent.
     respondent = models.ForeignKey(
-        Respondent, on_delete=models.CASCADE, related_name="+", db_index=False
+        Respondent,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     # Digest of the id in the device's cookie.
     device = models.CharField(max_length=32)
     administration = models.ForeignKey(
-        Administration, on_delete=models.CASCADE, related_name="+", db_index=False
+        Administration,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     first_at = models.DateTimeField()
     # No answers were given on it: the person had finished before.
