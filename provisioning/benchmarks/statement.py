@@ -52,7 +52,7 @@ def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
     values = [":person", str(administration), "1", str(administration), ":revision"]
     for item in range(count):
         values += [f":item + {item}", "'a'", f"(:answer + {item}) % 5 + 1"]
-    values += ["0", str(everything), "0"]
+    values += ["'{}'", "0", str(everything), "0"]
     return "\n".join(
         [
             f"\\set person random({first}, {last})",

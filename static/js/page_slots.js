@@ -16,14 +16,13 @@ const NOTHING = { revision: 0, content: "{}", loaded: true };
 export class PageSlots {
   // store has write(page, record) and remove(page), neither of which rejects
   // tab is a number below TABS; base is above every revision that is stored
-  // seen and oldest are, for each page, the highest and the lowest revision of
-  // the rows that were shown to the person
+  // seen and shown are, for each page, the highest revision of the rows that were
+  // shown to the person, and all of them
   // known is [page, JSON text] of the answers that the server has
-  constructor({ store, tab, base, seen, oldest = seen, known }) {
+  constructor({ store, tab, base, seen, shown, known }) {
     Object.assign(this, { store, tab });
     this.next = base;
-    this.seen = [...seen];
-    this.oldest = [...oldest];
+    this.noteShown(seen, shown);
     this.slots = new Map();
     this.inFlight = new Set();
     // What the server is known to have had of each page, by rising revision.
@@ -31,6 +30,12 @@ export class PageSlots {
     for (const [page, content] of known) {
       this.history.set(page, [{ revision: this.seenOf(page), content, loaded: true }]);
     }
+  }
+
+  // Servers of the last release tell only the highest revisions.
+  noteShown(seen, shown = seen.map((revision) => [revision])) {
+    this.seen = [...seen];
+    this.shown = shown.map((revisions) => [...revisions]);
   }
 
   // Queues the answers of a page that the person left, as JSON text.
@@ -98,8 +103,7 @@ export class PageSlots {
     const { page } = slot;
     const revision = this.takeRevision();
     const { content, replaced } = later;
-    const seen = this.seenOf(page);
-    const sight = { seen, oldest: this.oldest[page - 1] ?? seen, base: revision };
+    const sight = { seen: this.seenOf(page), shown: this.shownOf(page), base: revision };
     slot.save = waitingSave(page, { revision, ...sight, content, replaced });
     slot.later = null;
   }
@@ -114,6 +118,12 @@ export class PageSlots {
 
   seenOf(page) {
     return this.seen[page - 1] ?? 0;
+  }
+
+  // All revisions that were shown of a page, if there are several.
+  shownOf(page) {
+    const shown = this.shown[page - 1] ?? [];
+    return shown.length > 1 ? [...shown] : undefined;
   }
 
   // Writes the slot to the device's storage, or removes it when it is empty.
@@ -252,10 +262,9 @@ export class PageSlots {
 
   // *Continue here*: `known` has what other tabs and devices saved meanwhile, and
   // `base` is above all their revisions. Changes of this tab win, item by item.
-  rebase({ base, seen, oldest = seen, known }) {
+  rebase({ base, seen, shown, known }) {
     this.next = Math.max(this.next, base);
-    this.seen = [...seen];
-    this.oldest = [...oldest];
+    this.noteShown(seen, shown);
     for (const [page, content] of known) {
       const theirs = this.withLostAnswers(page, content);
       const slot = this.slots.get(page);
@@ -296,7 +305,9 @@ export class PageSlots {
 
   rebaseSlot(slot, theirs, stored) {
     const { later, save } = slot;
-    const isUnchanged = save?.seen === this.seenOf(slot.page) && theirs === stored;
+    const wasShown = String(save?.shown ?? save?.seen);
+    const isShown = String(this.shownOf(slot.page) ?? this.seenOf(slot.page));
+    const isUnchanged = wasShown === isShown && theirs === stored;
     // The server will store it as it is, perhaps before anything sent now.
     if (save?.restored && this.inFlight.has(save) && isUnchanged) return;
     const number = isEditedHere(slot) ? this.next : numberOf(slot);
@@ -337,8 +348,9 @@ export class PageSlots {
     this.noteKnown(page, { revision, content, loaded: false });
     // Rows of this tab need not be seen: their revision says that they are its own.
     if (!isSameTab(revision, this.tab)) {
-      if (!this.seenOf(page)) this.oldest[page - 1] = revision;
       this.seen[page - 1] = Math.max(this.seenOf(page), revision);
+      const shown = (this.shown[page - 1] ?? []).filter((other) => other && other !== revision);
+      this.shown[page - 1] = [...shown, revision];
     }
     const slot = this.slots.get(page);
     if (!slot) return;
@@ -386,8 +398,8 @@ function waitingSave(page, save) {
 // Everything in a save's body, so that a retry is identical to the byte. `seen`
 // tells the server which rows this tab has shown to the person. `base` is the
 // save's own revision; in records of earlier releases, the tab's first.
-function bodyFields({ revision, seen, oldest, base, content }) {
-  return { revision, seen, oldest, base, content };
+function bodyFields({ revision, seen, shown, oldest, base, content }) {
+  return { revision, seen, shown, oldest, base, content };
 }
 
 // The answers that `replaced` lists were replaced by these, and may be on the

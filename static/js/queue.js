@@ -206,8 +206,10 @@ export class Queue extends PageSlots {
   }
 }
 
-export function bodyOf({ revision, seen, oldest = seen, base, content }) {
+export function bodyOf({ revision, seen, shown, oldest = seen, base, content }) {
   // Only where rows of a page differ, which servers of the last release refuse.
+  const list = shown ? `"shown":[${shown}],` : "";
+  // A save that a tab of the last release left.
   const range = oldest === seen ? "" : `"oldest":${oldest},`;
-  return `{"revision":${revision},"seen":${seen},${range}"base":${base},"answers":${content}}`;
+  return `{"revision":${revision},"seen":${seen},${list}${range}"base":${base},"answers":${content}}`;
 }

@@ -110,13 +110,13 @@ export class Recovery {
   }
 
   // Shows what other tabs and devices saved; unsaved changes of this tab win.
-  mergeServerAnswers({ revision, seen, oldest, answers, earlier = [] }) {
+  mergeServerAnswers({ revision, seen, shown, answers, earlier = [] }) {
     const { survey, queue } = this.tab;
     survey.keepEarlier(earlier);
     queue.dropBlanks(new Set(earlier));
     survey.load(Object.entries(answers));
     const known = contentsByPage(survey.outline, answers);
-    queue.rebase({ base: revision, seen, oldest, known });
+    queue.rebase({ base: revision, seen, shown, known });
     for (const [page] of known) {
       const content = queue.unsaved(page);
       if (content) survey.load(Object.entries(JSON.parse(content)));

@@ -67,7 +67,7 @@ class SurveyTab {
       tab: drawTab(),
       base: bootstrap.revision,
       seen: bootstrap.seen,
-      oldest: bootstrap.oldest,
+      shown: bootstrap.shown,
       known: contentsByPage(outline, answers),
       changed,
     });

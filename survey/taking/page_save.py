@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -33,9 +33,11 @@ LARGEST_BODY = 1_000_000
 # Revisions are microseconds; one far ahead of the clock would shut out every
 # later save of the same respondent.
 FARTHEST_AHEAD = 24 * 60 * 60 * 1_000_000
+# Rows of a page whose revisions differ; far more than a page has items.
+MOST_SHOWN = 1000
 
 REQUIRED_KEYS = {"revision", "answers"}
-ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "base", "oldest"}
+ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "base", "oldest", "shown"}
 
 REFUSALS = {
     Outcome.SUPERSEDED: (409, "superseded"),
@@ -57,13 +59,14 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PageSave:
-    """The body of a save. `seen`, `base` and `oldest`: see `storage.save_page`."""
+    """The body of a save. The last four say what its tab has seen: see `save_page`."""
 
     revision: int
     answers: Mapping[str, object]
     seen: int = EVERY_REVISION
     base: int = 0
     oldest: int | None = None
+    shown: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +124,12 @@ def decode_page_save(body: bytes) -> PageSave:
         or not isinstance(content["answers"], dict)
     ):
         raise BadRequest(422, "body")
+    shown = content.get("shown", [])
+    if not isinstance(shown, list) or len(shown) > MOST_SHOWN:
+        raise BadRequest(422, "revision")
     latest = time.time_ns() // 1000 + FARTHEST_AHEAD
-    for name in content.keys() - {"answers"}:
-        number = content[name]
+    numbers = [content[name] for name in content.keys() - {"answers", "shown"}]
+    for number in numbers + shown:
         if type(number) is not int or not 0 <= number < latest:
             raise BadRequest(422, "revision")
     if not content["revision"]:
@@ -169,6 +175,7 @@ def process_page(
         seen=save.seen,
         base=save.base,
         oldest=save.oldest,
+        shown=save.shown,
     )
     if receipt.outcome is Outcome.UNCERTAIN:
         raise ServiceUnavailable("again")

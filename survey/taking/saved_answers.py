@@ -43,8 +43,8 @@ class SavedAnswers:
     # The highest stored revision of each page, 0 where it has no row. One
     # number for the whole survey would hide a page that arrives late.
     seen: Sequence[int]
-    # And the lowest: pages are saved in parts until the person passes them.
-    oldest: Sequence[int]
+    # And all of them: pages are saved in parts until the person passes them.
+    shown: Sequence[Sequence[int]]
     # Sum of revisions and number of rows: any replaced or added row changes it.
     fingerprint: tuple[int, int]
     completed_at: datetime | None
@@ -94,11 +94,9 @@ def read_saved_answers(
             raise SessionEnded("session")
     rows = [row[7:] for row in found if row[7] is not None]
     revisions = {item: revision for item, _, revision in rows}
-    pages = [
-        [revisions[item["id"]] for item in items.values() if item["id"] in revisions]
-        for items in published.answerable
-    ]
-    seen = [max(page, default=0) for page in pages]
+    ids = [[item["id"] for item in items.values()] for items in published.answerable]
+    shown = [sorted({revisions[id] for id in page if id in revisions}) for page in ids]
+    seen = [max(page, default=0) for page in shown]
     return SavedAnswers(
         answers={
             published.names[item]: value
@@ -107,7 +105,7 @@ def read_saved_answers(
         },
         revision=max(*seen, 0, (clock or now_in_microseconds()) - 1) + 1,
         seen=seen,
-        oldest=[min(page, default=0) for page in pages],
+        shown=shown,
         fingerprint=(sum(revision for _, _, revision in rows), len(rows)),
         completed_at=completed_at,
         closes_at=closes_at,

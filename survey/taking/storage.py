@@ -9,11 +9,13 @@ which those four change first. No other respondent's save waits for that row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -52,6 +54,15 @@ class AnswerRow:
     value: str | None
 
 
+class Sight(NamedTuple):
+    """The rows that a tab has seen, in the order of the statement's parameters."""
+
+    shown: tuple[int, ...]
+    oldest: int
+    seen: int
+    base: int
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     outcome: Outcome
@@ -61,11 +72,16 @@ class Receipt:
     retried: bool = field(default=False, compare=False)
 
 
+# The list is one parameter, so that its length does not change the statement.
+IS_SHOWN = "= ANY(%s::bigint[])"
+IS_SHOWN_IN_SQLITE = "IN (SELECT value FROM json_each(%s))"
+
 ON_CONFLICT = f"""ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
     revision = excluded.revision, saved_at = excluded.saved_at
 WHERE survey_response.revision < excluded.revision
-  AND (survey_response.revision BETWEEN %s AND %s
+  AND (survey_response.revision {IS_SHOWN}
+    OR survey_response.revision BETWEEN %s AND %s
     OR survey_response.revision >= %s
     OR (survey_response.revision & {TABS - 1}) = (excluded.revision & {TABS - 1}))
 RETURNING saved_at"""
@@ -118,14 +134,16 @@ def postgresql_insert(count: int) -> tuple[str, tuple[str, ...]]:
     # PostgreSQL could not infer them.
     first = "(%s::bigint, %s::text, %s::text)"
     rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
-    types = ("bigint",) * 5 + ("bigint", "text", "text") * count + ("bigint",) * 3
+    types = ("bigint",) * 5 + ("bigint", "text", "text") * count
+    types += ("bigint[]",) + ("bigint",) * 3
     return POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT), types
 
 
 @cache
 def sqlite_insert(count: int) -> str:
     rows = ", ".join(["(%s, %s, %s)"] * count)
-    return SQLITE.format(rows=rows, on_conflict=ON_CONFLICT)
+    on_conflict = ON_CONFLICT.replace(IS_SHOWN, IS_SHOWN_IN_SQLITE)
+    return SQLITE.format(rows=rows, on_conflict=on_conflict)
 
 
 def save_page(
@@ -138,29 +156,31 @@ def save_page(
     seen: int = EVERY_REVISION,
     base: int = 0,
     oldest: int | None = None,
+    shown: Sequence[int] = (),
 ) -> Receipt:
     """Store the answers of one page. 1 statement; 2 when it is refused.
 
     A receipt of SAVED means committed and flushed, now or by an earlier
-    request with the same page. All rows are written, or none.
+    request with the same page. All rows are written then.
 
     A row is replaced only by a higher revision, and only by a tab that has seen
     it: the tab was loaded with it, or wrote it, as the low bits of its revision
     say. `seen` is the highest revision of the page's rows that the tab was loaded
-    with, `oldest` their lowest if they differ. Replacing any other row would undo
-    answers that the respondent never saw in this tab: that is SUPERSEDED.
+    with; `shown` lists all of them if they differ. Replacing any other row would
+    undo answers that the respondent never saw in this tab: that is SUPERSEDED,
+    although rows that the tab has seen may have been written.
 
-    A tab of an earlier release, recognised by a `base` below its revision, has
-    random low bits. It may replace rows up to `seen` and from `base`, where its
-    own revisions start.
+    A tab of an earlier release may replace rows from `oldest` to `seen`. One whose
+    `base` is below its revision has random low bits: it may replace rows up to
+    `seen` and from `base`, where its own revisions start.
     """
     # In the order of the primary key, so that two tabs never deadlock.
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
     if oldest is None:
-        oldest = seen if base == revision else 0
-    sight = (oldest, seen, base)
+        oldest = seen if shown or base == revision else 0
+    sight = Sight(tuple(shown), oldest, seen, base)
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
@@ -171,12 +191,14 @@ def save_page(
             guards = (respondent_id, administration_id, issue, adapt(now - GRACE))
             cursor.execute(
                 sqlite_insert(len(rows)),
-                [revision, adapt(now), *values, *guards, *sight],
+                [revision, adapt(now), *values, *guards]
+                + [json.dumps(sight.shown), *sight[1:]],
             )
         else:
             text, types = postgresql_insert(len(rows))
             respondent = (respondent_id, administration_id, issue, administration_id)
-            execute(cursor, text, types, [*respondent, revision, *values, *sight])
+            seen_rows = (f"{{{','.join(map(str, sight.shown))}}}", *sight[1:])
+            execute(cursor, text, types, [*respondent, revision, *values, *seen_rows])
         written = cursor.fetchall()
     if len(written) == len(rows):
         return Receipt(Outcome.SAVED, as_datetime(written[0][0]))
@@ -191,7 +213,7 @@ def _explain_refusal(
     issue: int,
     revision: int,
     rows: Sequence[AnswerRow],
-    sight: tuple[int, int, int],
+    sight: Sight,
 ) -> Receipt:
     """Tell a repeated save, whose rows are all stored, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
@@ -221,12 +243,11 @@ def _explain_refusal(
     return Receipt(Outcome.SUPERSEDED)
 
 
-def _may_replace(stored: int, revision: int, sight: tuple[int, int, int]) -> bool:
+def _may_replace(stored: int, revision: int, sight: Sight) -> bool:
     """Apply the condition of ON_CONFLICT to one stored revision."""
-    oldest, newest, base = sight
     is_own = stored % TABS == revision % TABS
-    is_seen = oldest <= stored <= newest or stored >= base
-    return stored < revision and (is_own or is_seen)
+    is_in_range = sight.oldest <= stored <= sight.seen or stored >= sight.base
+    return stored < revision and (is_own or is_in_range or stored in sight.shown)
 
 
 def as_datetime(value: datetime | str) -> datetime:

@@ -163,7 +163,7 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
         answers={},
         revision=now_in_microseconds(),
         seen=[0] * len(published.answerable),
-        oldest=[0] * len(published.answerable),
+        shown=[[]] * len(published.answerable),
         fingerprint=(0, 0),
         completed_at=None,
         closes_at=now + timedelta(days=1),

@@ -36,14 +36,17 @@ const PAGES = PAGE_ITEMS.map((_, index) => index + 1);
 
 // The rule of the SQL statement of a save: see survey/taking/storage.py.
 function mayReplace(row, save, sabotage, base) {
-  const { oldest = save.seen } = save;
+  const { seen, shown = [seen] } = save;
   if (row.revision >= save.revision && sabotage !== "ignores the order") return false;
   const isOwn = row.revision % TABS === save.revision % TABS;
   if (sabotage === "takes rows from the base for its own") {
-    return row.revision <= save.seen || row.revision >= base;
+    return row.revision <= seen || row.revision >= base;
   }
-  if (sabotage === "takes older rows for seen" && row.revision < save.seen) return true;
-  return isOwn || (row.revision >= oldest && row.revision <= save.seen);
+  if (sabotage === "takes older rows for seen" && row.revision < seen) return true;
+  if (sabotage === "takes rows in between for seen") {
+    return isOwn || (row.revision >= Math.min(...shown) && row.revision <= seen);
+  }
+  return isOwn || shown.includes(row.revision);
 }
 
 class Primary {
@@ -70,7 +73,7 @@ class Primary {
       answers: Object.fromEntries([...this.rows].map(([name, { value }]) => [name, value])),
       revision: Math.max(...all, clock, 1),
       seen: PAGES.map((page) => Math.max(0, ...this.revisionsOf(page))),
-      oldest: PAGES.map((page) => (this.revisionsOf(page).length ? Math.min(...this.revisionsOf(page)) : 0)),
+      shown: PAGES.map((page) => [...new Set(this.revisionsOf(page))].sort((one, two) => one - two)),
       versions: [...this.rows].map(([, { version }]) => version),
     };
   }
@@ -206,7 +209,7 @@ class Tab {
     this.known = new Set();
     this.learn(bootstrap);
     const moment = () => ({ today: "", now: "", language: "en" });
-    const { answers, revision: base, seen, oldest } = bootstrap;
+    const { answers, revision: base, seen, shown } = bootstrap;
     this.survey = new SurveyState({ outline: OUTLINE, answers, moment });
     this.store = new Store(this);
     this.queue = new Queue({
@@ -217,7 +220,7 @@ class Tab {
       tab: model.sabotage === "gives all tabs one number" ? 1 : (this.number * 7919) % TABS,
       base,
       seen,
-      oldest,
+      shown,
       known: contentsByPage(OUTLINE, answers),
       changed: () => this.isAlive && model.evidence.checkStatus(this, statusOf(this.queue, true)),
     });

@@ -170,7 +170,7 @@ def save_as_tab(browser, n, answers):
     shell = browser.bootstrap()
     revision, seen = shell["revision"], shell["seen"][n - 1]
     body = {"revision": revision, "seen": seen, "base": revision, "answers": answers}
-    body["oldest"] = shell["oldest"][n - 1]
+    body["shown"] = shell["shown"][n - 1]
     return browser.send(n, json.dumps(body))
 
 
@@ -189,6 +189,7 @@ def test_two_devices_that_answered_different_questions_leave_no_dead_end(
         assert device.send(1, json.dumps(body)).status_code == 200
     assert len(set(Response.objects.values_list("revision", flat=True))) == 2
     tablet = Browser().log_in(maya)
+    assert tablet.bootstrap()["shown"][0] == [first["revision"], second["revision"]]
     everything = {**FIRST_PAGE, "comment": "from the tablet"}
     assert save_as_tab(tablet, 1, everything).status_code == 200
     values = set(Response.objects.values_list("value", flat=True))
@@ -243,6 +244,22 @@ def test_an_implausible_seen_or_base_is_refused(at_page_one, name, number):
     body = {"revision": at_page_one.base, "answers": FIRST_PAGE, name: number}
     response = at_page_one.send(1, json.dumps(body))
     assert (response.status_code, response.json()["error"]) == (422, "revision")
+
+
+@pytest.mark.parametrize(
+    "shown", [None, 1, {}, "12", [None], [True], ["1"], [1.5], [-1], [2**63], [[1]]]
+)
+def test_an_implausible_list_of_shown_revisions_is_refused(at_page_one, shown):
+    body = {"revision": at_page_one.base, "answers": FIRST_PAGE, "shown": shown}
+    response = at_page_one.send(1, json.dumps(body))
+    assert (response.status_code, response.json()["error"]) == (422, "revision")
+
+
+@pytest.mark.parametrize(("count", "status"), [(0, 200), (1000, 200), (1001, 422)])
+def test_a_list_of_shown_revisions_has_a_limit(at_page_one, count, status):
+    shown = list(range(count))
+    body = {"revision": at_page_one.base, "answers": FIRST_PAGE, "shown": shown}
+    assert at_page_one.send(1, json.dumps(body)).status_code == status
 
 
 def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):

@@ -105,7 +105,11 @@ def test_every_condition_holds_with_a_cached_plan(maya, noor):
     for revision in range(1, 9):
         save(maya, revision=revision)
     assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
-    assert save(maya, SPORT, revision=21, seen=2, base=21).outcome is Outcome.SUPERSEDED
+    unseen = {"revision": 21, "seen": 2, "base": 21}
+    assert save(maya, SPORT, **unseen).outcome is Outcome.SUPERSEDED
+    assert save(maya, SPORT, **unseen, shown=[2, 7]).outcome is Outcome.SUPERSEDED
+    assert save(maya, SPORT, **unseen, shown=[2, 8]).outcome is Outcome.SAVED
+    save(maya, revision=22)
     assert save(noor, SPORT, issue=2).outcome is Outcome.REISSUED
     now = timezone.now()
     Respondent.objects.update(started_at=now, completed_at=now)

@@ -158,6 +158,43 @@ def test_without_the_exact_revision_it_would_undo_them(maya, monkeypatch):
     assert save_from(maya, LAPTOP, 10, SPORT, seen=lost).outcome is Outcome.SAVED
 
 
+# A page that was saved in parts: its first and third item by two tabs, and the
+# second by a third tab, between the two, after the laptop was loaded.
+PARTS = [1 * TABS + PHONE, 5 * TABS + 7]
+
+
+def save_in_parts(respondent):
+    for revision, row in zip(PARTS, (ART[0], ART[2]), strict=True):
+        save(respondent, [row], revision, seen=0, base=revision)
+    save_from(respondent, 9, 3, [ART[1]])
+
+
+def test_a_tab_replaces_all_rows_that_it_was_loaded_with(maya):
+    save_in_parts(maya)
+    revision = 10 * TABS + LAPTOP
+    shown = [*PARTS, 3 * TABS + 9]
+    receipt = save(maya, SPORT, revision, seen=PARTS[1], base=revision, shown=shown)
+    assert receipt.outcome is Outcome.SAVED
+    assert stored(maya) == SPORT
+
+
+def test_a_tab_does_not_replace_a_row_between_those_that_it_was_loaded_with(maya):
+    save_in_parts(maya)
+    revision = 10 * TABS + LAPTOP
+    receipt = save(maya, SPORT, revision, seen=PARTS[1], base=revision, shown=PARTS)
+    assert receipt.outcome is Outcome.SUPERSEDED
+    assert stored(maya) == [SPORT[0], ART[1], SPORT[2]]
+
+
+def test_with_a_range_of_revisions_it_would_replace_that_row(maya):
+    """The rule of the release before, still applied to its tabs."""
+    save_in_parts(maya)
+    revision, (oldest, seen) = 10 * TABS + LAPTOP, PARTS
+    receipt = save(maya, SPORT, revision, seen=seen, base=revision, oldest=oldest)
+    assert receipt.outcome is Outcome.SAVED
+    assert stored(maya) == SPORT
+
+
 def test_tabs_of_an_earlier_release_count_their_own_rows_from_their_base(maya):
     base, old = 20, {"seen": 10, "base": 20}
     save(maya, ART, revision=10)
