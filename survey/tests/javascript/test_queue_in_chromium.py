@@ -249,7 +249,9 @@ def test_a_restored_save_is_sent_first_with_its_own_revision(run):
         ['{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}'],
         100,
         '{"a":"2"}',
-        body(0, '{"a":"2"}', seen=100, first=500).replace('"base', '"shown":[9,100],"base'),
+        body(0, '{"a":"2"}', seen=100, first=500).replace(
+            '"base', '"shown":[9,100],"base'
+        ),
     ]
 
 

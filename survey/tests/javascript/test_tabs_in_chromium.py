@@ -2,7 +2,8 @@
 
 `tabs_model.js` crashes tabs, changes clocks, loses and reorders requests, and
 promotes a standby that lacks the last commits; its seed is in each failure. Each
-run has sixty steps. More of them, here a million steps:
+run has sixty steps. More of them, here a million steps, of which the seeds 8718 and
+10240 fail (survey/taking/README.md, what a promotion loses):
 
     GROUNDSWELL_TABS_RUNS=16667 provisioning/test \\
         survey/tests/javascript/test_tabs_in_chromium.py -k loses
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-RUNS = int(os.environ.get("GROUNDSWELL_TABS_RUNS", "300"))
+RUNS = int(os.environ.get("GROUNDSWELL_TABS_RUNS", "2000"))
 AT_ONCE = 50
 RUN_TABS = """async ([seeds, sabotage]) => {
   const { runTabs } = await import("/models/tabs_model.js");
@@ -60,12 +61,14 @@ def test_no_tab_overwrites_or_loses_what_it_has_not_seen(page):
         ("takes rows from the base for its own", "overwritten unseen"),
         ("gives all tabs one number", "overwritten unseen"),
         ("takes older rows for seen", "overwritten unseen"),
+        # Found by seed 352.
+        ("takes rows in between for seen", "overwritten unseen"),
         ("ignores the order", "lost"),
         ("does not compare", "lost"),
         ("waits by the time of day", "still waiting"),
     ],
 )
 def test_without_a_protection_the_model_finds_the_damage(page, sabotage, damage):
-    results = run_tabs(page, 300, sabotage)
+    results = run_tabs(page, 400, sabotage)
     found = [text for _, result in results for text in result["violations"]]
     assert any(text.startswith(damage) for text in found)
