@@ -278,13 +278,16 @@ export class PageSlots {
   // a save that was faster than this reading looks the same; then they are sent
   // twice.)
   withLostAnswers(page, content) {
-    const revision = this.seenOf(page);
     const newest = this.newestKnown(page);
     const history = this.history.get(page) ?? [];
+    // A refused save of this tab may have stored some rows, however old the others.
+    const isKnown = (revision) => history.some((entry) => entry.revision === revision);
+    const others = this.shown[page - 1] ?? [];
+    const revision = Math.max(0, ...others.filter((one) => !isSameTab(one, this.tab) || isKnown(one)));
     const kept = history.filter((entry) => entry.revision <= revision);
     this.history.set(page, kept);
     const before = this.knownContent(page);
-    this.noteKnown(page, { revision, content, loaded: false });
+    this.noteKnown(page, { revision: this.seenOf(page), content, loaded: false });
     if (newest.revision <= revision) return content;
     return mergeAnswers(before, newest.content, content);
   }

@@ -319,6 +319,21 @@ def test_continue_here_keeps_changes_of_both_sides(run):
     ]
 
 
+def test_rows_of_a_refused_save_do_not_hide_that_the_server_has_lost_others(run):
+    """A promotion has taken b back to an older row; then a, which had none, is stored."""
+    assert run("""
+      const { queue, sent, settle } = scripted({ known: [[1, '{"b":"1"}']] });
+      queue.put(1, '{"a":"2","b":"1"}');
+      sent[0].answer({kind: "halt", error: "superseded"});
+      await settle();
+      const known = [[1, '{"a":"2","b":"0"}']];
+      queue.rebase({ base: 900, seen: [100], shown: [[5, 100]], known });
+      return sent[1].body;
+    """) == body(1, '{"a":"2","b":"1"}', seen=100).replace(
+        '"base', '"shown":[5,100],"base'
+    )
+
+
 def test_without_the_merge_the_other_devices_answer_would_be_lost(run):
     assert run("""
       const both = mergeAnswers('{"a":"0","b":"0"}', '{"a":"1","b":"0"}', '{"a":"0","b":"2"}');
