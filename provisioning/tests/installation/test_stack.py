@@ -889,8 +889,10 @@ def test_the_respondents_pool_has_a_user_who_reads_no_other_secrets(stack):
 
 def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
-    prepare, execute = prepared_text(*postgresql_insert(5))
-    values = ["1"] * 5 + ["1", "'a'", "'x'"] * 5 + ["1"] * 2
+    text, types = postgresql_insert(5)
+    prepare, execute = prepared_text(text, types)
+    example = {"bigint": "1", "text": "'a'", "bigint[]": "'{1}'"}
+    values = [example[kind] for kind in types]
     with (
         closing(stack.connect("taking")) as taking,
         taking.cursor() as cursor,

@@ -73,6 +73,7 @@ def test_a_nearly_unique_subgroup_refuses_the_file(administration, monkeypatch):
     assert report.added == 12
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="no editor in transactions")
 def test_existing_administrations_declare_what_they_hold(administration, lincoln):
     migration = import_module("survey.migrations.0017_declare_subgroups")
     declare(administration)
