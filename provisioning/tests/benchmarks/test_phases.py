@@ -17,10 +17,10 @@ from provisioning.commands import Refusal
 
 def test_each_part_has_enough_people():
     size = with_enough_people(Size(pages=10, room=500), parts=5)
-    # 12 s each: 5 * 1,700 saves a second, and once 3,000, of ten pages.
-    assert size.respondents == max(20_000, 10_200 + 3_600 + 1_000)
+    # 12 s each: 5 * 1,700 saves a second, and once 5,000, of ten pages.
+    assert size.respondents == max(20_000, 10_200 + 6_000 + 1_000)
     short = with_enough_people(Size(pages=2, room=500), parts=5)
-    assert short.respondents == 51_000 + 18_000 + 1_000
+    assert short.respondents == 51_000 + 30_000 + 1_000
 
 
 def test_a_higher_rate_needs_more_people():
