@@ -83,7 +83,7 @@ def test_deactivated_users_have_no_capability(staff):
 
 
 def test_memberships_add_up_without_mixing_capabilities(staff):
-    """An analyst of one school who coordinates another sees the first's answers."""
+    """Each role counts only in its own school."""
     Membership.objects.create(
         user=staff.chen, role=Role.ANALYST, school=staff.roosevelt
     )

@@ -1,4 +1,4 @@
-"""The list of staff: who sees whom, and which actions it offers."""
+"""Test the pages that list, invite and dismiss staff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give and end roles: who may, what is refused, what is recorded."""
+"""Test appointing and dismissing staff, with refusals and audit entries."""
 
 from __future__ import annotations
 

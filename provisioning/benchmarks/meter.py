@@ -23,7 +23,7 @@ GROUPS = {
 
 
 class Counters(NamedTuple):
-    """What PostgreSQL has counted in the application's database."""
+    """PostgreSQL's counters of the application's database."""
 
     statements: int
     saves: int

@@ -23,7 +23,7 @@ class FakeStack:
 
 
 def rehearsal(*options: str):
-    """What open_rehearsal returns for ten pages of five items."""
+    """Return the output of open_rehearsal for ten pages of five items."""
     items = [{"id": number} for number in range(5)]
     return {"administration_id": 7, "pages": [{"items": items}] * 10}, []
 
