@@ -14,7 +14,7 @@ class FakeStack:
 
 
 class FakeSupervisor:
-    """Return the programs of a stack whose Memcached does not run."""
+    """A supervisor of a stack whose Memcached does not run."""
 
     def __init__(self, folder):
         pass
