@@ -10,6 +10,7 @@ from django.db.models import (
     BooleanField,
     Case,
     Exists,
+    ExpressionWrapper,
     F,
     OuterRef,
     Q,
@@ -86,10 +87,11 @@ def dismiss(
             ended_at=timezone.now()
         )
         if ended:
-            # Not for people who work elsewhere too: whoever may invite them could
-            # log them out.
-            if not membership.user.memberships.current().exists():
-                sessions.end_all(membership.user)
+            # Not for people who work elsewhere too, nor for engineers, who need no
+            # membership: whoever may invite them could log them out.
+            user = membership.user
+            if not (user.is_staff or user.memberships.current().exists()):
+                sessions.end_all(user)
             _record("dismiss", membership, by=by, request=request)
 
 
@@ -97,14 +99,14 @@ def members_for(permissions: Permissions) -> QuerySet[Membership]:
     """Return current memberships in the places where the user manages staff.
 
     Annotated with `is_pending` (no password yet), `last_login`, `has_app`
-    (second factor) and `works_elsewhere`: for people who also work in other
-    places, which are none of the user's business, the two before are None.
+    (second factor) and `works_elsewhere`: for engineers and people who also work in
+    other places, which are none of the user's business, the two before are None.
     """
     places = permissions.places(Capability.MANAGE_STAFF)
     current = Membership.objects.current().select_related(
         "user", "district", "school__district"
     )
-    elsewhere = Membership.objects.none()
+    elsewhere: Q | Value = Value(False)
     if not places.state:
         inside = (
             Q(district_id__in=places.districts)
@@ -112,12 +114,15 @@ def members_for(permissions: Permissions) -> QuerySet[Membership]:
             | Q(school_id__in=places.schools)
         )
         current = current.filter(inside)
-        elsewhere = Membership.objects.current().exclude(inside)
+        others = Membership.objects.current().exclude(inside)
+        elsewhere = Q(user__is_staff=True) | Q(
+            Exists(others.filter(user=OuterRef("user")))
+        )
     apps = Authenticator.objects.filter(
         user=OuterRef("user"), type=Authenticator.Type.TOTP
     )
     return current.annotate(
-        works_elsewhere=Exists(elsewhere.filter(user=OuterRef("user"))),
+        works_elsewhere=ExpressionWrapper(elsewhere, BooleanField()),
         last_login=Case(
             When(works_elsewhere=False, then=F("user__last_login")), default=None
         ),

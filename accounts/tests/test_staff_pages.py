@@ -163,12 +163,16 @@ def test_without_the_check_simultaneous_appointments_would_crash(staff):
         )
 
 
-def test_whether_people_of_other_places_log_in_is_not_shown(staff, client):
+@pytest.mark.parametrize("is_engineer", [False, True])
+def test_whether_people_of_other_places_log_in_is_not_shown(staff, client, is_engineer):
     """A district administrator can invite anybody, to learn something about them."""
+    other = staff.state
+    if is_engineer:
+        other = User.objects.create_superuser("e@example.org", "a long password")
     User.objects.update(last_login=datetime(2026, 3, 4, 12, 34, tzinfo=UTC))
-    give_app(staff.state)
+    give_app(other)
     membership = appoint(
-        user=staff.state, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+        user=other, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
     )
     detail = reverse("membership_detail", args=[membership.pk])
     shown = "Mar 4, 2026"
