@@ -1,12 +1,32 @@
-"""Let users take turns, so that many jobs of one user do not delay all others."""
+"""Let users take turns, so that many jobs of one user do not delay all others.
+
+Exports have a lower limit of their own, in `reports.exports.requests`.
+"""
 
 from __future__ import annotations
 
 from django.db.models import F, OuterRef, Subquery
 
+from accounts.models import User
 from survey import jobs
 from survey.job_kinds import JOB_KINDS
 from survey.models import Job
+
+# Of one user: cards for each class of a school, ordered one after the other.
+MOST_UNFINISHED = 60
+
+
+class TooManyJobs(Exception):
+    """The message tells the user what to do."""
+
+
+def refuse_many(user: User) -> None:
+    """Raise TooManyJobs if many jobs of this user are not done yet."""
+    if Job.objects.filter(by=user, ended_at=None).count() >= MOST_UNFINISHED:
+        raise TooManyJobs(
+            f"You have started {MOST_UNFINISHED} tasks that are not done yet. Wait for"
+            " some of them, then try again."
+        )
 
 
 def next_job(queue: str) -> int | None:

@@ -18,6 +18,7 @@ from accounts.permissions import Capability, Permissions
 from survey import access_codes
 from survey.administrations import invited_people
 from survey.files import delete_orphans, new_name, path_of
+from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.code_emails import send_codes
 from survey.login_cards.code_list import write_access_codes
@@ -90,7 +91,11 @@ def order_cards(
     marked: bool = False,
     reissue: bool = False,
 ) -> CardSet:
-    """Create a set of cards and start the job that makes it."""
+    """Create a set of cards and start the job that makes it.
+
+    Raises TooManyJobs of `survey.job_turns`.
+    """
+    refuse_many(by)
     is_drawn = administration.is_completion_confidential
     # The file is named before it is written: a file without a row counts as
     # orphaned.

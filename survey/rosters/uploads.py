@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from django.core.files import File
 from django.db import transaction
+from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import District, School, User
 from survey.files import new_name, private_files
+from survey.job_turns import refuse_many
 from survey.jobs import start
 from survey.models import Administration, Job, RosterUpload
 from survey.rosters.apply_job import apply_roster
@@ -27,6 +29,14 @@ from survey.rosters.upload_state import (
 )
 
 State = RosterUpload.State
+
+# Of the files of one user, which are kept for 30 days: 80 rosters of two million
+# people.
+MOST_BYTES = 20 * 10**9
+
+
+class TooManyFiles(Exception):
+    """The message tells the user what to do."""
 
 
 class WrongNumberTyped(ValueError):
@@ -43,7 +53,19 @@ def receive(
     district: District | None = None,
     school: School | None = None,
 ) -> RosterUpload:
-    """Store an uploaded file and start its dry run."""
+    """Store an uploaded file and start its dry run.
+
+    Raises TooManyFiles, and TooManyJobs of `survey.job_turns`.
+    """
+    refuse_many(by)
+    kept = RosterUpload.objects.filter(by=by).exclude(file="")
+    size = (kept.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)
+    if size > MOST_BYTES:
+        raise TooManyFiles(
+            "Your rosters of the last 30 days would take more than"
+            f" {MOST_BYTES / 10**9:.0f} GB. Cancel uploads that you no longer need,"
+            " then upload this file."
+        )
     # Before the transaction: a large file takes seconds.
     stored_name = private_files().save(new_name(FOLDER, ".roster"), file)
     with transaction.atomic():

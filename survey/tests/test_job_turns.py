@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import User
-from survey import jobs
-from survey.job_turns import next_job, run_next
+from survey import job_turns, jobs
+from survey.job_turns import TooManyJobs, next_job, refuse_many, run_next
 from survey.management.commands.work import run_waiting_jobs
 from survey.models import Job
 from survey.tests.example_jobs import make, make_slowly
@@ -81,3 +81,14 @@ def test_a_job_that_another_worker_takes_gives_the_turn_to_the_next(users, monke
     monkeypatch.setattr(jobs, "run", slower)
     run_next(left.pk)
     assert Job.objects.get(pk=left.pk).state == Job.State.DONE
+
+
+def test_a_user_has_a_limited_number_of_unfinished_jobs(users, monkeypatch):
+    monkeypatch.setattr(job_turns, "MOST_UNFINISHED", 2)
+    dana, sam = users
+    first, _ = (jobs.start(make, by=dana) for _ in range(2))
+    with pytest.raises(TooManyJobs, match="started 2 tasks"):
+        refuse_many(dana)
+    refuse_many(sam)
+    jobs.run(first.pk)
+    refuse_many(dana)

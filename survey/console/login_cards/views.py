@@ -34,6 +34,7 @@ from survey.console.people.scope import (
     selected_school,
 )
 from survey.files import download, path_of
+from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import (
     WITHHELD,
     card_sets_for,
@@ -159,14 +160,18 @@ def _order_cards(
     administration: Administration,
     **options: Unpack[CardOptions],
 ) -> HttpResponse:
-    with transaction.atomic():
-        card_set = order_cards(
-            administration=administration, by=request.user, **options
-        )
-        action = "ask for new access codes" if card_set.reissue else "ask for cards"
-        if card_set.format == CardSet.Format.EMAIL:
-            action = "e-mail access codes"
-        _record(action, request, card_set)
+    try:
+        with transaction.atomic():
+            card_set = order_cards(
+                administration=administration, by=request.user, **options
+            )
+            action = "ask for new access codes" if card_set.reissue else "ask for cards"
+            if card_set.format == CardSet.Format.EMAIL:
+                action = "e-mail access codes"
+            _record(action, request, card_set)
+    except TooManyJobs as refused:
+        messages.error(request, str(refused))
+        return redirect("cards_list", administration.pk)
     return redirect("cards_detail", administration.pk, card_set.pk)
 
 

@@ -32,6 +32,7 @@ from survey.console.people.scope import (
     set_group_choices,
 )
 from survey.console.people.search import MAX_FOUND, find_people
+from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
 from survey.models import Administration, CardSet, Respondent
 
@@ -292,26 +293,30 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
         raise Http404
     # Issue numbers may be logged; codes may not.
     before = person.issue
-    with transaction.atomic():
-        access_codes.reissue(respondent=person)
-        mark_sets_of_person_outdated(person)
-        audit.record(
-            "reissue an access code",
-            by=request.user,
-            request=request,
-            subject=person,
-            school=person.school,
-            before={"issue": before},
-            after={"issue": person.issue},
-        )
-        if confidential:
-            order_cards(
-                administration=person.administration,
+    try:
+        with transaction.atomic():
+            access_codes.reissue(respondent=person)
+            mark_sets_of_person_outdated(person)
+            audit.record(
+                "reissue an access code",
                 by=request.user,
+                request=request,
+                subject=person,
                 school=person.school,
-                respondent=person,
-                format=CardSet.Format.EMAIL,
+                before={"issue": before},
+                after={"issue": person.issue},
             )
+            if confidential:
+                order_cards(
+                    administration=person.administration,
+                    by=request.user,
+                    school=person.school,
+                    respondent=person,
+                    format=CardSet.Format.EMAIL,
+                )
+    except TooManyJobs as refused:
+        messages.error(request, str(refused))
+        return redirect("people_detail", person.administration_id, person.pk)
     if confidential:
         messages.success(
             request, "A new code was issued and sent by e-mail. The old one is invalid."

@@ -26,6 +26,7 @@ from survey.console.rosters.forms import (
     place_name,
 )
 from survey.files import download
+from survey.job_turns import TooManyJobs
 from survey.models import Administration, RosterUpload
 from survey.rosters import uploads
 from survey.rosters.template import XLSX, template_rows, xlsx_template
@@ -120,16 +121,20 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         request.POST or None, request.FILES or None, permissions=request.permissions
     )
     if request.method == "POST" and form.is_valid():
-        upload = uploads.receive(
-            administration=administration,
-            file=form.cleaned_data["file"],
-            complete_for=form.cleaned_data["complete_for"],
-            district=form.cleaned_data["district"],
-            school=form.cleaned_data["school"],
-            by=request.user,
-            request=request,
-        )
-        return redirect("roster_detail", upload.pk)
+        try:
+            upload = uploads.receive(
+                administration=administration,
+                file=form.cleaned_data["file"],
+                complete_for=form.cleaned_data["complete_for"],
+                district=form.cleaned_data["district"],
+                school=form.cleaned_data["school"],
+                by=request.user,
+                request=request,
+            )
+        except (TooManyJobs, uploads.TooManyFiles) as refused:
+            form.add_error(None, str(refused))
+        else:
+            return redirect("roster_detail", upload.pk)
     return render(
         request,
         "survey/console/roster_upload.html",

@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from settings.tests.patience import patience
-from survey import access_codes, files, jobs
+from survey import access_codes, files, job_turns, jobs
 from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
@@ -396,6 +396,25 @@ def test_too_many_cards_for_one_file_are_refused(
     assert "class by class" in text_of(client.get(url_of(card_set)))
     # Lists have no limit.
     assert len(csv_rows(download(client, order(staff.lincoln, format="csv")))) == 2
+
+
+def test_a_user_with_many_unfinished_orders_is_asked_to_wait(
+    client, staff, administration, maya, layla, monkeypatch
+):
+    monkeypatch.setattr(job_turns, "MOST_UNFINISHED", 0)
+    log_in(client, staff.chen)
+    address = f"/console/administrations/{administration.pk}"
+    for path in ("/cards/", f"/people/{maya.pk}/card/"):
+        page = client.post(f"{address}{path}", {"format": "pdf"}, follow=True)
+        assert "not done yet" in page.content.decode(), path
+    # A code that could not be sent is not replaced.
+    administration.coordinators_see_finished = False
+    administration.save()
+    page = client.post(f"{address}/people/{layla.pk}/reissue/", follow=True)
+    assert "not done yet" in page.content.decode()
+    layla.refresh_from_db()
+    assert layla.issue == 1
+    assert not CardSet.objects.exists()
 
 
 def test_a_failed_order_can_be_tried_again(

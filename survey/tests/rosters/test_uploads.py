@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from django.contrib.messages import get_messages
 from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import AuditEntry
-from survey import access_codes
+from survey import access_codes, job_turns
 from survey.files import private_files
 from survey.models import Identity, Respondent, Response
-from survey.rosters import apply, dry_run
+from survey.rosters import apply, dry_run, uploads
 from survey.tests.conftest import FIRST_PAGE
 from survey.tests.rosters.roster_console import (
     ALI,
@@ -256,3 +257,28 @@ def test_a_partly_applied_roster_cannot_be_cancelled(
     dana.post(f"/console/rosters/{upload.pk}/again/")
     upload.refresh_from_db()
     assert upload.state == "applied"
+
+
+def test_one_user_cannot_fill_the_disk_or_the_queue(
+    staff, administration, console_of, monkeypatch
+):
+    address = f"/console/administrations/{administration.pk}/roster/"
+
+    def refusal(user):
+        file = SimpleUploadedFile("roster.csv", f"{HEADER}\n{MAYA}".encode())
+        data = {"file": file, "complete_for": "schools"}
+        response = console_of(user).post(address, **data)
+        return response.context["form"].non_field_errors() if response.context else []
+
+    first = console_of(staff.dana).upload(administration, HEADER, MAYA)
+    monkeypatch.setattr(uploads, "MOST_BYTES", 2 * first.size - 1)
+    before = private_files().listdir("rosters")
+    assert "Cancel uploads that you no longer need" in refusal(staff.dana)[0]
+    assert private_files().listdir("rosters") == before
+    # Another user is not affected, and a cancelled upload makes room.
+    assert refusal(staff.chen) == []
+    console_of(staff.dana).post(f"/console/rosters/{first.pk}/cancel/")
+    assert refusal(staff.dana) == []
+    monkeypatch.setattr(uploads, "MOST_BYTES", 10**9)
+    monkeypatch.setattr(job_turns, "MOST_UNFINISHED", 0)
+    assert "not done yet" in refusal(staff.dana)[0]
