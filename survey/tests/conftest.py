@@ -38,6 +38,10 @@ from survey.taking.session import tag_for
 from survey.tests.chromium import open_chromium, serve_modules
 from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
 
+LANGUAGES = [
+    {"code": "en", "name": "English", "direction": "ltr"},
+    {"code": "es", "name": "Español", "direction": "ltr"},
+]
 AGREE = [
     {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}
     for n, text in enumerate(("disagree", "unsure", "agree"), start=1)
@@ -109,7 +113,9 @@ def publish(db: None) -> Callable[..., PublishedSurvey]:
 
 
 def publish_items(
-    pages: list[dict[str, dict[str, Any]]] = PAGES, name: str = "climate"
+    pages: list[dict[str, dict[str, Any]]] = PAGES,
+    name: str = "climate",
+    languages: list[dict[str, str]] = LANGUAGES,
 ) -> PublishedSurvey:
     survey = Survey.objects.create(name=name, version="1")
     items: dict[str, dict[str, Any]] = {}
@@ -120,10 +126,7 @@ def publish_items(
         "name": name,
         "version": "1",
         "title": {"en": "Our school", "es": "Nuestra escuela"},
-        "languages": [
-            {"code": "en", "name": "English", "direction": "ltr"},
-            {"code": "es", "name": "Español", "direction": "ltr"},
-        ],
+        "languages": languages,
         "option_sets": {"agree": AGREE, "subjects": SUBJECTS},
         "pages": [
             {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
+from settings.tests.patience import patience
 from survey.models import Administration, Response
 from survey.tests.browser.test_tab import (
     DEAF,
@@ -233,6 +235,50 @@ def test_answers_that_the_server_lost_are_sent_again_before_the_review(begin, ma
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
     assert answers_of(maya)["safe"] == "3"
+
+
+@pytest.mark.parametrize("how", ["shown again", "retried"])
+def test_answers_that_the_server_lost_are_sent_again_when_the_tab_goes_on(
+    begin,  # noqa: F811
+    device,
+    maya,
+    how,
+):
+    context = device()
+    # Compares at once, and not within five minutes.
+    context.add_init_script("Math.random = () => 0")
+    page = begin(context)
+    choose(page, "safe", "3")
+    page.wait_for_timeout(450)
+    page.click("#next")
+    is_on(page, 2)
+    has_status(page, "saved")
+    Response.objects.filter(respondent_id=maya.pk).delete()
+    if how == "shown again":
+        page.evaluate("dispatchEvent(new Event('visibilitychange'))")
+    else:
+        page.route(SAVES, lambda route: route.abort(), times=1)
+        page.locator("#item-bus input").press("ArrowRight")
+        page.wait_for_timeout(450)
+        page.click("#next")
+    deadline = time.monotonic() + patience(20)
+    while "safe" not in answers_of(maya) and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    assert answers_of(maya)["safe"] == "3"
+
+
+def test_a_browser_whose_answers_wait_is_asked_to_keep_them(begin, device):  # noqa: F811
+    context = device()
+    context.add_init_script(
+        "navigator.storage.persist = async () => (globalThis.isAsked = true)"
+    )
+    page = begin(context)
+    page.route(SAVES, lambda route: route.abort())
+    choose(page, "safe", "3")
+    assert not page.evaluate("globalThis.isAsked")
+    page.wait_for_timeout(450)
+    page.click("#next")
+    page.wait_for_function("globalThis.isAsked")
 
 
 def kept_on(page: Page) -> int:

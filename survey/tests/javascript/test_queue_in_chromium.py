@@ -372,6 +372,20 @@ def test_retries_are_spread_over_at_most_a_minute(run):
     assert waits[3] == waits[4] == [0, 30000, 59940]
 
 
+def test_a_corrected_clock_of_the_device_changes_no_waiting_time(page):
+    assert page.evaluate(
+        """async () => {
+          const { systemClock } = await import("/js/clock.js");
+          const { now } = Date;
+          const before = systemClock.now();
+          Date.now = () => now() - 24 * 60 * 60 * 1000;
+          const passed = systemClock.now() - before;
+          Date.now = now;
+          return passed >= 0;
+        }"""
+    )
+
+
 def test_a_retry_waits_at_least_as_long_as_retry_after(run):
     assert run("""
       const { queue, clock, sent, settle } = scripted({ random: () => 0 });

@@ -8,7 +8,16 @@ from django.utils import timezone
 
 from survey.access_codes import digest_for
 from survey.models import Administration, Respondent
-from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+from survey.tests.conftest import (
+    FIRST_PAGE,
+    LANGUAGES,
+    SECOND_PAGE,
+    Browser,
+    code_of,
+    enrol,
+    open_now,
+    publish_items,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
@@ -58,6 +67,22 @@ def test_two_respondents_have_different_keys(browser, maya, noor):
     for name in ("tag", "queueKey", "seed"):
         assert mine[name] != hers[name]
     assert hers["answers"] == {}
+
+
+def test_a_frame_without_messages_in_the_surveys_language_names_its_own(
+    browser, lincoln
+):
+    hebrew = {"code": "he", "name": "עברית", "direction": "rtl"}
+    published = publish_items(languages=[*LANGUAGES, hebrew])
+    browser.log_in(enrol(open_now(published), lincoln, language="he"))
+    for address in ("/take/", "/take/complete/"):
+        text = browser.get(address).content.decode()
+        assert '<html lang="en" dir="ltr"' in text
+        assert '<h1 id="survey-title" lang="he" dir="rtl">' in text
+    assert '<dt id="question-safe" lang="he" dir="rtl">' in text
+    shell = browser.bootstrap()
+    found = [shell[name] for name in ("language", "frame", "frameDirection")]
+    assert found == ["he", "en", "ltr"]
 
 
 def test_display_contains_no_name(browser, maya):

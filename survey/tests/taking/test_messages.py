@@ -44,6 +44,16 @@ def test_no_message_is_untranslated(language):
     assert same == {"app_name"}
 
 
+@pytest.mark.parametrize(
+    ("language", "teacher"),
+    [("en", "teacher"), ("es", "docente|maestr|profesor"), ("ar", "معلم|مدرس")],
+)
+def test_no_message_speaks_of_a_teacher(language, teacher):
+    """Parents and teachers read the same messages as students."""
+    texts = messages.MESSAGES[language].values()
+    assert [text for text in texts if re.search(teacher, text, re.IGNORECASE)] == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_key_is_defined_twice(language):
     text = (messages.FOLDER / f"{language}.json").read_text("utf-8")
