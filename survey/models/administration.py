@@ -148,7 +148,7 @@ class Administration(models.Model):
 
     @property
     def is_completion_confidential(self) -> bool:
-        """Tell whether no one may see by name who has started and finished.
+        """Tell whether no page shows by name who has started and finished.
 
         For every role: a district needs this no more than a coordinator does.
         Then no one sees access codes next to names either.
