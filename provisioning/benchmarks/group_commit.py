@@ -46,7 +46,12 @@ def main() -> int:
     print(f"{processor()}, {os.cpu_count()} cores, commit_siblings {SIBLINGS}")
     rows = []
     with private_application() as application:
-        _refuse_memory(application.run)
+        kind = output_of(
+            ["stat", "--file-system", "--format=%T", application.run],
+            failing="The file system has no name",
+        ).strip()
+        if kind in ("tmpfs", "ramfs"):
+            raise Refusal(f"{application.run} is in memory: a flush is free there")
         with step("Inviting people"):
             rehearsal, _ = application.open_rehearsal(*SIZE)
         script = save_script(application, rehearsal)
@@ -97,16 +102,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--pool", type=positive_integer, default=POOL, help=f"connections ({POOL})")
     add("--csv", type=Path, help="write the table there as well")
     return parser.parse_args(arguments)
-
-
-def _refuse_memory(folder: Path) -> None:
-    """Refuse a folder in memory, where a flush costs nothing."""
-    kind = output_of(
-        ["stat", "--file-system", "--format=%T", folder],
-        failing="The file system has no name",
-    ).strip()
-    if kind in ("tmpfs", "ramfs"):
-        raise Refusal(f"{folder} is in memory ({kind}): a flush costs nothing there")
 
 
 def _set_delay(application: Application, delay: int, partition: str) -> None:

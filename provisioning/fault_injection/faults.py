@@ -221,11 +221,6 @@ def _notices_full_disk(stack: RunningStack) -> bool:
     return True
 
 
-def _why_no_log_disk(context: FaultContext) -> str:
-    needed = "it needs a file system of its own, which only root may mount"
-    return "" if context.log_disk else needed
-
-
 # The table of faults
 
 
@@ -252,6 +247,7 @@ def deployment(name: str, description: str, inject: Injection) -> Fault:
     )
 
 
+NO_LOG_DISK = "it needs a file system of its own, which only root may mount"
 # From whose end recovery counts.
 lasting = partial(Fault, lasts=(2.0, 5.0), from_its_end=True)
 # The seed draws from this order.
@@ -283,7 +279,7 @@ FAULTS = [
         "no space for PostgreSQL's log, 2 to 5 s (root only)",
         fill_log_disk,
         setup=mount_log_disk,
-        prevented=_why_no_log_disk,
+        prevented=lambda context: "" if context.log_disk else NO_LOG_DISK,
     ),
     deployment("workers-restarted", "rolling restart of gunicorn", reload_workers),
     deployment("nginx-reloaded", "reload of nginx", reload_nginx),

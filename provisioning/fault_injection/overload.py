@@ -122,18 +122,16 @@ class Tab:
             else:
                 self.queue.is_backing_off = True
                 self.failures += 1
-                self.run.engine.later(self._pause_after(receipt), self._try_again)
+                draw = self.run.random.random
+                longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self.failures - 1))
+                pause = receipt.after + max(draw() * longest, draw() * receipt.after)
+                self.run.engine.later(pause, try_again)
+
+        def try_again() -> None:
+            self.queue.is_backing_off = False
+            self._save_next()
 
         self.run.engine.ask(request.data, receive)
-
-    def _pause_after(self, receipt: Receipt) -> float:
-        draw = self.run.random.random
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self.failures - 1))
-        return receipt.after + max(draw() * longest, draw() * receipt.after)
-
-    def _try_again(self) -> None:
-        self.queue.is_backing_off = False
-        self._save_next()
 
 
 class OverloadRun:
