@@ -33,7 +33,7 @@ from survey.definitions.schema import (
     PageDefinition,
     SurveyDefinition,
 )
-from survey.models import Block, Item, PublishedSurvey, Survey
+from survey.models import Block, Item, Page, PublishedSurvey, Survey
 
 FORMAT = 1
 
@@ -122,20 +122,7 @@ def compile_definition(
     pages: list[PageDefinition] = []
     items: dict[str, ItemDefinition] = {}
     for page in survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks)):
-        pages.append(
-            {
-                "name": page.name,
-                "title": page.title,
-                "blocks": [
-                    {
-                        "label": block.label,
-                        "grid": block.is_grid,
-                        "items": [item.name for item in block.items.all()],
-                    }
-                    for block in page.blocks.all()
-                ],
-            }
-        )
+        pages.append(_compile_page(page))
         page_items = {
             item.name: _compile_item(item, len(pages), ids.get(item.name, item.pk))
             for block in page.blocks.all()
@@ -171,6 +158,21 @@ def compile_definition(
         "pages": pages,
         "items": items,
         "order": order,
+    }
+
+
+def _compile_page(page: Page) -> PageDefinition:
+    return {
+        "name": page.name,
+        "title": page.title,
+        "blocks": [
+            {
+                "label": block.label,
+                "grid": block.is_grid,
+                "items": [item.name for item in block.items.all()],
+            }
+            for block in page.blocks.all()
+        ],
     }
 
 

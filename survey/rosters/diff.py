@@ -18,7 +18,7 @@ from accounts.models import School
 from survey.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.rosters import row_checks
-from survey.rosters.file_reader import NearlyUniqueSubgroup, RosterTable
+from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RejectionLog, RosterReport
 from survey.rosters.row_parser import CellRejection, RosterPerson, RowParser
 from survey.rosters.school_counts import count_by_school
@@ -113,12 +113,7 @@ def compare_roster(
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
         with loading_rows(staging):
             load_rows(staging, parser, table, log, report, on_progress)
-        if name := parser.nearly_unique_subgroup():
-            raise NearlyUniqueSubgroup(
-                f"'{columns.heading(name)}' is a subgroup, but most values in it belong"
-                " to one person, so it would show who gave which answers. Delete the"
-                " column, or declare fewer values in the administration."
-            )
+        parser.refuse_nearly_unique_subgroups()
 
         on_progress("Comparing with the people already there", report.rows)
         row_checks.reject_repeated_people(staging, columns, log)

@@ -14,7 +14,7 @@ from survey.models import Role
 from survey.rosters import field_parsers
 from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell
-from survey.rosters.file_reader import TooLarge
+from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
 
 # More than any state has. A column of names read as schools has more.
 MOST_SCHOOLS = 20_000
@@ -190,12 +190,14 @@ class RowParser:
             json.dumps(attributes) if attributes else "{}",
         )
 
-    def nearly_unique_subgroup(self) -> str:
-        """Return a subgroup that most people have to themselves, or ""."""
+    def refuse_nearly_unique_subgroups(self) -> None:
         for name, counts in self.subgroup_counts.items():
             if len(counts) >= MANY_VALUES and 2 * len(counts) > counts.total():
-                return name
-        return ""
+                raise NearlyUniqueSubgroup(
+                    f"'{self.columns.heading(name)}' is a subgroup, but most values in"
+                    " it belong to one person, so it would show who gave which answers."
+                    " Delete the column, or declare fewer values in the administration."
+                )
 
     def _index_of_place(self, values: dict[str, str], cells: list[str]) -> int:
         key = values["district"], values["school"]
