@@ -149,6 +149,7 @@ class AccessMiddleware:
                 not rule.capabilities or any(map(permissions.has, rule.capabilities))
             )
             needs_second_factor = permissions.needs_second_factor
+        # Not 403, which would tell what other roles have.
         if not allowed:
             raise Http404
         # A demonstration may switch it off.

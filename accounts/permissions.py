@@ -136,6 +136,8 @@ class Permissions:
         self, role: str, *, district: District | None, school: School | None
     ) -> bool:
         """Test if the user may appoint and dismiss for this role in this place."""
+        # A user who administers one district may coordinate a school in another:
+        # only the places of the roles that appoint this one count.
         places = _places_of(
             membership
             for membership in self.memberships

@@ -78,6 +78,7 @@ class Listing(Generic[M]):
         self.request = request
         self.sorts = dict(sorts or {})
         self.searched = bool(search)
+        # PostgreSQL refuses a text that contains a zero byte.
         self.query = request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "")
         wanted = request.GET.get("sort", "")
         self.sort, self.descending = wanted.removeprefix("-"), wanted.startswith("-")

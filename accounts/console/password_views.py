@@ -70,6 +70,7 @@ def invitation(request: HttpRequest) -> HttpResponse:
 
 
 def _key(request: HttpRequest) -> str:
+    # No key is longer. PostgreSQL refuses a text that contains a zero byte.
     parameters = request.POST if request.method == "POST" else request.GET
     return parameters.get("key", "")[:500].replace("\x00", "")
 

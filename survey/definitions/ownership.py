@@ -120,6 +120,7 @@ def retire_survey(
             " have opened."
         )
     _, is_new = Retirement.objects.get_or_create(survey=locked, defaults={"by": by})
+    # A second click changed nothing, so the audit log has one entry.
     if is_new:
         _record("retire survey", locked, by, request)
 

@@ -56,6 +56,7 @@ def publish_survey(
     NotPublishable.
     """
     survey = lock_survey(survey)
+    # A second click, or a command that is repeated after a lost connection.
     if survey.published_at is not None:
         return survey.published.get()
     definition = compile_definition(survey)
@@ -102,6 +103,7 @@ def freeze(
 
 
 def canonical_json(definition: SurveyDefinition) -> str:
+    # No spaces and sorted keys: equal definitions must have equal digests.
     return json.dumps(
         definition, sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )

@@ -49,6 +49,8 @@ def evaluation_order(items: Mapping[str, RuledItem]) -> list[str]:
     for name, others in reads.items():
         for other in others:
             readers[other].append(name)
+    # A heap by place in the survey, so that the same survey always has the same
+    # order: it is part of the definition, and so of the digest.
     position = {name: index for index, name in enumerate(items)}
     missing = {name: len(others) for name, others in reads.items()}
     ready = [(position[name], name) for name, count in missing.items() if not count]

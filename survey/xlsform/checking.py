@@ -120,6 +120,7 @@ class SurveyChecker:
         if name in self.outline.dropped:
             return f"${{{name}}} is {self.outline.dropped[name]}: it has no answer"
         folded = {known.casefold(): known for known in self.items}
+        # Cut, because difflib takes quadratic time and a cell has 32,767 letters.
         close = difflib.get_close_matches(name.casefold()[:64], folded, 1)
         hint = f"; did you mean ${{{folded[close[0]]}}}?" if close else ""
         return f"there is no item ${{{name}}}{hint}"

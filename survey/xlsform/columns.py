@@ -162,6 +162,7 @@ def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
             columns.free[number] = header
         else:
             findings.warn(sheet.name, 1, header, "unknown column: ignored", header)
+    # After all others: the column counts only if no other has its meaning.
     for number, problem in unknown.items():
         keys = {column.key for column in columns.known.values()}
         reason = "the language is unknown, so the column is ignored"
@@ -193,6 +194,7 @@ def recognise_column(sheet: str, header: str) -> SheetColumn | None:
     except IndexError:
         return None
     tokens = tuple(str(token) for token in found)
+    # The longest name first: what is left of `label::Español` is a language.
     for length in (2, 1):
         known = tuple(token.lower() for token in tokens[:length])
         if len(known) == length and known in spellings.keys:

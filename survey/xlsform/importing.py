@@ -41,6 +41,7 @@ def import_survey(
     whose texts it is meant to correct. Raises SurveyIsPublished if this version
     is published.
     """
+    # Waits for a publication of this draft, which then is not replaced.
     earlier = (
         Survey.objects.select_for_update()
         .defer("source")

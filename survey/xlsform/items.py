@@ -32,6 +32,7 @@ ANSWERING = (
 )
 UNSEEN = (*ANSWERING, "hint", "guidance", "appearance")
 
+# What pyxform calls the option that it adds for `or_other`.
 OTHER_VALUE = "other"
 OTHER: Texts = {
     "en": "Other",
@@ -219,7 +220,10 @@ def read_filter(
 
 
 def other_item(item: ItemDraft, languages: list[str]) -> ItemDraft:
-    """Make the text item that asks for details when *Other* is chosen."""
+    """Make the text item that asks for details when *Other* is chosen.
+
+    Its name is the one that pyxform gives it.
+    """
     relevant: Expr = ["selected", ["$", item.name], OTHER_VALUE]
     if "relevant" in item.rules:
         relevant = ["and", item.rules["relevant"], relevant]

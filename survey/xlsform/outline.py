@@ -121,6 +121,7 @@ class Outline:
             row.refuse(self.findings, "type", NO_REPEATS)
         if reason := why_not_a_name(name):
             row.refuse(self.findings, "name", reason)
+        # So that a rule which reads it is told what it is, not that it is missing.
         self.dropped.setdefault(name, "a group")
         if row.media:
             row.refuse(self.findings, "media", "pictures and sound cannot be shown yet")

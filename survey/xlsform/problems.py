@@ -69,6 +69,8 @@ def add_problem(
     problem = Problem(
         quoted(sheet), row, quoted(column), quoted(reason, LONGEST_REASON), quoted(text)
     )
+    # Only the latest: comparing with all would take quadratic time for a file
+    # that is wrong everywhere. `in_reading_order` drops the other repetitions.
     if problem not in found[-20:]:
         found.append(problem)
 

@@ -85,6 +85,8 @@ def cells_by_row(rows: list[SurveyRow], languages: list[Language]) -> list[Cells
 
 
 def pyxform_cells(row: SurveyRow, languages: list[Language]) -> Cells:
+    # The survey has none of these rows, so pyxform's opinion of them is no reason
+    # to refuse it.
     if row.values.get("canonical type") == "metadata" or row.values.get("disabled"):
         return {}
     cells = {

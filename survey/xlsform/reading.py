@@ -98,6 +98,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     outline.read(rows["survey"])
     settings = read_settings(rows["settings"], name, findings)
     texts = settings.text("title") or {codes[0]: settings.get("name")}
+    # Every text has the default language, which fills the gaps of the others.
     texts.setdefault(codes[0], next(iter(texts.values())))
     draft = Draft(
         name=settings.get("name"),
@@ -109,6 +110,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     )
     draft.option_sets = used_sets(draft, option_sets, columns["choices"], findings)
     check_survey(draft, outline, findings)
+    # Otherwise pyxform repeats the first problem, without its column.
     if not findings.problems:
         cells = {
             "form_id": draft.name,

@@ -17,11 +17,14 @@ from survey.xlsform.draft import ItemDraft, OptionDraft
 from survey.xlsform.problems import Findings
 
 LONGEST_EXPRESSION = 4_000
+# As long as the longest answer that may be stored (`survey.taking.validation`).
 LONGEST_DEFAULT = 5_000
+# Office programs curl the quotes of an expression while it is typed.
 STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 YES = frozenset(("yes", "true", "true()"))
 NO = frozenset(("no", "false", "false()"))
 
+# Fifteen digits are exact in a double, the only number that JavaScript has.
 INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
 DECIMAL = re.compile(r"-?\d{1,15}(\.\d{1,10})?", re.ASCII)
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -130,6 +133,7 @@ def as_answer(item: ItemDraft, text: str, values: list[str]) -> str | None:
     if kind == "select_multiple":
         chosen = set(text.split())
         known = chosen <= set(values)
+        # In the order of the list, as answers are stored.
         return " ".join(v for v in values if v in chosen) if known else None
     if kind == "acknowledge":
         return "OK" if text.lower() in ("ok", *YES) else None

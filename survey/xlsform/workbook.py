@@ -99,6 +99,7 @@ def _read_sheets(unpacked: bytes, findings: Findings) -> dict[str, SurveySheet]:
     for worksheet in workbook.worksheets:
         title = str(worksheet.title)
         name = title.strip().lower()
+        # As in pyxform, these are the author's own notes.
         if name.startswith("_"):
             continue
         if name not in SHEETS:

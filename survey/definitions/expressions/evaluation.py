@@ -50,6 +50,7 @@ def evaluate(expr: Expr, context: Context) -> Value:
     """Evaluate a compiled expression. Never raises, whatever the answers are."""
     if isinstance(expr, list):
         return OPERATIONS[expr[0]](context, *expr[1:])
+    # Not isinstance: True is an int as well.
     return float(expr) if type(expr) is int else expr
 
 
@@ -68,6 +69,7 @@ def divide(left: Value, right: Value) -> float:
     over, under = to_number(left), to_number(right)
     if under != 0:
         return over / under
+    # Python raises ZeroDivisionError here; XPath and JavaScript have a result.
     if over == 0 or math.isnan(over):
         return math.nan
     return math.copysign(math.inf, over) * math.copysign(1, under)
@@ -75,6 +77,7 @@ def divide(left: Value, right: Value) -> float:
 
 def modulo(left: Value, right: Value) -> float:
     over, under = to_number(left), to_number(right)
+    # Where JavaScript has NaN, `fmod` raises ValueError.
     if math.isinf(over) or under == 0:
         return math.nan
     return math.fmod(over, under)

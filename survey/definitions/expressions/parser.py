@@ -266,6 +266,7 @@ class Parser:
         if len(token.text) > MAX_NUMBER_LENGTH:
             raise ExpressionError("the number is too long", token.at)
         value = float(token.text)
+        # 4 and 4.0 are one literal, written as JavaScript writes it.
         return int(value) if value.is_integer() and value < 2**53 else value
 
     def grouped(self, opening: Token) -> Expr:
