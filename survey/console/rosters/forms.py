@@ -30,8 +30,9 @@ TOO_LARGE = (
 # Smaller files are opened here, so that the form shows what is wrong; larger
 # ones and .xls files are opened by the dry run, a moment later.
 OPENED_AT_ONCE = 4 * MIB
-# Texts and styles are read before the first row.
-UNPACKED_AT_ONCE = 16 * MIB
+# Texts and styles are read before the first row, and 20 rows of each sheet are
+# looked at for a header.
+UNPACKED_AT_ONCE = 1 * MIB
 ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
 LONGEST_NAME = 200
 

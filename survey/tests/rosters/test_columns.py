@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from survey.administrations import default_subgroups
+from survey.rosters import columns as roster_columns
 from survey.rosters.columns import (
     MOST_READ_OF_A_HEADER,
     NOT_DECLARED,
@@ -15,19 +16,35 @@ from survey.rosters.columns import (
 )
 
 
-def test_only_the_beginning_of_a_long_cell_is_read_as_a_header(monkeypatch):
-    read = []
+@pytest.fixture
+def read(monkeypatch) -> list[int]:
+    """Return the lengths of the texts that are cleaned."""
+    roster_columns._clean_cut_header.cache_clear()
+    lengths = []
+    normalize = unicodedata.normalize
 
-    def normalize(form: str, text: str) -> str:
-        read.append(len(text))
-        return text
+    def counting(form: str, text: str) -> str:
+        lengths.append(len(text))
+        return normalize(form, text)
 
-    monkeypatch.setattr(unicodedata, "normalize", normalize)
+    monkeypatch.setattr(unicodedata, "normalize", counting)
+    return lengths
+
+
+def test_only_the_beginning_of_a_long_cell_is_read_as_a_header(read):
     titles = ["x" * 131_072] * 300
-    columns = best_header([(1, titles), (2, ["district", *titles])])
-    assert columns is not None
-    assert (columns.row, list(columns.fields)) == (2, ["district"])
+    found = best_header([(1, titles), (2, ["district", *titles])])
+    assert found is not None
+    assert (found.row, list(found.fields)) == (2, ["district"])
     assert max(read) == MOST_READ_OF_A_HEADER
+
+
+def test_a_text_to_which_many_cells_refer_is_cleaned_once(read):
+    """Each of these letters becomes eighteen, which takes a while to find out."""
+    titles = ["\ufdfa" * 131_072] * 300
+    assert best_header((row, titles) for row in range(1, 21)) is None
+    assert read == [MOST_READ_OF_A_HEADER]
+    assert len(roster_columns._clean_header(titles[0])) == MOST_READ_OF_A_HEADER
 
 
 def test_headers_of_real_systems_are_recognised():
