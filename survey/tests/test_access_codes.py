@@ -152,7 +152,7 @@ def test_missing_keys_raise_an_error(settings):
 
 
 def test_the_keys_of_the_respondents_pool_recognise_codes_and_spell_none(
-    settings, maya, browser
+    settings, maya, browser, monkeypatch
 ):
     """Its keys as the playbook derives them. Printed cards stay valid."""
     code, stored = code_of(maya), bytes(maya.code_digest)
@@ -168,8 +168,11 @@ def test_the_keys_of_the_respondents_pool_recognise_codes_and_spell_none(
     assert browser.post("/", {"code": code}).status_code == 302
     with pytest.raises(CodeKeyMissing):
         code_of(maya)
-    # The twin: as keys for spelling they lead to other codes.
+    # Used as keys for spelling, they lead to other codes.
     settings.ACCESS_CODE_KEYS = settings.ACCESS_CODE_DIGEST_KEYS
+    assert code_of(maya) != code
+    stolen = bytes.fromhex(settings.ACCESS_CODE_DIGEST_KEYS[maya.code_key_version])
+    monkeypatch.setattr(access_codes, "_subkey", lambda master, purpose: stolen)
     assert code_of(maya) != code
 
 

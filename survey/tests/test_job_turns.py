@@ -9,6 +9,7 @@ from survey import job_turns, jobs
 from survey.job_turns import TooManyJobs, next_job, refuse_many, run_next
 from survey.management.commands.work import run_waiting_jobs
 from survey.models import Job
+from survey.tasks import run_job
 from survey.tests.example_jobs import make, make_slowly
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +36,7 @@ def test_another_users_job_runs_after_one_of_many(users):
 
     # Messages arrive in the order in which the jobs were started.
     for job in (*many, only):
-        run_next(job.pk)
+        run_job(job.pk)
 
     order = list(Job.objects.order_by("started_at").values_list("pk", flat=True))
     assert order == [many[0].pk, only.pk, *(job.pk for job in many[1:])]
