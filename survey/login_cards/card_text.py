@@ -45,12 +45,14 @@ CARD_WORDS = {
         grade="Grade {name}",
         teachers="Teachers",
     ),
+    # Without imperatives: they would say "tú" to pupils and "usted" to parents
+    # and teachers, who get the same cards.
     "es": CardWords(
-        code="Tu código de acceso",
-        open="Abre la dirección de arriba o apunta una cámara al cuadro.",
-        type="Escribe tu código. Es solo tuyo, como una contraseña.",
-        drawn="Saca cualquier tarjeta: nadie sabrá cuál es la tuya.",
-        link="Abre este enlace para responder la encuesta:",
+        code="Código de acceso",
+        open="Abrir la dirección de arriba o apuntar la cámara al cuadro.",
+        type="Escribir este código. Es personal, como una contraseña.",
+        drawn="Sacar cualquier tarjeta: nadie sabrá quién la tiene.",
+        link="Enlace para responder la encuesta:",
         window="Abierto del {opens} al {closes}.",
         one_day="Abierto solo el {day}.",
         room="Clase {name}",

@@ -1,7 +1,10 @@
 """The texts that respondents read besides the survey itself, by language.
 
 One flat JSON object per language in `messages/`, with the same keys in each.
-Places such as `{n}` are filled here or in the browser.
+Places such as `{n}` are filled here or in the browser. Adults are addressed
+more formally in some languages: `messages/adults/` has only the texts that
+differ. Texts that are shown before the role is known, or in pages that are
+cached for everyone, must suit all roles.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from django.utils.translation.trans_real import parse_accept_lang_header
+
+from survey.models import Role
 
 FOLDER = Path(__file__).with_name("messages")
 FALLBACK = "en"
@@ -22,10 +27,16 @@ RIGHT_TO_LEFT = frozenset(
 )
 RIGHT_TO_LEFT_SCRIPTS = frozenset(("arab", "hebr", "nkoo", "syrc", "thaa"))
 
-MESSAGES: Mapping[str, Mapping[str, str]] = {
-    path.stem: json.loads(path.read_text("utf-8"))
-    for path in sorted(FOLDER.glob("*.json"))
-}
+
+def _read_messages(folder: Path) -> dict[str, dict[str, str]]:
+    return {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in sorted(folder.glob("*.json"))
+    }
+
+
+MESSAGES: Mapping[str, Mapping[str, str]] = _read_messages(FOLDER)
+FOR_ADULTS: Mapping[str, Mapping[str, str]] = _read_messages(FOLDER / "adults")
 
 
 def language_for(*wanted: str) -> str:
@@ -45,9 +56,11 @@ def language_accepted(header: str) -> str:
     return language_for(*(code for code, _ in parse_accept_lang_header(header)))
 
 
-def messages_in(language: str) -> dict[str, str]:
+def messages_in(language: str, role: str = Role.STUDENT) -> dict[str, str]:
     """Return a copy of the messages, which the caller may change."""
-    return dict(MESSAGES[language_for(language)])
+    code = language_for(language)
+    formal = {} if role == Role.STUDENT else FOR_ADULTS.get(code, {})
+    return {**MESSAGES[code], **formal}
 
 
 def languages() -> list[tuple[str, str]]:

@@ -135,7 +135,7 @@ def test_cards_have_a_page_per_class_and_valid_codes(
             == person.pk
         )
     assert "Maya López" in pages[0].text
-    assert "Escribe tu código" in pages[0].text
+    assert "Escribir este código" in pages[0].text
     assert "اكتب" in pages[1].text
     # No other personal data.
     everything = "".join(page.text for page in pages)
@@ -182,11 +182,11 @@ def test_a_class_of_another_grade_is_refused(
 def test_second_language_of_the_cards(client, staff, order, maya):
     log_in(client, staff.chen)
     [page] = read_pages(download(client, order(staff.lincoln, language="ar")))
-    assert "Escribe" not in page.text
+    assert "Escribir" not in page.text
     assert "اكتب" in page.text
     [page] = read_pages(download(client, order(staff.lincoln, language="en")))
     assert "Type your code" in page.text
-    assert "Escribe" not in page.text
+    assert "Escribir" not in page.text
 
 
 def test_ids_are_printed_only_when_chosen(client, staff, order, maya):

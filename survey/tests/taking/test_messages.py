@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from datetime import UTC, datetime
@@ -9,12 +10,26 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
+from survey.login_cards.card_text import CARD_WORDS
+from survey.models import Role
 from survey.taking import messages
+from survey.taking.rendering import PAGE_TEMPLATES
 from survey.templatetags import respondent_words
 
 ROOT = Path(__file__).parents[3]
 PLACE = re.compile(r"\{\w+\}")
 LANGUAGES = sorted(messages.MESSAGES)
+# Words that say "tú" to the reader: pronouns, past and future forms by their
+# endings, and the imperatives and present forms that a survey needs.
+INFORMAL = re.compile(
+    r"\b(tú|tus?|te|ti|contigo|tuy[oa]s?|has|\w{2,}[ai]ste|(?!at)\w+rás|estás"
+    r"|(puede|quiere|tiene|cree|participa|cierre|necesita|ve|sabe|responde)s"
+    r"|(escribe|elige|revisa|espera|responde|cambia|vuelve|muestra|intenta|haz"
+    r"|activa|guarda|envía|permite|saca|apunta|pide|usa|toca)"
+    r"|(escríbe|cámbia|inténta|ház|actíva|envía|guárda)(lo|la)s?"
+    r"|abre (la|el|est[ae])|pregunta a)\b",
+    re.IGNORECASE,
+)
 
 
 def test_messages_are_in_the_wanted_language():
@@ -49,8 +64,11 @@ def test_no_message_is_untranslated(language):
     [("en", "teacher"), ("es", "docente|maestr|profesor"), ("ar", "معلم|مدرس")],
 )
 def test_no_message_speaks_of_a_teacher(language, teacher):
-    """Parents and teachers read the same messages as students."""
-    texts = messages.MESSAGES[language].values()
+    """Nearly all messages are the same for students, parents and teachers."""
+    texts = [
+        *messages.MESSAGES[language].values(),
+        *messages.FOR_ADULTS.get(language, {}).values(),
+    ]
     assert [text for text in texts if re.search(teacher, text, re.IGNORECASE)] == []
 
 
@@ -60,6 +78,58 @@ def test_no_key_is_defined_twice(language):
     pairs: list[str] = []
     json.loads(text, object_pairs_hook=lambda found: pairs.extend(k for k, _ in found))
     assert len(pairs) == len(set(pairs))
+
+
+def informal(texts: dict[str, str]) -> dict[str, str]:
+    # "Se muestran" and "se vuelve" address nobody.
+    own = {key: re.sub(r"(?i)\bse \w+", "", text) for key, text in texts.items()}
+    return {key: texts[key] for key in texts if INFORMAL.search(own[key])}
+
+
+@pytest.mark.parametrize("language", sorted(messages.FOR_ADULTS))
+def test_messages_for_adults_replace_messages_of_the_language(language):
+    own, formal = messages.MESSAGES[language], messages.FOR_ADULTS[language]
+    assert list(formal) == [key for key in own if key in formal]
+    for key, text in formal.items():
+        assert text.strip() == text != own[key], key
+        assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(own[key])), key
+
+
+def test_spanish_messages_say_tu_to_students_and_usted_to_adults():
+    students = messages.messages_in("es", Role.STUDENT)
+    assert students["required"] == "Responde a esta pregunta, por favor."
+    assert set(informal(students)) == set(messages.FOR_ADULTS["es"])
+    for role in (Role.PARENT, Role.TEACHER):
+        adults = messages.messages_in("es-MX", role)
+        assert adults["required"] == "Responda a esta pregunta, por favor."
+        assert list(adults) == list(students)
+        assert not informal(adults)
+        assert messages.messages_in("en", role) == messages.MESSAGES["en"]
+
+
+def test_texts_that_all_roles_see_address_nobody_as_tu():
+    """The login, what nginx caches for everyone, error pages, and login cards."""
+    folder = ROOT / "templates/survey"
+    shared = [*PAGE_TEMPLATES, "survey/survey_login.html", "survey/_base.html"]
+    shared += ["survey/_brand.html", "survey/survey_other_person.html"]
+    keys = {"closed_title", "closed_help", "next_person", "page_n", "acknowledge"}
+    for name in shared:
+        keys |= keys_in(folder, Path(name).name, r"(?<= )words\.(\w+)")
+    keys |= keys_in(ROOT / "survey/taking", "*.py", r'LoginRefused\("(\w+)"')
+    assert {"login_title", "withdrawn", "choose", "grid_scale"} <= keys
+    assert keys.isdisjoint(messages.FOR_ADULTS["es"])
+
+    pages = {
+        path.name: path.read_text() for path in (ROOT / "templates").glob("*.html")
+    }
+    spanish = {
+        name: part.split("{% endblock")[0]
+        for name, text in pages.items()
+        for part in text.split("{% block es %}")[1:]
+    }
+    assert "404.html" in spanish
+    assert not informal(spanish)
+    assert not informal(dataclasses.asdict(CARD_WORDS["es"]))
 
 
 @pytest.mark.parametrize(
