@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.sessions.backends import cache
+from django.contrib.sessions.backends.base import VALID_KEY_CHARS
+from django.utils.crypto import get_random_string
 
 
 class SessionStore(cache.SessionStore):
@@ -20,3 +22,8 @@ class SessionStore(cache.SessionStore):
             self._session_key = None
             return {}
         return kept
+
+    def _get_new_session_key(self) -> str:
+        # 165 random bits. `create` adds the session only where the key is free, so
+        # Django's question beforehand whether it exists is one command too many.
+        return get_random_string(32, VALID_KEY_CHARS)

@@ -108,16 +108,18 @@ class RuleState:
 
     def choice_label(self, name: str, value: str) -> str:
         """Return the label in the state's language; several values are listed."""
-        first = self.definition["languages"][0]["code"]
-        labels = {
-            option["value"]: option["label"].get(self.language)
-            or option["label"].get(first)
-            or option["value"]
-            for option in self.options(name)
-        }
-        if value in labels:
-            return labels[value]
+        options = self.options(name)
+        # Nearly always a single value, and no reason to label all 5,000 options.
+        for option in options:
+            if option["value"] == value:
+                return self.label_of(option)
+        labels = {option["value"]: self.label_of(option) for option in options}
         return ", ".join(labels[part] for part in value.split(" ") if part in labels)
+
+    def label_of(self, option: OptionDefinition) -> str:
+        first = self.definition["languages"][0]["code"]
+        labels = option["label"]
+        return labels.get(self.language) or labels.get(first) or option["value"]
 
     def compute_values(self, names: Iterable[str], answers: Mapping[str, str]) -> None:
         for name in names:

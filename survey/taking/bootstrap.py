@@ -6,6 +6,8 @@ themselves, which is why the page is never stored by any cache.
 
 from __future__ import annotations
 
+import functools
+
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
@@ -73,11 +75,6 @@ def bootstrap_data(
 ) -> dict[str, object]:
     now = timezone.localtime()
     items = published.definition["items"]
-    # Addresses keep {n} and {language} as places for the browser to fill.
-    page_url = reverse("survey_change_page", args=[0])
-    content_url = reverse(
-        "survey_content", args=[session.digest, rendering.RENDERER, "en", 0]
-    )
     return {
         "digest": session.digest,
         # Answers that wait in a browser stay valid when texts are corrected.
@@ -113,11 +110,18 @@ def bootstrap_data(
         # The language that the messages are in.
         "frame": messages.language_for(language),
         "frameDirection": messages.direction(messages.language_for(language)),
-        "urls": {
-            "page": page_url.replace("/0/", "/{n}/"),
-            "content": content_url.replace("/en/0/", "/{language}/{n}/"),
-            "complete": reverse("survey_complete"),
-            "login": reverse("survey_login"),
-            "renew": reverse("survey_display"),
-        },
+        "urls": addresses_of(session.digest),
+    }
+
+
+@functools.lru_cache(maxsize=100)
+def addresses_of(digest: str) -> dict[str, str]:
+    """Return a survey's addresses, with places {n} and {language} to fill."""
+    content = reverse("survey_content", args=[digest, rendering.RENDERER, "en", 0])
+    return {
+        "page": reverse("survey_change_page", args=[0]).replace("/0/", "/{n}/"),
+        "content": content.replace("/en/0/", "/{language}/{n}/"),
+        "complete": reverse("survey_complete"),
+        "login": reverse("survey_login"),
+        "renew": reverse("survey_display"),
     }

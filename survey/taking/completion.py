@@ -15,7 +15,7 @@ from django.core import signing
 from django.db import connection
 from django.utils import timezone
 
-from survey.definitions.rules import state_of
+from survey.definitions.rules import state_of, values_of
 from survey.taking.published import Published
 from survey.taking.review import (
     Gap,
@@ -75,11 +75,6 @@ class Review:
             if not item.answer
         ]
 
-    @property
-    def stored_pages(self) -> int:
-        """How many pages have a row for each question."""
-        return sum(page.is_stored for page in self.pages)
-
 
 def review(
     session: RespondentSession,
@@ -102,6 +97,29 @@ def review(
         pages=reviewed_pages(published, state, saved.answers, language),
         reviewed="" if gaps else signing.dumps(reviewed, salt=SALT),
     )
+
+
+def count_stored_pages(
+    published: Published, saved: SavedAnswers, *, today: str, now: str, language: str
+) -> tuple[int, int]:
+    """Count the pages that a finished person sees, and those stored to the end."""
+    definition = published.definition
+    given = {name: text for name, text in saved.answers.items() if text is not None}
+    state = values_of(
+        definition,
+        given,
+        names=definition["order"],
+        today=today,
+        now=now,
+        language=language,
+    )
+    visible = state.visible_pages()
+    stored = sum(
+        all(name in saved.answers for name in page if state.relevant[name])
+        for number, page in enumerate(published.answerable, start=1)
+        if number in visible
+    )
+    return len(visible), stored
 
 
 def reviewed_fingerprint(

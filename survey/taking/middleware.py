@@ -16,9 +16,9 @@ from survey.taking.unavailable import unavailable_response
 class SessionMiddleware(middleware.SessionMiddleware):
     """Read staff sessions from one store and respondents' from another.
 
-    Answers 503 where Django's middleware can't store a session. Page saves and
-    finishing write no session here, so this is a login. Its reply leaves no
-    cookie, neither of this person nor of the last one.
+    Answers 503 where a view can't store a session. Page saves and finishing do not
+    need to, so this is a login. Its reply leaves no cookie, neither of this person
+    nor of the last one.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -37,14 +37,6 @@ class SessionMiddleware(middleware.SessionMiddleware):
         if isinstance(exception, ConnectionError):
             return _sessions_unavailable(request)
         return None
-
-    def process_response(
-        self, request: HttpRequest, response: HttpResponse
-    ) -> HttpResponse:
-        try:
-            return super().process_response(request, response)
-        except ConnectionError:
-            return _sessions_unavailable(request)
 
 
 def _sessions_unavailable(request: HttpRequest) -> HttpResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from typing import NamedTuple
 
 from django.utils import translation
 from django.utils.formats import date_format, time_format
@@ -25,8 +26,7 @@ MOMENTS: dict[str, Callable[[str], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewedItem:
+class ReviewedItem(NamedTuple):
     name: str
     label: str
     # Empty if the question was left blank.
@@ -121,6 +121,8 @@ def text_in(definition: SurveyDefinition, texts: Texts, language: str) -> str:
 
 
 def fill_pipes(text: str, values: Mapping[str, str]) -> str:
+    if "${" not in text:
+        return text
     return PIPE.sub(lambda place: values.get(place[1], ""), text)
 
 

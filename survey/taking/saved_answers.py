@@ -13,17 +13,21 @@ from survey.taking.published import Published
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE, as_datetime
 
+# LIMIT keeps PostgreSQL from looking for the device once for each answer.
 SAVED_ANSWERS = """
-SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
-       a.replays_answers, {only_device}, x.item_id, x.value, x.revision
-FROM survey_respondent r
-JOIN survey_administration a ON a.id = r.administration_id
-LEFT JOIN survey_response x ON x.administration_id = %s AND x.respondent_id = r.id
-WHERE r.id = %s AND r.administration_id = %s
+SELECT p.*, x.item_id, x.value, x.revision
+FROM (SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
+             a.replays_answers, {only_device}, r.id AS respondent_id
+      FROM survey_respondent r
+      JOIN survey_administration a ON a.id = r.administration_id
+      WHERE r.id = %s AND r.administration_id = %s
+      LIMIT 1) p
+LEFT JOIN survey_response x
+    ON x.administration_id = %s AND x.respondent_id = p.respondent_id
 """
 CLOCK = {
-    "postgresql": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-    "sqlite": "NULL",
+    "postgresql": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock",
+    "sqlite": "NULL AS clock",
 }
 
 
@@ -72,7 +76,7 @@ def read_saved_answers(
             SAVED_ANSWERS.format(
                 clock=CLOCK[connection.vendor], only_device=ONLY_DEVICE
             ),
-            [administration, respondent, administration],
+            [respondent, administration, administration],
         )
         found = cursor.fetchall()
     if not found or found[0][2] is not None:
@@ -92,7 +96,7 @@ def read_saved_answers(
         completed_at = as_datetime(completed_at)
         if session.has_ended(completed_at):
             raise SessionEnded("session")
-    rows = [row[7:] for row in found if row[7] is not None]
+    rows = [row[8:] for row in found if row[8] is not None]
     revisions = {item: revision for item, _, revision in rows}
     ids = [[item["id"] for item in items.values()] for items in published.answerable]
     shown = [sorted({revisions[id] for id in page if id in revisions}) for page in ids]

@@ -68,8 +68,9 @@ STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"
 def start_session(request: HttpRequest, session: RespondentSession) -> None:
     """Replace the browser's session, the respondent's last one and the CSRF token.
 
-    2 session writes; 1 read, 1 write and 1 deletion at the store's cache. Where
-    the browser had a session, 1 session read, and 1 write and 1 deletion more.
+    The reply has to set the cookie (`set_session_cookie`). 1 session write; 1 read
+    and 1 write at the store's cache, 1 deletion if the respondent had a session.
+    Where the browser had one, 1 session read, and 1 write and 1 deletion more.
     """
     give_up_seat(request, unless=session.respondent_id)
     stored = asdict(session) | {"written_at": int(time.time())}
@@ -77,6 +78,7 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
     request.session["taking"] = stored
     # Written here and not by the middleware, which chooses the key too late.
     request.session.create()
+    request.session.modified = False
     # Otherwise one code could fill the session store with abandoned sessions.
     # Another device of the same person goes on with its resume cookie.
     sessions = caches[settings.SESSION_CACHE_ALIAS]
@@ -85,6 +87,19 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
         request.session.delete(previous)
     sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
     rotate_token(request)
+
+
+def set_session_cookie(response: HttpResponse, request: HttpRequest) -> None:
+    """Do what Django's middleware does with a session that it has saved itself."""
+    response.set_cookie(
+        settings.SESSION_COOKIE_NAME,
+        request.session.session_key or "",
+        domain=settings.SESSION_COOKIE_DOMAIN,
+        path=settings.SESSION_COOKIE_PATH,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=settings.SESSION_COOKIE_HTTPONLY,
+        samesite=settings.SESSION_COOKIE_SAMESITE,  # type: ignore[arg-type]
+    )
 
 
 def give_up_seat(request: HttpRequest, *, unless: int = 0) -> None:

@@ -20,7 +20,12 @@ from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import devices, messages, rendering, resume_cookie
 from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
-from survey.taking.completion import finish, review, reviewed_fingerprint
+from survey.taking.completion import (
+    count_stored_pages,
+    finish,
+    review,
+    reviewed_fingerprint,
+)
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.page_save import (
     RESPONDENT_HEADER,
@@ -37,6 +42,7 @@ from survey.taking.session import (
     extend_session,
     give_up_seat,
     resume_token_for,
+    set_session_cookie,
     shorten_session,
     start_session,
     tag_for,
@@ -57,7 +63,8 @@ YEAR = 365 * 24 * 60 * 60
 def survey_login(request: HttpRequest) -> HttpResponse:
     """Ask for an access code, and start a session for its respondent.
 
-    POST: 1 read by unique index, 1 write at the first start, 2 session writes.
+    POST: 1 read by unique index, 1 write at the first start, 1 on a new device,
+    1 session write.
     """
     if request.method != "POST":
         return _show_login(request)
@@ -93,6 +100,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
         response = redirect("survey_complete" if login.completed else "survey_display")
+    set_session_cookie(response, request)
     devices.set_device_cookie(response, device_id)
     # A person who has finished has nothing to resume.
     if not login.completed:
@@ -239,24 +247,27 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         ):
             # The true moment would tell whether it was another device.
             completed_at = completed_at or now
-        result = review(
-            session,
-            published,
-            saved,
-            today=now.date().isoformat(),
-            now=now.isoformat(timespec="seconds"),
-            language=language,
-        )
-        context |= {
-            "missing": result.gaps,
-            "reviewed": result.reviewed,
-            "hidden": saved.hidden,
-            "review": None if saved.hidden else result,
-            "finished_at": completed_at,
-            "pages": len(result.pages),
-            "stored_pages": result.stored_pages,
-            "tag": session.tag,
+        clock = {
+            "today": now.date().isoformat(),
+            "now": now.isoformat(timespec="seconds"),
         }
+        context |= {
+            "hidden": saved.hidden,
+            "tag": session.tag,
+            "finished_at": completed_at,
+        }
+        if completed_at is None:
+            result = review(session, published, saved, language=language, **clock)
+            context |= {
+                "missing": result.gaps,
+                "reviewed": result.reviewed,
+                "review": None if saved.hidden else result,
+            }
+        else:
+            pages, stored = count_stored_pages(
+                published, saved, language=language, **clock
+            )
+            context |= {"pages": pages, "stored_pages": stored}
     response = render(request, "survey/survey_complete.html", context)
     # The reply that shortened the session was lost, and the browser asks again.
     if request.method == "POST" and completed_at is not None:

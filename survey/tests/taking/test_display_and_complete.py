@@ -75,6 +75,9 @@ def test_a_frame_without_messages_in_the_surveys_language_names_its_own(
     hebrew = {"code": "he", "name": "עברית", "direction": "rtl"}
     published = publish_items(languages=[*LANGUAGES, hebrew])
     browser.log_in(enrol(open_now(published), lincoln, language="he"))
+    tag = browser.session["taking"]["tag"]
+    base = browser.bootstrap()["revision"]
+    assert browser.save(1, {"safe": None}, base, tag=tag).status_code == 200
     for address in ("/take/", "/take/complete/"):
         text = browser.get(address).content.decode()
         assert '<html lang="en" dir="ltr"' in text
