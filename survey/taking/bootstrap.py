@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from survey.models import Role
 from survey.taking import messages, rendering
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
@@ -42,7 +43,9 @@ FINISHING_WORDS = (
 )
 
 
-def frame_context(published: Published, language: str) -> dict[str, object]:
+def frame_context(
+    published: Published, language: str, role: str = Role.STUDENT
+) -> dict[str, object]:
     """Return what the templates need around a survey in this language.
 
     There may be no messages in it: then the frame is in another language.
@@ -53,7 +56,7 @@ def frame_context(published: Published, language: str) -> dict[str, object]:
     }
     direction = directions[language]
     attributes = format_html(' lang="{}" dir="{}"', language, direction)
-    words = messages.messages_in(language)
+    words = messages.messages_in(language, role)
     return {
         "words": words,
         "finishing_words": {key: words[key] for key in FINISHING_WORDS},
@@ -106,7 +109,7 @@ def bootstrap_data(
         "closesAt": saved.closes_at.isoformat(timespec="seconds"),
         "acceptedUntil": (saved.closes_at + GRACE).isoformat(timespec="seconds"),
         "csrf": get_token(request),
-        "messages": messages.messages_in(language),
+        "messages": messages.messages_in(language, saved.role),
         # The language that the messages are in.
         "frame": messages.language_for(language),
         "frameDirection": messages.direction(messages.language_for(language)),

@@ -17,7 +17,7 @@ from survey.taking.storage import GRACE, as_datetime
 SAVED_ANSWERS = """
 SELECT p.*, x.item_id, x.value, x.revision
 FROM (SELECT r.issue, r.completed_at, r.withdrawn_at, a.closes_at, {clock},
-             a.replays_answers, {only_device}, r.id AS respondent_id
+             a.replays_answers, {only_device}, a.role, r.id AS respondent_id
       FROM survey_respondent r
       JOIN survey_administration a ON a.id = r.administration_id
       WHERE r.id = %s AND r.administration_id = %s
@@ -56,6 +56,8 @@ class SavedAnswers:
     hidden: bool
     # Whether the person has finished, also where this device may not show it.
     is_finished: bool
+    # Of the administration: adults are addressed more formally.
+    role: str
 
 
 class SessionEnded(Exception):
@@ -82,7 +84,7 @@ def read_saved_answers(
     if not found or found[0][2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = found[0][:5]
-    replays_answers, only_device = found[0][5:7]
+    replays_answers, only_device, role = found[0][5:8]
     hidden = not replays_answers and (not device or only_device != device)
     is_finished = completed_at is not None
     if hidden:
@@ -96,7 +98,7 @@ def read_saved_answers(
         completed_at = as_datetime(completed_at)
         if session.has_ended(completed_at):
             raise SessionEnded("session")
-    rows = [row[8:] for row in found if row[8] is not None]
+    rows = [row[9:] for row in found if row[9] is not None]
     revisions = {item: revision for item, _, revision in rows}
     ids = [[item["id"] for item in items.values()] for items in published.answerable]
     shown = [sorted({revisions[id] for id in page if id in revisions}) for page in ids]
@@ -115,6 +117,7 @@ def read_saved_answers(
         closes_at=closes_at,
         hidden=hidden,
         is_finished=is_finished,
+        role=role,
     )
 
 

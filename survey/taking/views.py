@@ -140,7 +140,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     response = render(
         request,
         "survey/survey_display.html",
-        {**frame_context(published, language), "take": data},
+        {**frame_context(published, language, saved.role), "take": data},
     )
     if session.needs_extension():
         extend_session(request)
@@ -226,11 +226,10 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         finished = _finish(request, session, published)
         if finished is not None:
             return finished
-    context = {
-        **frame_context(published, language),
-        "languages": published.definition["languages"],
-    }
+    context: dict[str, object] = {"languages": published.definition["languages"]}
     completed_at: datetime | None = None
+    # Not known once the survey has closed: its page suits all roles.
+    role = ""
     try:
         saved = read_saved_answers(
             session, published, devices.device_of(request.COOKIES)
@@ -240,7 +239,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
             return _end_session(request, ended.reason)
         context["closed"] = True
     else:
-        completed_at = saved.completed_at
+        role, completed_at = saved.role, saved.completed_at
         now = timezone.localtime()
         if saved.is_finished and devices.has_finished_here(
             request.COOKIES, session.respondent_id
@@ -268,6 +267,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
                 published, saved, language=language, **clock
             )
             context |= {"pages": pages, "stored_pages": stored}
+    context |= frame_context(published, language, role)
     response = render(request, "survey/survey_complete.html", context)
     # The reply that shortened the session was lost, and the browser asks again.
     if request.method == "POST" and completed_at is not None:

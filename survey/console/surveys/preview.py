@@ -33,7 +33,7 @@ from survey.definitions.publishing import (
     canonical_json,
     compile_definition,
 )
-from survey.models import Survey
+from survey.models import Role, Survey
 from survey.taking import bootstrap, rendering
 from survey.taking.published import Published, build_published, published_survey
 from survey.taking.review import find_gaps
@@ -169,6 +169,8 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
         closes_at=now + timedelta(days=1),
         hidden=False,
         is_finished=False,
+        # A survey has no role before it is offered to one.
+        role=Role.STUDENT,
     )
     # Drafts of a page are stored encrypted in the browser here as well.
     secret = f"{request.user.pk}:{preview.survey.pk}:{preview.seed}"

@@ -123,6 +123,29 @@ def test_an_ended_session_shows_no_answers(answered, maya, change, error):
     assert response.json() == {"error": error}
 
 
+@pytest.mark.parametrize(
+    ("role", "required", "title"),
+    [
+        ("student", "Responde a esta pregunta", "Revisa tus respuestas"),
+        ("parent", "Responda a esta pregunta", "Revise sus respuestas"),
+        ("teacher", "Responda a esta pregunta", "Revise sus respuestas"),
+    ],
+)
+def test_adults_are_addressed_formally(
+    browser, administration, maya, role, required, title
+):
+    Administration.objects.update(role=role)
+    browser.log_in(maya)
+    for address in ("/take/", "/take/?language=es"):
+        response = browser.get(address, headers={"Accept": "application/json"})
+        assert required in response.json()["messages"]["required"]
+        assert required in browser.get(address).content.decode()
+    assert title in browser.get("/take/complete/").content.decode()
+    # Cached for everyone: without an imperative.
+    page = browser.get(content_address(browser, 1, "es")).content.decode()
+    assert "Se pueden elegir todas las que correspondan" in page
+
+
 # Finishing
 
 
