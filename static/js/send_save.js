@@ -20,10 +20,7 @@ export function classify({ status, text, revision, header }) {
     const isOurs = reply?.revision === revision && Number.isInteger(reply.saved);
     return isOurs ? { kind: "saved", revision, at: reply.at } : { kind: "retry", after: null };
   }
-  // Proxies, school filters and captive portals use any status: without the
-  // server's JSON, a refusal says nothing about the answers.
-  const isForeign = typeof reply?.error !== "string";
-  if (status < 400 || status >= 500 || TEMPORARY.includes(status) || isForeign) {
+  if (!isRefusal(status) || !isOwnRefusal(reply)) {
     return { kind: "retry", after: retryAfter(header) };
   }
   if (status === 401) return { kind: "session", error: reply.error };
@@ -35,6 +32,16 @@ export function classify({ status, text, revision, header }) {
     return { kind: "answers", items: reply.items };
   }
   return { kind: "refused", status };
+}
+
+export function isRefusal(status) {
+  return status >= 400 && status < 500 && !TEMPORARY.includes(status);
+}
+
+// Proxies, school filters and captive portals use any status, some with JSON:
+// without the server's mark, a refusal says nothing about the answers.
+export function isOwnRefusal(reply) {
+  return reply?.from === "groundswell" && typeof reply.error === "string";
 }
 
 export function readObject(text) {

@@ -1,7 +1,7 @@
 // What a running tab asks the server for besides saving pages: a new login,
 // and the answers that other tabs and devices saved.
 
-import { readObject, SEND_TIMEOUT } from "./send_save.js";
+import { isOwnRefusal, isRefusal, readObject, SEND_TIMEOUT } from "./send_save.js";
 
 // Resolves to {status, reply}; status 0 if this server did not answer.
 export async function askServer({ url, options, fetcher, clock }) {
@@ -16,8 +16,10 @@ export async function askServer({ url, options, fetcher, clock }) {
       ...options,
       headers: { Accept: "application/json", ...options?.headers },
     });
+    const { status } = response;
     const reply = readObject(await response.text());
-    return reply ? { status: response.status, reply } : { status: 0, reply: {} };
+    const isOwn = reply !== null && (!isRefusal(status) || isOwnRefusal(reply));
+    return isOwn ? { status, reply } : { status: 0, reply: {} };
   } catch {
     return { status: 0, reply: {} };
   } finally {

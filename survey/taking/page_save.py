@@ -19,6 +19,7 @@ from django.http.request import UnreadablePostError
 from django.utils import timezone
 
 from survey.taking.published import Published
+from survey.taking.refusals import refusal
 from survey.taking.session import RespondentSession
 from survey.taking.storage import EVERY_REVISION, Outcome, save_page
 from survey.taking.unavailable import ServiceUnavailable
@@ -49,7 +50,7 @@ REFUSALS = {
 
 
 class BadRequest(Exception):
-    """Answered with `status` and ``{"error": key}``."""
+    """Answered with `status` and `refusal(key)`."""
 
     def __init__(self, status: int, key: str) -> None:
         super().__init__(key)
@@ -165,7 +166,7 @@ def process_page(
         language=session.language,
     )
     if problems:
-        return PageReply(422, {"error": "answers", "items": problems})
+        return PageReply(422, refusal("answers", items=problems))
     receipt = save_page(
         administration_id=session.administration_id,
         respondent_id=session.respondent_id,
@@ -181,7 +182,7 @@ def process_page(
         raise ServiceUnavailable("again")
     if receipt.saved_at is None:
         status, error = REFUSALS[receipt.outcome]
-        return PageReply(status, {"error": error}, receipt.outcome.value)
+        return PageReply(status, refusal(error), receipt.outcome.value)
     at = receipt.saved_at.isoformat(timespec="seconds")
     content = {"saved": len(rows), "revision": save.revision, "at": at}
     if receipt.retried:

@@ -35,6 +35,7 @@ from survey.taking.page_save import (
     read_page_save,
 )
 from survey.taking.published import Published, SurveyNotFound, published_survey
+from survey.taking.refusals import refusal
 from survey.taking.saved_answers import SessionEnded, read_saved_answers
 from survey.taking.session import (
     RespondentSession,
@@ -133,7 +134,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     data = bootstrap_data(request, session, published, saved, language)
     if wants_json(request):
         if saved.completed_at:
-            return JsonResponse({"error": "finished"}, status=409)
+            return JsonResponse(refusal("finished"), status=409)
         return JsonResponse(data)
     if saved.completed_at:
         return redirect("survey_complete")
@@ -167,7 +168,7 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
         save = read_page_save(request)
         reply = process_page(session, published_survey(session.digest), n, save)
     except BadRequest as bad:
-        return JsonResponse({"error": bad.key}, status=bad.status)
+        return JsonResponse(refusal(bad.key), status=bad.status)
     if session.needs_extension() and reply.status == 200:
         extend_session(request)
     response = JsonResponse(reply.content, status=reply.status)
@@ -291,7 +292,7 @@ def _finish(
         is_finished = _was_finished(request, session, published)
     if wants_json(request):
         if not is_finished:
-            return JsonResponse({"error": "changed"}, status=409)
+            return JsonResponse(refusal("changed"), status=409)
         response = JsonResponse({"finished": True})
     else:
         if not is_finished:
@@ -333,7 +334,7 @@ def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
             written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, clock)}"
             message = message.format(date=f"{written} ({at:%Z})")
     if wants_json(request):
-        return JsonResponse({"error": refused.key, "message": message}, status=422)
+        return JsonResponse(refusal(refused.key, message=message), status=422)
     return _show_login(request, error=message, code=request.POST.get("code", ""))
 
 
@@ -386,7 +387,7 @@ def _is_another_persons_tab(request: HttpRequest, session: RespondentSession) ->
 
 def _refuse_other_person(request: HttpRequest) -> HttpResponse:
     if wants_json(request):
-        return JsonResponse({"error": "person"}, status=403)
+        return JsonResponse(refusal("person"), status=403)
     language = _login_language(request)
     context = {
         "words": messages.messages_in(language),
@@ -400,5 +401,5 @@ def _end_session(request: HttpRequest, reason: str = "session") -> HttpResponse:
     """Send a person without a valid session to the page that explains it."""
     if wants_json(request):
         status = 401 if reason in ("session", "reissued") else 409
-        return JsonResponse({"error": reason}, status=status)
+        return JsonResponse(refusal(reason), status=status)
     return redirect("survey_complete" if reason == "closed" else "survey_login")

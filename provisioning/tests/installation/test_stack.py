@@ -446,7 +446,9 @@ def test_too_large_a_save_is_refused_in_json(stack):
     status, _, body = RespondentBrowser(stack).ask(
         "POST", "/take/pages/1/", "x" * 1_200_000
     )
-    assert (status, json.loads(body)) == (413, {"error": "too_large"})
+    # With the mark of `survey.taking.refusals`, or a tab would try again for ever.
+    refusal = {"error": "too_large", "from": "groundswell"}
+    assert (status, json.loads(body)) == (413, refusal)
 
 
 def test_too_large_a_file_is_refused_with_a_page(stack):

@@ -80,6 +80,24 @@ def test_finish_after_the_session_ended_asks_for_the_code(at_review, maya):
     assert finished(maya)
 
 
+@pytest.mark.parametrize("status", [401, 403, 409])
+def test_a_filter_that_refuses_with_json_is_network_trouble(at_review, maya, status):
+    def refuse(route: Route) -> None:
+        if route.request.method == "POST":
+            route.fulfill(status=status, json={"error": "session"})
+        else:
+            route.continue_()
+
+    at_review.route(FINISH, refuse)
+    at_review.click("#finish-button")
+    expect(at_review.locator("#finishing")).to_contain_text("Not finished yet")
+    expect(at_review.locator("#notice")).to_be_hidden()
+    assert not finished(maya)
+    at_review.unroute(FINISH)
+    thanked(at_review)
+    assert finished(maya)
+
+
 def test_a_reply_that_was_lost_is_no_second_finish(at_review, maya):
     def lose_reply(route: Route) -> None:
         if route.request.method == "POST":

@@ -177,11 +177,14 @@ def test_a_page_whose_reply_was_lost_is_sent_again_and_saved_once(
             "body": '{"saved": 5, "revision": 1}',
         },
         {"status": 500, "body": "oops"},
+        {"status": 401, "json": {"error": "session"}},
+        {"status": 403, "json": {"error": "blocked"}},
+        {"status": 409, "json": {"error": "superseded"}},
         {"status": 302, "headers": {"Location": "/"}, "body": ""},
     ],
 )
 def test_a_foreign_reply_does_not_count_as_saved(device, maya, published, reply):
-    """A captive portal says 200 to everything."""
+    """A captive portal says 200 to everything; a school's filter refuses."""
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
     person.page.route("**/take/pages/**", lambda route: route.fulfill(**reply))

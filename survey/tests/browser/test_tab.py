@@ -12,6 +12,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from settings.tests.patience import patience
 from survey.models import Respondent
+from survey.taking.refusals import refusal
 from survey.tests.browser.person import stored
 from survey.tests.conftest import code_of
 
@@ -191,9 +192,7 @@ def test_answers_refused_by_the_server_show_their_page_again(begin, maya):
     page = begin()
 
     def refuse(route: Route) -> None:
-        route.fulfill(
-            status=422, json={"error": "answers", "items": {"age": "not_whole"}}
-        )
+        route.fulfill(status=422, json=refusal("answers", items={"age": "not_whole"}))
 
     page.route(SAVES, refuse, times=1)
     choose(page, "safe", "3")
@@ -218,7 +217,7 @@ def test_a_page_that_cannot_be_saved_shows_a_code_and_stays(begin, maya):
     page = begin()
     page.route(
         SAVES,
-        lambda route: route.fulfill(status=413, json={"error": "too_large"}),
+        lambda route: route.fulfill(status=413, json=refusal("too_large")),
         times=1,
     )
     choose(page, "safe", "3")

@@ -180,7 +180,7 @@ export class Model {
   }
 
   reply(status, content, revision, after) {
-    return this.read(status, JSON.stringify(content), revision, after);
+    return this.read(status, JSON.stringify({ ...content, from: "groundswell" }), revision, after);
   }
 
   read(status, text, revision, after = null) {

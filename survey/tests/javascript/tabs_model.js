@@ -383,7 +383,8 @@ export class TabsModel {
     if (status === 409) this.counts.conflicts += 1;
     if (status === 200) tab.learn({ versions: names.map((name) => `${name} ${revision}`) });
     if (status === 200) this.evidence.checkAcknowledged(page, revision);
-    return classify({ status, text: JSON.stringify(content), revision, header: () => null });
+    const text = JSON.stringify({ ...content, from: "groundswell" });
+    return classify({ status, text, revision, header: () => null });
   }
 
   async renew(tab) {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from survey.models import Administration, Respondent, Response
 from survey.taking import page_save, unavailable
+from survey.taking.refusals import refusal
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -124,7 +125,7 @@ def test_an_invalid_answer_is_named_and_nothing_is_saved(
 ):
     response = at_page_one.save(1, {**FIRST_PAGE, name: value}, at_page_one.base)
     assert response.status_code == 422
-    assert response.json() == {"error": "answers", "items": {name: reason}}
+    assert response.json() == refusal("answers", items={name: reason})
     assert Response.objects.count() == 0
 
 
@@ -145,7 +146,7 @@ def test_dates_ranges_and_acknowledgements_are_checked(
     at_page_one, name, value, reason
 ):
     response = at_page_one.save(2, {**SECOND_PAGE, name: value}, at_page_one.base)
-    assert response.json() == {"error": "answers", "items": {name: reason}}
+    assert response.json() == refusal("answers", items={name: reason})
 
 
 def test_a_save_names_no_item_of_another_page(at_page_one):

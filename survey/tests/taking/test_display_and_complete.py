@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from survey.access_codes import digest_for
 from survey.models import Administration, Respondent
+from survey.taking.refusals import refusal
 from survey.tests.conftest import (
     FIRST_PAGE,
     LANGUAGES,
@@ -120,7 +121,7 @@ def test_an_ended_session_shows_no_answers(answered, maya, change, error):
     Respondent.objects.filter(pk=maya.pk).update(**change)
     assert answered.get("/take/").status_code == 302
     response = answered.get("/take/", headers={"Accept": "application/json"})
-    assert response.json() == {"error": error}
+    assert response.json() == refusal(error)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
     shell = answered.bootstrap()
     answered.post("/take/complete/", {"reviewed": reviewed(answered)})
     response = answered.save(1, FIRST_PAGE, shell["revision"] + 10)
-    assert response.json() == {"error": "finished"}
+    assert response.json() == refusal("finished")
     assert answered.get("/take/")["Location"] == "/take/complete/"
     thanks = answered.get("/take/complete/").content.decode()
     assert "colours" not in thanks
@@ -269,14 +270,14 @@ def test_a_script_is_told_that_answers_changed(answered, maya):
     base = answered.bootstrap()["revision"]
     answered.save(3, {"last": "more"}, base)
     reply = answered.post("/take/complete/", seen, headers=JSON)
-    assert (reply.status_code, reply.json()) == (409, {"error": "changed"})
+    assert (reply.status_code, reply.json()) == (409, refusal("changed"))
     maya.refresh_from_db()
     assert maya.completed_at is None
 
 
 def test_a_script_without_a_session_is_told_so(browser, db):
     reply = browser.post("/take/complete/", {"reviewed": "x"}, headers=JSON)
-    assert (reply.status_code, reply.json()) == (401, {"error": "session"})
+    assert (reply.status_code, reply.json()) == (401, refusal("session"))
 
 
 # One person for each tab
@@ -293,7 +294,7 @@ def test_a_tab_of_another_person_gets_no_answers(answered, maya, noor, address):
     assert b'href="/"' in page.content
     headers = {"Accept": "application/json", "X-Groundswell-Respondent": stranger}
     response = answered.get(address, headers=headers)
-    assert (response.status_code, response.json()) == (403, {"error": "person"})
+    assert (response.status_code, response.json()) == (403, refusal("person"))
 
 
 def test_a_tab_of_another_person_cannot_finish(answered, maya, noor):

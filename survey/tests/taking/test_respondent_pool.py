@@ -27,6 +27,7 @@ from survey.models import Administration, Respondent, Response
 from survey.taking import fast_path, resume_cookie, security_headers, session
 from survey.taking.fast_path import FastPath
 from survey.taking.published import forget_published
+from survey.taking.refusals import refusal
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
@@ -322,7 +323,7 @@ def test_a_refusal_costs_two_statements_on_the_fast_path(
     assert len([one for one in queries if "django_session" not in one["sql"]]) == 2
     assert answer == reply_of(paths["django"], save.environ())
     assert answer[0].startswith(f"{status} ")
-    assert json.loads(answer[2]) == {"error": reason}
+    assert json.loads(answer[2]) == refusal(reason)
     assert Response.objects.count() == 0
 
 

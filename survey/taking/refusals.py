@@ -1,0 +1,13 @@
+"""Mark the refusals that a tab may believe."""
+
+from __future__ import annotations
+
+
+def refusal(key: str, **more: object) -> dict[str, object]:
+    """Return the JSON of a reply with status 4xx.
+
+    School proxies and filters refuse requests too, some with JSON and an
+    `error`. To the browser, a refusal without this mark is network trouble: it
+    says nothing about the answers (`static/js/send_save.js`).
+    """
+    return {"error": key, "from": "groundswell", **more}
