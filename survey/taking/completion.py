@@ -17,13 +17,7 @@ from django.utils import timezone
 
 from survey.definitions.rules import state_of, values_of
 from survey.taking.published import Published
-from survey.taking.review import (
-    Gap,
-    ReviewedItem,
-    ReviewedPage,
-    find_gaps,
-    reviewed_pages,
-)
+from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE
@@ -66,14 +60,9 @@ class Review:
     reviewed: str
 
     @property
-    def blank(self) -> list[tuple[ReviewedPage, ReviewedItem]]:
-        """The questions without an answer."""
-        return [
-            (page, item)
-            for page in self.pages
-            for item in page.items
-            if not item.answer
-        ]
+    def blank(self) -> list[tuple[int, str]]:
+        """The questions without an answer, each with the number of its page."""
+        return [(page.number, name) for page in self.pages for name in page.blank]
 
 
 def review(

@@ -37,13 +37,28 @@ class ReviewedItem(NamedTuple):
 class ReviewedPage:
     number: int
     title: str
-    items: list[ReviewedItem]
-    # How many of its questions have a row: were answered, or passed with Next.
+    # The questions that this person sees.
+    names: list[str]
+    # How many of them have a row: were answered, or passed with Next.
     stored: int
+    # Empty for a page that was not opened: then it is one line, because a
+    # survey of which little is answered would be a long list of nothing.
+    items: list[ReviewedItem]
+
+    @property
+    def is_unopened(self) -> bool:
+        return bool(self.names) and not self.stored
 
     @property
     def is_stored(self) -> bool:
-        return self.stored == len(self.items)
+        return self.stored == len(self.names)
+
+    @property
+    def blank(self) -> list[str]:
+        """The questions without an answer."""
+        if self.is_unopened:
+            return self.names
+        return [item.name for item in self.items if not item.answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +83,17 @@ def reviewed_pages(
         names = [
             name for name in published.answerable[number - 1] if state.relevant[name]
         ]
+        have_rows = sum(name in stored for name in names)
         items = [
             ReviewedItem(
                 name,
                 label_of(definition, name, language, state.values),
                 answer_in_words(state, name, language),
             )
-            for name in names
+            for name in (names if have_rows else ())
         ]
         title = text_in(definition, page["title"], language)
-        have_rows = sum(name in stored for name in names)
-        pages.append(ReviewedPage(number, title, items, have_rows))
+        pages.append(ReviewedPage(number, title, names, have_rows, items))
     return pages
 
 

@@ -34,8 +34,14 @@ PAGE = (
     '<section aria-labelledby="page-{number}-title">'
     '<h3 id="page-{number}-title"{heading_in}>{title}</h3>{body}</section>'
 )
-CAUTION = '<p class="caution">{} {}</p>'
-OPEN = '<a href="{take}#page-{n}{item}" aria-describedby="page-{n}-title">{text}</a>'
+UNOPENED = (
+    '<section class="unopened" aria-labelledby="page-{number}-title">'
+    '<h3 id="page-{number}-title"{heading_in}>'
+    '<a href="{take}#page-{number}/{item}">{title}</a></h3>'
+    '<p class="caution">{text}</p></section>'
+)
+CAUTION = '<p class="caution">{}</p>'
+OPEN = '<a href="{take}#page-{n}/{item}" aria-describedby="page-{n}-title">{text}</a>'
 ANSWERED = '<div><dt id="question-{}"{}>{}</dt><dd><bdi{}>{}</bdi></dd></div>'
 BLANK = (
     '<div><dt id="question-{0}"{1}>{2}</dt>'
@@ -51,8 +57,8 @@ def reviewed_pages(
 
     `attributes` say which language titles, labels and answers are in.
     """
-    keys = ("page_n", "page_unseen", "page_unpassed", "open_page", "answer_question")
-    texts = {key: escape(words[key]) for key in keys}
+    keys = ("page_n", "page_unseen", "page_unseen_one", "page_unpassed")
+    texts = {key: escape(words[key]) for key in (*keys, "open_page", "answer_question")}
     take = escape(take)
     return mark_safe(  # noqa: S308
         "".join(_reviewed_page(page, texts, take, attributes) for page in pages)
@@ -62,14 +68,21 @@ def reviewed_pages(
 def _reviewed_page(
     page: ReviewedPage, texts: Mapping[str, str], take: str, attributes: str
 ) -> str:
-    n = page.number
-    first = f"/{escape(page.items[0].name)}" if page.items else ""
-    link = OPEN.format(take=take, n=n, item=first, text=texts["open_page"])
-    if page.items and not page.stored:
-        # All questions of a page that the person has not seen yet would be long.
-        body = CAUTION.format(texts["page_unseen"], link)
-    elif page.items:
-        caution = "" if page.is_stored else CAUTION.format(texts["page_unpassed"], "")
+    n, count = page.number, len(page.names)
+    title = escape(page.title) or texts["page_n"].replace("{n}", str(n))
+    heading_in = attributes if page.title else ""
+    if page.is_unopened:
+        text = texts["page_unseen_one" if count == 1 else "page_unseen"]
+        return UNOPENED.format(
+            number=n,
+            heading_in=heading_in,
+            take=take,
+            item=escape(page.names[0]),
+            title=title,
+            text=text.replace("{n}", str(count)),
+        )
+    body = ""
+    if page.items:
         lines = []
         for item in page.items:
             name, label = escape(item.name), escape(item.label)
@@ -80,15 +93,11 @@ def _reviewed_page(
                 blank = texts["answer_question"]
                 line = BLANK.format(name, attributes, label, take, n, blank)
             lines.append(line)
+        caution = "" if page.is_stored else CAUTION.format(texts["page_unpassed"])
+        item_name, text = escape(page.names[0]), texts["open_page"]
+        link = OPEN.format(take=take, n=n, item=item_name, text=text)
         body = f"{caution}<dl>{''.join(lines)}</dl><p>{link}</p>"
-    else:
-        body = ""
-    return PAGE.format(
-        number=n,
-        heading_in=attributes if page.title else "",
-        title=escape(page.title) or texts["page_n"].replace("{n}", str(n)),
-        body=body,
-    )
+    return PAGE.format(number=n, heading_in=heading_in, title=title, body=body)
 
 
 @register.filter
