@@ -63,8 +63,10 @@ def _time_saves(
     rows: list[tuple[str, ...]] = []
     with served(application) as target, step(f"Saving {count} pages"):
         [saves] = log_in(details, codes, target)
+        # The cheapest reply through the same servers: what a save costs beyond it.
         missing = fetch_requests(target, "/content/none/none/none/1/", status=404)
         for name, requests in (("page save", saves), ("empty answer", missing)):
+            # The first requests fill caches and prepare the statement.
             for number in (WARM_UP, count):
                 replies = send_requests(target, [islice(requests, number)])
             times = [reply.milliseconds for reply in replies]

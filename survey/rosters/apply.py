@@ -74,6 +74,7 @@ def import_roster(
     nothing is imported. If it is interrupted later, a part has been imported,
     and the same import again does the rest.
     """
+    # Raises here if the key is missing, and not after the whole file was read.
     access_codes.current_version()
     with compare_roster(
         administration=administration,

@@ -50,6 +50,7 @@ def apply_roster(job: Job, progress: Progress) -> None:
         return
     assert upload.confirmed_by is not None  # noqa: S101
     with storing_failure(upload):
+        # Raises here if the key is missing, and not after the whole file was read.
         access_codes.current_version()
         with (
             open_upload(upload) as file,

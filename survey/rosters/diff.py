@@ -119,6 +119,7 @@ def compare_roster(
         row_checks.reject_repeated_people(staging, columns, log)
         notes = row_checks.settle_date_order(staging, columns, log)
         schools = match_schools(staging, parser, columns, scope, log)
+        # Once more, now that a district's code and its name are known to be one.
         row_checks.reject_repeated_people(
             staging, columns, log, by_matched_district=True
         )
@@ -162,6 +163,7 @@ def load_rows(
             if person.district and person.external_id:
                 exempt.append((person.district, person.external_id))
             else:
+                # It may be any missing person's row, so nobody is withdrawn.
                 report.rows_without_id += 1
             if len(exempt) >= BATCH:
                 staging.copy_rows("roster_exempt", exempt)

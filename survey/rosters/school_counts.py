@@ -56,6 +56,7 @@ def count_by_school(
     for school, name, number in numbers:
         setattr(counts[school], name, getattr(counts[school], name) + number)
 
+    # New schools, whose numbers are negative, have nobody yet.
     known = [pk for pk in counts if pk > 0]
     only = ""
     if len(known) <= _FEW_SCHOOLS:
