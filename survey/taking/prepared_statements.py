@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.backends.utils import CursorWrapper
 
 Parameter = str | int | None
@@ -32,16 +32,18 @@ def execute(
     types: Sequence[str],
     parameters: Sequence[Parameter],
 ) -> None:
-    """Execute `text`, as a prepared statement where that is possible.
+    """Execute `text` on PostgreSQL, as a prepared statement where that is possible.
 
     `types` are the PostgreSQL types of the parameters. `text` must contain no
     percent sign but those of its %s.
     """
-    # Inside a transaction, executing an unknown name would end it.
-    if cursor.db.vendor == "postgresql" and not cursor.db.in_atomic_block:
-        execute_prepared(cursor, text, types, parameters)
+    # Inside a transaction, executing an unknown name would end it; so would an
+    # error by which the statement refuses what it was given.
+    if cursor.db.in_atomic_block:
+        with transaction.atomic(using=cursor.db.alias):
+            cursor.execute(text, parameters)
     else:
-        cursor.execute(text, parameters)
+        execute_prepared(cursor, text, types, parameters)
 
 
 def execute_prepared(

@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from survey.taking.prepared_statements import Parameter, execute
 
@@ -28,6 +28,8 @@ EVERY_REVISION = 2**63 - 1
 # A tab's revisions are equal modulo this number: their low 20 bits are drawn at
 # random when the tab is loaded, and show which rows are its own.
 TABS = 2**20
+# Codes of the databases' errors for NULL in a column that must have a value.
+NULL = {"23502", "SQLITE_CONSTRAINT_NOTNULL"}
 
 
 class Outcome(Enum):
@@ -76,14 +78,19 @@ class Receipt:
 IS_SHOWN = "= ANY(%s::bigint[])"
 IS_SHOWN_IN_SQLITE = "IN (SELECT value FROM json_each(%s))"
 
+# NULL is no revision: the database refuses the whole statement for such a row. So
+# a save stores all its rows or none. A repeated save finds its rows stored, and
+# is no error.
 ON_CONFLICT = f"""ON CONFLICT (administration_id, respondent_id, item_id)
 DO UPDATE SET state = excluded.state, value = excluded.value,
-    revision = excluded.revision, saved_at = excluded.saved_at
-WHERE survey_response.revision < excluded.revision
-  AND (survey_response.revision {IS_SHOWN}
-    OR survey_response.revision BETWEEN %s AND %s
-    OR survey_response.revision >= %s
-    OR (survey_response.revision & {TABS - 1}) = (excluded.revision & {TABS - 1}))
+    saved_at = excluded.saved_at, revision = CASE
+    WHEN survey_response.revision < excluded.revision
+      AND (survey_response.revision {IS_SHOWN}
+        OR survey_response.revision BETWEEN %s AND %s
+        OR survey_response.revision >= %s
+        OR (survey_response.revision & {TABS - 1}) = (excluded.revision & {TABS - 1}))
+    THEN excluded.revision END
+WHERE survey_response.revision <> excluded.revision
 RETURNING saved_at"""
 
 POSTGRESQL = """
@@ -161,14 +168,13 @@ def save_page(
     """Store the answers of one page. 1 statement; 2 when it is refused.
 
     A receipt of SAVED means committed and flushed, now or by an earlier
-    request with the same page. All rows are written then.
+    request with the same page. Any other outcome means that nothing was written.
 
     A row is replaced only by a higher revision, and only by a tab that has seen
     it: the tab was loaded with it, or wrote it, as the low bits of its revision
     say. `seen` is the highest revision of the page's rows that the tab was loaded
     with; `shown` lists all of them if they differ. Replacing any other row would
-    undo answers that the respondent never saw in this tab: that is SUPERSEDED,
-    although rows that the tab has seen may have been written.
+    undo answers that the respondent never saw in this tab: that is SUPERSEDED.
 
     A tab of an earlier release may replace rows from `oldest` to `seen`. One whose
     `base` is below its revision has random low bits: it may replace rows up to
@@ -184,27 +190,39 @@ def save_page(
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            now = datetime.now(UTC)
-            adapt = connection.ops.adapt_datetimefield_value
-            guards = (respondent_id, administration_id, issue, adapt(now - GRACE))
-            cursor.execute(
-                sqlite_insert(len(rows)),
-                [revision, adapt(now), *values, *guards]
-                + [json.dumps(sight.shown), *sight[1:]],
-            )
-        else:
-            text, types = postgresql_insert(len(rows))
-            respondent = (respondent_id, administration_id, issue, administration_id)
-            seen_rows = (f"{{{','.join(map(str, sight.shown))}}}", *sight[1:])
-            execute(cursor, text, types, [*respondent, revision, *values, *seen_rows])
-        written = cursor.fetchall()
+    try:
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                now = datetime.now(UTC)
+                adapt = connection.ops.adapt_datetimefield_value
+                guards = (respondent_id, administration_id, issue, adapt(now - GRACE))
+                cursor.execute(
+                    sqlite_insert(len(rows)),
+                    [revision, adapt(now), *values, *guards]
+                    + [json.dumps(sight.shown), *sight[1:]],
+                )
+            else:
+                text, types = postgresql_insert(len(rows))
+                taker = (respondent_id, administration_id, issue, administration_id)
+                seen_rows = (f"{{{','.join(map(str, sight.shown))}}}", *sight[1:])
+                execute(cursor, text, types, [*taker, revision, *values, *seen_rows])
+            written = cursor.fetchall()
+    except IntegrityError as error:
+        if not _has_null(error):
+            raise
+        written = []
     if len(written) == len(rows):
         return Receipt(Outcome.SAVED, as_datetime(written[0][0]))
     return _explain_refusal(
         administration_id, respondent_id, issue, revision, rows, sight
     )
+
+
+def _has_null(error: IntegrityError) -> bool:
+    """Return whether ON_CONFLICT refused a row."""
+    cause = error.__cause__
+    codes = {getattr(cause, name, "") for name in ("pgcode", "sqlite_errorname")}
+    return not codes.isdisjoint(NULL)
 
 
 def _explain_refusal(

@@ -185,9 +185,9 @@ class RespondentBrowser:
         assert status == 200, content
         return json.loads(content)
 
-    def save(self, answers: Mapping[str, str] = STATEMENTS) -> int:
+    def save(self, answers: Mapping[str, str] = STATEMENTS, **sight: int) -> int:
         self.revision += 1
-        body = json.dumps({"revision": self.revision, "answers": answers})
+        body = json.dumps({"revision": self.revision, "answers": answers, **sight})
         status, _, content = self.ask("POST", "/take/pages/1/", body)
         if status == 200:
             assert json.loads(content)["revision"] == self.revision
@@ -994,8 +994,8 @@ class WriterRows:
             assert wait_until_gone([pid])
         saving.join()
 
-    def save(self, marker: str) -> int:
-        return self.writer.save({name: f"{marker} {name}" for name in WORDS})
+    def save(self, marker: str, **sight: int) -> int:
+        return self.writer.save({name: f"{marker} {name}" for name in WORDS}, **sight)
 
 
 def wait_for_a_lock(words: WriterRows, marker: str) -> None:
@@ -1017,6 +1017,11 @@ def wait_for_many_locks(words: WriterRows, marker: str) -> None:
             timer.join()
 
 
+def refuse_row(words: WriterRows, marker: str) -> None:
+    """Save from a tab that has seen no row: the database refuses NULL."""
+    assert words.save(marker, seen=0, base=words.writer.revision + 1) == 409
+
+
 def terminate_backend(words: WriterRows, marker: str) -> None:
     with words.waiting(marker) as pid:
         words.home.query(f"SELECT pg_terminate_backend({pid})")
@@ -1032,6 +1037,7 @@ def kill_backend(words: WriterRows, marker: str) -> None:
 FAILURES: dict[Callable[[WriterRows, str], None], bytes] = {
     wait_for_a_lock: b"canceling statement due to lock timeout",
     wait_for_many_locks: b"canceling statement due to statement timeout",
+    refuse_row: b'null value in column "revision"',
     terminate_backend: b"terminating connection due to administrator command",
     kill_backend: b"was terminated by signal 9",
 }

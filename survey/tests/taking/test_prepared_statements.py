@@ -6,7 +6,13 @@ The contract of saving runs once more, with the statement prepared.
 from __future__ import annotations
 
 import pytest
-from django.db import DatabaseError, IntegrityError, OperationalError, connection
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -40,7 +46,8 @@ def prepared_in_transactions(monkeypatch):
         cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [name])
         if cursor.fetchone() is None:
             cursor.execute(prepare)
-        cursor.execute(execute, parameters)
+        with transaction.atomic():
+            cursor.execute(execute, parameters)
 
     monkeypatch.setattr(storage, "execute", asking_first)
 
@@ -116,6 +123,15 @@ def test_every_condition_holds_with_a_cached_plan(maya, noor):
     assert save(maya, SPORT, revision=9).outcome is Outcome.FINISHED
     assert stored(maya) == ART
     assert stored(noor) == []
+
+
+@outside
+def test_a_refused_save_leaves_the_connection_as_it_was(maya):
+    save(maya, revision=10)
+    refused = {"revision": 21, "seen": 2, "base": 21}
+    assert ran(lambda: save(maya, SPORT, **refused)) == ["EXECUTE", "SELECT"]
+    assert not connection.errors_occurred
+    assert ran(lambda: save(maya, SPORT, revision=22)) == ["EXECUTE"]
 
 
 @outside

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.utils import IntegrityError
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.models import Administration, Respondent, Response
@@ -183,6 +184,29 @@ def test_a_tab_does_not_replace_a_row_between_those_that_it_was_loaded_with(maya
     revision = 10 * TABS + LAPTOP
     receipt = save(maya, SPORT, revision, seen=PARTS[1], base=revision, shown=PARTS)
     assert receipt.outcome is Outcome.SUPERSEDED
+    assert stored(maya) == ART
+
+
+def test_of_a_refused_save_no_row_is_stored(maya):
+    save_from(maya, PHONE, 1, [ART[1]])
+    assert save_from(maya, LAPTOP, 2, SPORT).outcome is Outcome.SUPERSEDED
+    assert stored(maya) == [ART[1]]
+    # A promotion takes the phone's answer back, and the refused save arrives again.
+    Response.objects.all().delete()
+    assert save_from(maya, LAPTOP, 2, SPORT).outcome is Outcome.SAVED
+    assert stored(maya) == SPORT
+
+
+def test_with_its_guard_as_a_filter_it_would_be_stored_in_part(maya, monkeypatch):
+    """The rule of earlier releases."""
+    update, rest = storage.ON_CONFLICT.split("revision = CASE\n    WHEN ")
+    guard = rest.split("\n    THEN")[0]
+    filtered = (
+        f"{update}revision = excluded.revision\nWHERE {guard}\nRETURNING saved_at"
+    )
+    without(monkeypatch, storage.ON_CONFLICT, filtered)
+    save_from(maya, PHONE, 1, [ART[1]])
+    assert save_from(maya, LAPTOP, 2, SPORT).outcome is Outcome.SUPERSEDED
     assert stored(maya) == [SPORT[0], ART[1], SPORT[2]]
 
 
@@ -301,10 +325,16 @@ def test_only_answered_rows_have_a_value(maya):
         save(maya, [AnswerRow(1, "s", "left over")])
 
 
-def test_pages_of_many_items_are_one_statement(maya, django_assert_num_queries):
+def test_pages_of_many_items_are_one_statement(maya):
     rows = [AnswerRow(n, "a", str(n)) for n in range(200)]
-    with django_assert_num_queries(1):
+    with CaptureQueriesContext(connection) as queries:
         assert save(maya, rows).outcome is Outcome.SAVED
+    # In the test's transaction, a savepoint is around it.
+    ran = [query["sql"].split()[0] for query in queries]
+    assert [word for word in ran if word not in ("SAVEPOINT", "RELEASE")] in (
+        ["WITH"],
+        ["INSERT"],
+    )
     assert len(stored(maya)) == 200
 
 
