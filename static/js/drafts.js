@@ -17,6 +17,7 @@ export class Drafts {
     // The page whose draft was found on this device.
     this.restoredPage = undefined;
     this.hasRestored = false;
+    this.isOpen = false;
   }
 
   noteEdit(n) {
@@ -66,14 +67,22 @@ export class Drafts {
   // Takes over what an earlier tab of this person left on this device.
   async restore() {
     const { store, clock, recovery, bootstrap } = this.tab;
-    const adopted = store.adopt((page, record) => this.restorePage(page, record));
+    const adopted = store.adopt((page, record) => this.adoptPage(page, record));
     await Promise.race([adopted, pause(clock, LONGEST_ADOPTION)]);
+    this.isOpen = true;
     if (this.restoredPage === undefined) return;
     // The earlier tab sent its draft while it closed, perhaps after this tab
     // was loaded: without renewal the draft would conflict with its own save.
     const late = pause(clock, LONGEST_RENEWAL).then(() => ({ status: 0 }));
     const { status, reply } = await Promise.race([this.tab.renew(), late]);
     if (status === 200 && reply.tag === bootstrap.tag) recovery.mergeServerAnswers(reply);
+  }
+
+  // A tab that is closed long after this one was opened may have been told something
+  // newer by the server; and what this tab was told may have been lost since.
+  async adoptPage(page, record) {
+    if (this.isOpen) await this.tab.recovery.catchUp();
+    return this.restorePage(page, record);
   }
 
   restorePage(page, record) {

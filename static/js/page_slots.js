@@ -51,13 +51,14 @@ export class PageSlots {
     this.changed();
   }
 
-  setLater(page, content, held) {
+  // taken: what else these answers have replaced.
+  setLater(page, content, held, taken = []) {
     const slot = this.slotOf(page);
     const newest = slot.save ? slot.save.content : this.knownContent(page);
     // The number shows whether a row of the server is newer than this draft.
     const isSame = content === slot.later?.content;
     const number = isSame ? slot.later.number : this.next;
-    const replaced = isSame ? slot.later.replaced : replacedBy(slot);
+    const replaced = [...(isSame ? slot.later.replaced : replacedBy(slot)), ...taken];
     slot.later = content === newest ? null : { content, held, number, replaced };
     this.promote(slot);
     this.persist(slot);
@@ -76,6 +77,12 @@ export class PageSlots {
 
   newestKnown(page) {
     const history = this.history.get(page) ?? [];
+    return history[history.length - 1] ?? NOTHING;
+  }
+
+  // Without what closed tabs knew.
+  newestHere(page) {
+    const history = (this.history.get(page) ?? []).filter(({ learned }) => !learned);
     return history[history.length - 1] ?? NOTHING;
   }
 
@@ -137,6 +144,7 @@ export class PageSlots {
       beforeRevision: slot.beforeRevision,
       save: slot.save && keptFields(slot.save),
       later: slot.later,
+      adopted: slot.later && !(slot.save && !slot.save.restored) ? slot.adopted : null,
     });
   }
 
@@ -158,10 +166,14 @@ export class PageSlots {
     return stored;
   }
 
-  // That tab may have known a later state of the server than this one.
+  // That tab may have known a later state of the server than this one, or one that
+  // is lost. It is what this tab shows now, so the server tells the two apart.
   learnFrom(page, { before, beforeRevision }) {
     if (!(beforeRevision > this.newestKnown(page).revision)) return;
-    this.noteKnown(page, { revision: beforeRevision, content: before, loaded: true });
+    const known = { revision: beforeRevision, content: before };
+    this.noteKnown(page, { ...known, loaded: true, learned: true });
+    this.seen[page - 1] = beforeRevision;
+    this.shown[page - 1] = [beforeRevision];
   }
 
   // True if the server had a newer save when this tab was loaded that made all
@@ -182,31 +194,30 @@ export class PageSlots {
 
   // Changes of this tab win over the record. A save that the server had when
   // this tab was loaded adds nothing: it had this or a newer one of that tab.
-  restoreOvertaken(slot, page, { before, save, later }) {
+  restoreOvertaken(slot, page, { before, beforeRevision, save, later, adopted }) {
     const seen = this.seenOf(page);
     const wasSeen = save.revision <= seen && isSameTab(save.revision, seen);
     if (wasSeen && !later) return slot ? this.persist(slot) : this.store.remove(page);
     const base = this.knownContent(page);
     const own = slot ? this.rebasedContent(slot, base) : base;
-    const record = { before: wasSeen ? save.content : before, save, later };
+    const from = { before: wasSeen ? save.content : before, beforeRevision };
+    const record = { ...from, save, later, adopted };
     const theirs = this.recordContent(page, record, base);
     const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
-    this.setLater(page, mergeAnswers(base, own, theirs), held);
+    this.setLater(page, mergeAnswers(base, own, theirs), held, replacedByRecord(record));
     const merged = this.slots.get(page);
     return merged ? this.persist(merged) : this.store.remove(page);
   }
 
-  restoreWhole(slot, page, { before, beforeRevision = 0, save, later }) {
+  restoreWhole(slot, page, record) {
+    const { before, beforeRevision = 0, save, later } = record;
     const { revision, content: base } = this.newestKnown(page);
     const isEdited = slot && isEditedHere(slot);
-    const theirs = this.recordContent(page, { before, save, later }, base);
-    const replaced = slot ? [...replacedBy(slot), base] : [base];
-    for (const part of [save, later]) {
-      if (part) replaced.push(...(part.replaced ?? []), part.content);
-    }
+    const theirs = this.recordContent(page, record, base);
+    const replaced = [...(slot ? replacedBy(slot) : []), base, ...replacedByRecord(record)];
     const content = slot ? mergeAnswers(base, this.rebasedContent(slot, base), theirs) : theirs;
     const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
-    const numbers = [slot, { save, later }].filter(Boolean).map(numberOf);
+    const numbers = [slot, record].filter(Boolean).map(numberOf);
     const number = Math.min(...numbers, save ? revision + 1 : Infinity);
     const restored = slot ?? this.slotOf(page);
     this.next = Math.max(this.next, save ? save.revision + 1 : 0, later?.number ?? 0);
@@ -229,11 +240,22 @@ export class PageSlots {
   }
 
   // What a closed tab left, on top of what the server has: its save may be older
-  // than the server's answers, so the server's changes win.
-  recordContent(page, { before, save, later }, base) {
-    if (!save) return this.mergeDraft(page, { ...later, before }, base);
-    const stored = mergeAnswers(withReplaced(before, save.replaced, base), base, save.content);
-    return later ? this.mergeDraft(page, { ...later, before: save.content }, stored) : stored;
+  // than the server's answers, so the server's changes win; unless the server went
+  // back behind what that tab knew.
+  recordContent(page, { before, beforeRevision = 0, save, later, adopted }, base) {
+    let stored = base;
+    if (save) {
+      const sides = [base, save.content];
+      if (this.newestKnown(page).revision < beforeRevision) sides.reverse();
+      stored = mergeAnswers(withReplaced(before, save.replaced, base), ...sides);
+    }
+    if (!later) return stored;
+    // That tab had taken over a draft in turn, which is older than its own changes.
+    if (adopted) {
+      const taken = this.mergeDraft(page, adopted, stored);
+      return this.mergeDraft(page, { ...later, before: adopted.content }, taken);
+    }
+    return this.mergeDraft(page, { ...later, before: save ? save.content : before }, stored);
   }
 
   // A draft {before, replaced, content, number} of a closed tab. That tab sent its
@@ -254,19 +276,35 @@ export class PageSlots {
   }
 
   // True if the server does not have what it once acknowledged or sent: another
-  // server took its place, which lacks the last commits.
-  isLostBy(seen) {
-    const pages = [...this.history.keys()];
-    return pages.some((page) => this.newestKnown(page).revision > (seen[page - 1] ?? 0));
+  // server took its place, which lacks the last commits. No row is ever deleted, so
+  // an item without one is lost, even if another tab has saved its page since.
+  isLostBy({ seen, known, earlier }) {
+    return known.some(([page, content]) => {
+      const isOlder = this.newestHere(page).revision > (seen[page - 1] ?? 0);
+      return isOlder || this.withMissing(content, this.knownContent(page), earlier) !== content;
+    });
+  }
+
+  // True if another tab has saved a page whose answers wait here, or were lost: only
+  // the person can tell which are right.
+  isOvertakenBy({ seen, shown = seen.map((revision) => [revision]), known }) {
+    return known.some(([page, content]) => {
+      const slot = this.slots.get(page);
+      const own = [0, slot?.save?.revision, ...(this.shown[page - 1] ?? [])];
+      const isUnseen = (one) => !isSameTab(one, this.tab) && !own.includes(one);
+      if (slot && shown[page - 1].some(isUnseen)) return true;
+      const newest = this.newestHere(page);
+      return newest.revision > seen[page - 1] && this.withLost(page, content, newest).isForeign;
+    });
   }
 
   // *Continue here*: `known` has what other tabs and devices saved meanwhile, and
   // `base` is above all their revisions. Changes of this tab win, item by item.
-  rebase({ base, seen, shown, known }) {
+  rebase({ base, seen, shown, known, earlier = [] }) {
     this.next = Math.max(this.next, base);
     this.noteShown(seen, shown);
     for (const [page, content] of known) {
-      const theirs = this.withLostAnswers(page, content);
+      const theirs = this.withLostAnswers(page, content, earlier);
       const slot = this.slots.get(page);
       if (slot) this.rebaseSlot(slot, theirs, content);
       else if (theirs !== content) this.setLater(page, theirs, false);
@@ -277,19 +315,41 @@ export class PageSlots {
   // The server's answers, with those that it once had and has lost. (A reply to
   // a save that was faster than this reading looks the same; then they are sent
   // twice.)
-  withLostAnswers(page, content) {
-    const newest = this.newestKnown(page);
-    const history = this.history.get(page) ?? [];
-    // A refused save of this tab may have stored some rows, however old the others.
-    const isKnown = (revision) => history.some((entry) => entry.revision === revision);
-    const others = this.shown[page - 1] ?? [];
-    const revision = Math.max(0, ...others.filter((one) => !isSameTab(one, this.tab) || isKnown(one)));
-    const kept = history.filter((entry) => entry.revision <= revision);
+  withLostAnswers(page, content, earlier) {
+    const newest = this.newestHere(page);
+    const revision = this.seenOf(page);
+    const answers =
+      newest.revision > revision
+        ? this.withLost(page, content, newest).answers
+        : this.withMissing(content, this.knownContent(page), earlier);
+    const kept = (this.history.get(page) ?? []).filter((entry) => entry.revision <= revision);
     this.history.set(page, kept);
-    const before = this.knownContent(page);
-    this.noteKnown(page, { revision: this.seenOf(page), content, loaded: false });
-    if (newest.revision <= revision) return content;
-    return mergeAnswers(before, newest.content, content);
+    this.noteKnown(page, { revision, content, loaded: false });
+    return answers;
+  }
+
+  // `content`, with the lost answers of the page. isForeign: one of them replaces an
+  // answer that this tab never had, so that another tab may have given it since.
+  withLost(page, content, lost) {
+    const history = this.history.get(page);
+    const had = pairsIn(history.flatMap((one) => [one.content, ...(one.replaced ?? [])]));
+    const merged = new Map(Object.entries(JSON.parse(content)));
+    let isForeign = false;
+    for (const [name, answer] of Object.entries(JSON.parse(lost.content))) {
+      const current = merged.get(name) ?? null;
+      const isOlder = current === null || had.has(JSON.stringify([name, current]));
+      if (isOlder || answer !== null) merged.set(name, answer);
+      if (!isOlder && answer !== null) isForeign = true;
+    }
+    return { answers: textOfAnswers(merged), isForeign };
+  }
+
+  // `content`, with those of the lost answers whose item has none, except `earlier`:
+  // names of items whose answers the server does not show.
+  withMissing(content, lost, earlier) {
+    const isShown = ([name]) => !earlier.includes(name);
+    const expected = Object.entries(JSON.parse(lost)).filter(isShown);
+    return textOfAnswers(new Map([...expected, ...Object.entries(JSON.parse(content))]));
   }
 
   // Takes blanks of these items out of what waits.
@@ -315,26 +375,36 @@ export class PageSlots {
     if (save?.restored && this.inFlight.has(save) && isUnchanged) return;
     const number = isEditedHere(slot) ? this.next : numberOf(slot);
     const content = this.rebasedContent(slot, theirs);
+    if (save?.restored && !slot.adopted) slot.adopted = this.adoptedFrom(slot, theirs);
     const held = Boolean(!save && later?.held);
     // A save that was in flight may still arrive, so it is sent again even if
     // the server has the same answers: see restore().
     const isInFlight = [...this.inFlight].some(({ page }) => page === slot.page);
     const isSaved = content === stored && !save && !isInFlight;
-    Object.assign(slot, { before: stored, beforeRevision: this.seenOf(slot.page) });
     const replaced = replacedBy(slot);
+    // The server went back: what it had before may be saved again by another tab.
+    if (slot.beforeRevision > this.seenOf(slot.page)) replaced.push(slot.before);
+    Object.assign(slot, { before: stored, beforeRevision: this.seenOf(slot.page) });
     slot.save = null;
     slot.later = isSaved ? null : { content, held, number, replaced };
     this.promote(slot);
     this.persist(slot);
   }
 
+  // The restored save as a draft, so that the server's changes win in future too.
+  adoptedFrom({ page, before, beforeRevision, save }, theirs) {
+    const content = this.recordContent(page, { before, beforeRevision, save }, theirs);
+    const replaced = [...save.replaced, save.content];
+    return { before: theirs, number: save.revision, replaced, content };
+  }
+
   // What a closed tab left may be older than the server's answers: see
   // mergeDraft(). Changes of this tab win over both.
   rebasedContent(slot, theirs) {
-    const { page, before, save, later, adopted } = slot;
+    const { page, before, beforeRevision, save, later, adopted } = slot;
     const isRestored = Boolean(save?.restored);
     const { content, replaced } = later ?? save;
-    const stored = isRestored ? this.recordContent(page, { before, save }, theirs) : theirs;
+    const stored = isRestored ? this.recordContent(page, { before, beforeRevision, save }, theirs) : theirs;
     if (adopted) {
       const merged = this.mergeDraft(page, adopted, stored);
       slot.adopted = { ...adopted, before: theirs, content: merged };
@@ -345,10 +415,18 @@ export class PageSlots {
     return mergeAnswers(withReplaced(from, replaced, stored), content, stored);
   }
 
+  // Drops a restored save, which the server has from another device.
+  dropSave(page) {
+    const slot = this.slots.get(page);
+    const { content: before, revision: beforeRevision } = this.newestKnown(page);
+    Object.assign(slot, { save: null, before, beforeRevision });
+    this.persist(slot);
+  }
+
   // Notes that the server has a save.
   noteStored(save) {
-    const { page, revision, content } = save;
-    this.noteKnown(page, { revision, content, loaded: false });
+    const { page, revision, content, replaced } = save;
+    this.noteKnown(page, { revision, content, replaced, loaded: false });
     // Rows of this tab need not be seen: their revision says that they are its own.
     if (!isSameTab(revision, this.tab)) {
       this.seen[page - 1] = Math.max(this.seenOf(page), revision);
@@ -381,12 +459,15 @@ function numberOf({ save, later, adopted }) {
 // `before`, but with an answer of `theirs` where that is one which these answers
 // have replaced: it is no change of another tab.
 function withReplaced(before, replaced = [], theirs = "{}") {
-  const [answers, current, ...earlier] = [before, theirs, ...replaced].map((text) =>
-    Object.entries(JSON.parse(text)),
-  );
-  const known = new Set(earlier.flat().map((pair) => JSON.stringify(pair)));
+  const [answers, current] = [before, theirs].map((text) => Object.entries(JSON.parse(text)));
+  const known = pairsIn(replaced);
   const isReplaced = (pair) => known.has(JSON.stringify(pair));
   return textOfAnswers(new Map([...answers, ...current.filter(isReplaced)]));
+}
+
+function pairsIn(contents) {
+  const pairs = contents.flatMap((text) => Object.entries(JSON.parse(text)));
+  return new Set(pairs.map((pair) => JSON.stringify(pair)));
 }
 
 function isSameTab(one, two) {
@@ -409,6 +490,11 @@ function bodyFields({ revision, seen, shown, oldest, base, content }) {
 // server all the same.
 function keptFields(save) {
   return { ...bodyFields(save), replaced: save.replaced };
+}
+
+function replacedByRecord({ save, later }) {
+  const parts = [save, later].filter(Boolean);
+  return parts.flatMap(({ replaced = [], content }) => [...replaced, content]);
 }
 
 function replacedBy({ save, later, adopted }) {

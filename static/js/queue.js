@@ -92,9 +92,7 @@ export class Queue extends PageSlots {
       if (!isNewest) return;
       // Another device saved the very same answers, so there is no conflict.
       if (save.restored && save.content === this.knownContent(save.page)) {
-        const slot = this.slots.get(save.page);
-        slot.save = null;
-        this.persist(slot);
+        this.dropSave(save.page);
         return;
       }
     }

@@ -1,6 +1,7 @@
 // Continuing after saving stopped: log in again, take over from another tab or
 // device, or leave the tab to another person.
 
+import { fullJitter, pause } from "./clock.js";
 import { logInAgain } from "./server_requests.js";
 import { contentsByPage } from "./survey_state.js";
 
@@ -79,13 +80,36 @@ export class Recovery {
   // Sends again what the server once had and has lost: after the loss of a
   // primary, its standby may lack the last seconds. Resolves to false if it did.
   async sendLost() {
+    const { queue } = this.tab;
+    const reply = await this.readServer();
+    if (!reply || !queue.isLostBy(this.stateOf(reply))) return true;
+    // Answers of this tab replace none that it has not shown: the person is asked.
+    if (queue.isOvertakenBy(this.stateOf(reply))) this.stop("halt", "superseded");
+    else this.takeOver(reply);
+    return false;
+  }
+
+  // Resolves once this tab knows what the server has, as far as it may without asking
+  // the person.
+  async catchUp() {
+    const { clock, random, queue } = this.tab;
+    for (let failures = 1; ; failures += 1) {
+      const reply = await this.readServer();
+      const mayTakeOver = reply && !queue.isOvertakenBy(this.stateOf(reply));
+      if (mayTakeOver) this.takeOver(reply, { quietly: true });
+      if (reply) return;
+      await pause(clock, fullJitter(failures, random));
+    }
+  }
+
+  // Resolves to null if the server can't be asked now, or should not.
+  async readServer() {
     const { bootstrap, queue } = this.tab;
+    const isUseless = () => this.tab.isLeaving || Boolean(queue.halted);
+    if (isUseless()) return null;
     const { status, reply } = await this.tab.renew();
     const isSamePerson = status === 200 && reply.tag === bootstrap.tag;
-    const isUseless = this.tab.isLeaving || queue.halted;
-    if (!isSamePerson || isUseless || !queue.isLostBy(reply.seen)) return true;
-    this.takeOver(reply);
-    return false;
+    return isSamePerson && !isUseless() ? reply : null;
   }
 
   compareLater() {
@@ -97,10 +121,13 @@ export class Recovery {
     });
   }
 
-  takeOver(reply) {
-    const { display, drafts } = this.tab;
+  // quietly: leaves the page on the screen alone if its answers stay the same.
+  takeOver(reply, { quietly = false } = {}) {
+    const { display, drafts, survey } = this.tab;
     if (display.form && drafts.edited.has(display.current)) drafts.hold();
+    const shown = survey.content(display.current);
     this.mergeServerAnswers(reply);
+    if (quietly && survey.content(display.current) === shown) return;
     display.show(display.current, { stay: true });
   }
 
@@ -109,15 +136,20 @@ export class Recovery {
     this.tab.update();
   }
 
+  stateOf({ revision: base, seen, shown, answers, earlier = [] }) {
+    const known = contentsByPage(this.tab.survey.outline, answers);
+    return { base, seen, shown, known, earlier };
+  }
+
   // Shows what other tabs and devices saved; unsaved changes of this tab win.
-  mergeServerAnswers({ revision, seen, shown, answers, earlier = [] }) {
+  mergeServerAnswers(reply) {
     const { survey, queue } = this.tab;
-    survey.keepEarlier(earlier);
-    queue.dropBlanks(new Set(earlier));
-    survey.load(Object.entries(answers));
-    const known = contentsByPage(survey.outline, answers);
-    queue.rebase({ base: revision, seen, shown, known });
-    for (const [page] of known) {
+    const state = this.stateOf(reply);
+    survey.keepEarlier(state.earlier);
+    queue.dropBlanks(new Set(state.earlier));
+    survey.load(Object.entries(reply.answers));
+    queue.rebase(state);
+    for (const [page] of state.known) {
       const content = queue.unsaved(page);
       if (content) survey.load(Object.entries(JSON.parse(content)));
     }

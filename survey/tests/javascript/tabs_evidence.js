@@ -14,8 +14,9 @@ export class Evidence {
     // Texts that reached the device's storage, or the server.
     this.kept = new Set();
     this.stored = new Set();
-    // Items whose answer on the server changed after a text was typed.
-    this.changedSince = new Map();
+    // Texts of items whose answer on the server has become another one since that is
+    // not older.
+    this.changedSince = new Set();
     // "page revision" -> the tab that made the save, and what it had seen then.
     this.promotions = new Map();
     this.commits = new Set();
@@ -57,26 +58,39 @@ export class Evidence {
     }
     const text = written.value;
     if (text) this.stored.add(text);
-    if ((before?.value ?? null) !== text) {
-      for (const [other, edit] of this.edits) {
-        if (edit.name === name && other !== text) this.changedSince.set(other, true);
-      }
-    }
+    this.noteChange(name, before?.value ?? null, text);
     for (const lost of this.missing.get(name) ?? []) {
       if (lost.text === text) this.excused.delete(text);
       else if (!lost.holders.includes(origin.tab)) this.excused.add(lost.text);
     }
   }
 
+  noteChange(name, before, text) {
+    for (const [other, edit] of this.edits) {
+      if (edit.name !== name || other === text || this.isBelow(other, text)) continue;
+      if (!this.isStep(before, text, other)) this.changedSince.add(other);
+    }
+  }
+
+  // True if an answer, or a blank, is on the way to one that was never stored, without
+  // a stored one in between, and replaces none but one before it.
+  isStep(before, text, other) {
+    let over = other;
+    while (over && over !== text && !this.stored.has(over)) over = this.edits.get(over)?.over;
+    return over === (text ?? "") && (!before || before === text || this.isBelow(before, text));
+  }
+
   noteWhole(page, revision) {
     this.commits.add(`${page} ${revision}`);
   }
 
-  noteChoice(own, merged, theirs) {
+  // An answer that the person chose wins over those of others.
+  noteChoice(isChosen, own, merged, theirs) {
     const [before, after] = [own, merged ?? "{}"].map((content) => JSON.parse(content));
     for (const [name, text] of Object.entries(after)) {
       const other = theirs[name];
       if (!text || !other || text === other || before[name] !== text) continue;
+      if (!isChosen(text)) continue;
       for (let over = other; over; over = this.edits.get(over)?.over) this.overruled.add(over);
       for (let over = text; over; over = this.edits.get(over)?.over) this.overruled.delete(over);
     }
@@ -128,28 +142,29 @@ export class Evidence {
     }
   }
 
-  // True if the server has had another answer than the one that this was typed
-  // over.
+  // True if another answer, which the person gave or chose elsewhere, has replaced this
+  // one or one that it was typed over.
   isOutdated(text) {
-    if (this.changedSince.has(text)) return true;
-    for (let over = this.edits.get(text).over; over; over = this.edits.get(over)?.over) {
-      if (this.excused.has(over) || this.overruled.has(over)) return true;
+    for (let over = text; over; over = this.edits.get(over)?.over) {
+      if (this.changedSince.has(over) || this.overruled.has(over)) return true;
     }
     return false;
   }
 
-  // A tab that was closed before it compared sends nothing again.
+  // A tab that was closed before it compared sends nothing again. What the person had
+  // replaced before is lost with it.
   excuseUnknown(tabs) {
     for (const lost of [...this.missing.values()].flat()) {
       if (!lost.holders.some((tab) => tabs.includes(tab))) this.excused.add(lost.text);
     }
     for (const text of [...this.excused]) {
-      for (let over = text; over; over = this.edits.get(over)?.over) this.excused.add(over);
+      let over = this.edits.get(text)?.over;
+      for (; over && !this.stored.has(over); over = this.edits.get(over)?.over) this.excused.add(over);
     }
   }
 
   isBelow(earlier, text) {
-    for (let over = this.edits.get(text).over; over; over = this.edits.get(over)?.over) {
+    for (let over = this.edits.get(text)?.over; over; over = this.edits.get(over)?.over) {
       if (over === earlier) return true;
     }
     return false;

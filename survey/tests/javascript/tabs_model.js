@@ -11,6 +11,7 @@ import { statusOf } from "/js/save_status.js";
 import { classify } from "/js/send_save.js";
 import { SurveyState, contentsByPage } from "/js/survey_state.js";
 import { FakeClock, randomFrom } from "/models/queue_model.js";
+import { Device, Store } from "/models/tabs_device.js";
 import { Evidence } from "/models/tabs_evidence.js";
 
 const STEPS = 60;
@@ -90,10 +91,15 @@ class Primary {
     const reply = [200, { saved: answers.length, revision, at: "now" }];
     if (answers.every(isStored)) return reply;
     const { base } = evidence.originOf(page, revision);
-    const changes = [];
-    for (const [name, value] of answers) {
+    const isRefused = ([name]) => {
       const before = this.rows.get(name);
-      if (before && !mayReplace(before, save, sabotage, base)) continue;
+      return before && !mayReplace(before, save, sabotage, base);
+    };
+    const isInParts = sabotage === "stores parts of a save";
+    if (!isInParts && answers.some(isRefused)) return [409, { error: "superseded" }];
+    const changes = [];
+    for (const [name, value] of answers.filter((answer) => !isRefused(answer))) {
+      const before = this.rows.get(name);
       const row = { version: `${name} ${revision}`, revision, value };
       evidence.noteCommit(page, name, before, row);
       changes.push([name, before]);
@@ -121,77 +127,6 @@ class Primary {
 
   jump() {
     this.offset = (this.model.random() - 0.7) * 2 * HOUR * 1000;
-  }
-}
-
-// The storage of one device, and the locks of its tabs.
-class Device {
-  constructor(hasLocks) {
-    this.hasLocks = hasLocks;
-    this.records = new Map();
-    this.turns = new Map();
-  }
-
-  tabsWithRecords() {
-    return new Set([...this.records.values()].map(({ tab }) => tab));
-  }
-
-  // Runs once the tab is closed and nobody else holds its lock.
-  whenClosed(tab, run) {
-    if (!this.hasLocks) return run();
-    const turn = (this.turns.get(tab) ?? tab.closed).then(run);
-    this.turns.set(tab, turn);
-    return turn;
-  }
-}
-
-// Like KeptStore, without encryption. A closed tab writes nothing more.
-class Store {
-  durable = true;
-
-  constructor(tab) {
-    this.tab = tab;
-    this.last = Promise.resolve();
-  }
-
-  write(page, record) {
-    const { tab } = this;
-    if (record.save) tab.model.evidence.notePromotion(page, record.save.revision, tab);
-    const text = JSON.stringify(record);
-    return this.inTurn(() => {
-      tab.device.records.set(`${tab.number}/${page}`, { tab, page, text });
-      tab.model.evidence.noteKept(record);
-    });
-  }
-
-  remove(page) {
-    return this.inTurn(() => this.tab.device.records.delete(`${this.tab.number}/${page}`));
-  }
-
-  inTurn(operation) {
-    const { tab } = this;
-    const run = async () => {
-      if (!tab.isAlive) return;
-      await tab.model.wait(tab.model.random() * 30);
-      if (tab.isAlive) operation();
-    };
-    this.last = this.last.then(run);
-    return this.last;
-  }
-
-  async adopt(found) {
-    const { device } = this.tab;
-    const others = [...device.tabsWithRecords()].filter((other) => other !== this.tab);
-    await Promise.all(others.map((other) => device.whenClosed(other, () => this.adoptFrom(other, found))));
-  }
-
-  async adoptFrom(other, found) {
-    const { records } = this.tab.device;
-    for (const [key, record] of [...records].filter(([, { tab }]) => tab === other)) {
-      if (!this.tab.isAlive) return;
-      await found(record.page, JSON.parse(record.text));
-      if (this.tab.isAlive) records.delete(key);
-    }
   }
 }
 
@@ -229,7 +164,7 @@ class Tab {
     this.messages = { text() {} };
     this.drafts = new Drafts(this);
     this.recovery = new Recovery(this);
-    if (model.sabotage === "does not compare") this.recovery.sendLost = async () => true;
+    this.removeProtection(model.sabotage);
     this.watchMerges();
     this.watchAdoptions();
     // The first page is shown once that is done.
@@ -239,6 +174,17 @@ class Tab {
 
   update() {}
 
+  removeProtection(sabotage) {
+    const { queue, recovery } = this;
+    if (sabotage === "does not compare") recovery.sendLost = async () => true;
+    if (sabotage === "adopts without asking the server") recovery.catchUp = async () => {};
+    if (sabotage === "does not ask the person") queue.isOvertakenBy = () => false;
+    if (sabotage === "forgets what was restored") queue.adoptedFrom = () => null;
+    if (sabotage === "keeps the base of a dropped save") {
+      queue.dropSave = (page) => queue.persist(Object.assign(queue.slots.get(page), { save: null }));
+    }
+  }
+
   // An item that is answered but not sent in this tab keeps the answer on the
   // screen, whatever a closed tab left.
   watchAdoptions() {
@@ -246,9 +192,16 @@ class Tab {
     const restore = queue.restore;
     queue.restore = (page, record) => {
       const own = queue.unsaved(page);
+      // What the closed tab knew is shown here.
+      const { before, beforeRevision } = record;
+      if (beforeRevision > queue.newestKnown(page).revision) {
+        const names = Object.keys(JSON.parse(before));
+        this.learn({ versions: names.map((name) => `${name} ${beforeRevision}`) });
+      }
       const stored = restore.call(queue, page, record);
       const theirs = JSON.parse((record.later ?? record.save).content);
-      if (own) this.model.evidence.noteChoice(own, queue.unsaved(page), theirs);
+      const isChosen = (text) => this.isTypedHere(text);
+      if (own) this.model.evidence.noteChoice(isChosen, own, queue.unsaved(page), theirs);
       return stored;
     };
   }
@@ -259,14 +212,22 @@ class Tab {
     const { mergeServerAnswers: merge } = recovery;
     recovery.mergeServerAnswers = (reply) => {
       const isChosen = queue.halted !== null;
-      const own = new Map(PAGES.map((page) => [page, queue.unsaved(page)]));
+      const lost = PAGES.filter((page) => queue.newestHere(page).revision > reply.seen[page - 1]);
+      const contentOf = (page) => queue.unsaved(page) ?? (lost.includes(page) ? queue.knownContent(page) : null);
+      const own = new Map(PAGES.map((page) => [page, contentOf(page)]));
       this.learn(reply);
       merge.call(recovery, reply);
       if (!isChosen) return;
       for (const [page, content] of own) {
-        if (content) this.model.evidence.noteChoice(content, queue.unsaved(page), reply.answers);
+        if (!content) continue;
+        const isChosen = (text) => lost.includes(page) || this.isTypedHere(text);
+        this.model.evidence.noteChoice(isChosen, content, queue.unsaved(page), reply.answers);
       }
     };
+  }
+
+  isTypedHere(text) {
+    return text.startsWith(`${this.number}.`);
   }
 
   learn({ versions }) {

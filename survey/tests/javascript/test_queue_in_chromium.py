@@ -319,18 +319,73 @@ def test_continue_here_keeps_changes_of_both_sides(run):
     ]
 
 
-def test_rows_of_a_refused_save_do_not_hide_that_the_server_has_lost_others(run):
-    """A promotion has taken b back to an older row; then a, which had none, is stored."""
+def test_an_answer_without_a_row_is_lost_although_its_page_was_saved_since(run):
     assert run("""
-      const { queue, sent, settle } = scripted({ known: [[1, '{"b":"1"}']] });
-      queue.put(1, '{"a":"2","b":"1"}');
+      const { queue, sent, settle } = scripted({ known: [[1, '{}']] });
+      queue.put(1, '{"b":"2"}');
+      sent[0].answer({kind: "saved", revision: sent[0].revision, at: "x"});
+      await settle();
+      const state = { base: 9e9, seen: [8e9], known: [[1, '{"a":"1"}']], earlier: [] };
+      // An answer that this device may not show has a row.
+      const lost = [queue.isLostBy(state), queue.isLostBy({ ...state, earlier: ["b"] })];
+      queue.rebase(state);
+      return [lost, queue.unsaved(1)];
+    """) == [[True, False], '{"a":"1","b":"2"}']
+
+
+# What a closed tab knew was lost, and another tab has saved the page since.
+ADOPT_LOST = """
+  const { queue } = scripted({ seen: [100], known: [[1, '{"a":"6"}']] });
+  const later = { content: '{"a":"3","b":"5"}', held: true, number: 501, replaced: [] };
+  %s
+  await queue.restore(1, { before: '{"a":"3"}', beforeRevision: 500, save: null, later });
+  // What is shown now is not what this tab was loaded with.
+  const seen = queue.seenOf(1);
+  queue.rebase({ base: 900, seen: [100], known: [[1, '{"a":"6"}']] });
+  return [seen, queue.unsaved(1)];
+"""
+
+
+def test_what_only_a_closed_tab_knew_is_not_sent_again(run):
+    assert run(ADOPT_LOST % "") == [500, '{"a":"6","b":"5"}']
+
+
+def test_if_it_counted_as_known_here_it_would_replace_newer_answers(run):
+    twin = "queue.newestHere = queue.newestKnown;"
+    assert run(ADOPT_LOST % twin) == [500, '{"a":"3","b":"5"}']
+
+
+def test_a_draft_that_was_taken_over_twice_wins_over_what_it_replaced(run):
+    assert (
+        run("""
+      const { queue, kept } = scripted({ known: [[1, '{"a":"0"}']] });
+      queue.put(1, '{"a":"1"}');
+      const replaced = ['{"a":"0","b":"2"}'];
+      const save = { revision: 50, seen: 9, base: 50, content: '{"a":"0","b":"3"}', replaced };
+      await queue.restore(1, { before: '{"a":"0"}', beforeRevision: 9, save, later: null });
+      const next = scripted({ seen: [800], known: [[1, '{"a":"0","b":"2"}']] }).queue;
+      await next.restore(1, kept.get(1));
+      return next.unsaved(1);
+    """)
+        == '{"a":"1","b":"3"}'
+    )
+
+
+def test_answers_of_a_dropped_save_are_no_changes_of_this_tab(run):
+    """The save that was taken over is dropped; then another tab changes its answer."""
+    assert (
+        run("""
+      const known = '{"a":"1","b":"2"}';
+      const { queue, sent, settle } = scripted({ seen: [60], known: [[1, known]] });
+      const save = { revision: 70, seen: 9, base: 60, content: known };
+      await queue.restore(1, { before: "{}", save, later: null });
+      queue.hold(1, '{"a":"1","b":"3"}');
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
-      const known = [[1, '{"a":"2","b":"0"}']];
-      queue.rebase({ base: 900, seen: [100], shown: [[5, 100]], known });
-      return sent[1].body;
-    """) == body(1, '{"a":"2","b":"1"}', seen=100).replace(
-        '"base', '"shown":[5,100],"base'
+      queue.rebase({ base: 9e9, seen: [8e9], known: [[1, '{"a":"4","b":"2"}']] });
+      return queue.unsaved(1);
+    """)
+        == '{"a":"4","b":"3"}'
     )
 
 
