@@ -81,7 +81,7 @@ export class Drafts {
   // A tab that is closed long after this one was opened may have been told something
   // newer by the server; and what this tab was told may have been lost since.
   async adoptPage(page, record) {
-    if (this.isOpen) await this.tab.recovery.catchUp();
+    if (this.isOpen) await this.tab.recovery.learnFromServer();
     return this.restorePage(page, record);
   }
 

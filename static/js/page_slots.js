@@ -304,12 +304,19 @@ export class PageSlots {
     this.next = Math.max(this.next, base);
     this.noteShown(seen, shown);
     for (const [page, content] of known) {
+      const lost = this.newestKnown(page);
       const theirs = this.withLostAnswers(page, content, earlier);
       const slot = this.slots.get(page);
       if (slot) this.rebaseSlot(slot, theirs, content);
-      else if (theirs !== content) this.setLater(page, theirs, false);
+      else if (theirs !== content) this.sendAgain(page, theirs, content, lost);
     }
     this.resume();
+  }
+
+  // Lost answers are no changes of this tab: what is saved after them wins.
+  sendAgain(page, content, before, { revision: number, content: lost }) {
+    this.setLater(page, content, false);
+    Object.assign(this.slots.get(page), { adopted: { before, number, replaced: [lost], content } });
   }
 
   // The server's answers, with those that it once had and has lost. (A reply to
@@ -376,6 +383,8 @@ export class PageSlots {
     const number = isEditedHere(slot) ? this.next : numberOf(slot);
     const content = this.rebasedContent(slot, theirs);
     if (save?.restored && !slot.adopted) slot.adopted = this.adoptedFrom(slot, theirs);
+    // Without lost answers, which would look like changes of another tab next time.
+    if (slot.adopted) slot.adopted = { ...slot.adopted, before: stored };
     const held = Boolean(!save && later?.held);
     // A save that was in flight may still arrive, so it is sent again even if
     // the server has the same answers: see restore().

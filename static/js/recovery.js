@@ -91,7 +91,7 @@ export class Recovery {
 
   // Resolves once this tab knows what the server has, as far as it may without asking
   // the person.
-  async catchUp() {
+  async learnFromServer() {
     const { clock, random, queue } = this.tab;
     for (let failures = 1; ; failures += 1) {
       const reply = await this.readServer();

@@ -177,7 +177,7 @@ class Tab {
   removeProtection(sabotage) {
     const { queue, recovery } = this;
     if (sabotage === "does not compare") recovery.sendLost = async () => true;
-    if (sabotage === "adopts without asking the server") recovery.catchUp = async () => {};
+    if (sabotage === "adopts without asking the server") recovery.learnFromServer = async () => {};
     if (sabotage === "does not ask the person") queue.isOvertakenBy = () => false;
     if (sabotage === "forgets what was restored") queue.adoptedFrom = () => null;
     if (sabotage === "keeps the base of a dropped save") {
