@@ -1,4 +1,4 @@
-"""Configure the worker pool that serves only the respondents' five views."""
+"""Configure the worker pool that serves only the respondents' views."""
 
 from __future__ import annotations
 

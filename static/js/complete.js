@@ -2,6 +2,7 @@
 
 import { systemClock } from "./clock.js";
 import { FinishForm } from "./finish_form.js";
+import { forgetDevice } from "./forget_device.js";
 import { NoticePanel } from "./notice_panel.js";
 import { searchFor } from "./page_history.js";
 import { countKept, removeKept, wipeEnded } from "./store.js";
@@ -75,7 +76,10 @@ async function startReview() {
   await wipeEnded();
   // The server accepts nothing more of a person who has finished.
   const finished = document.querySelector("[data-finished]");
-  if (finished) await removeKept(finished.dataset.finished);
+  if (finished) {
+    await removeKept(finished.dataset.finished);
+    await forgetDevice();
+  }
   const form = document.getElementById("finish");
   if (form) {
     const language = form.elements.language.value;

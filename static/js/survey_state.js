@@ -7,8 +7,9 @@ import { defaultOf, isComputed, offeredOptions, pageVisible, stateOf } from "./r
 
 export class SurveyState {
   // answers: {name: value as sent} of every item that has a row on the server
-  // earlier: names of items that were answered on another device. Their answers
-  // are not shown here, and stay as they are unless they are answered again.
+  // earlier: names of items that were answered on another device, or before the
+  // person stopped for now. Their answers are not shown here, and stay as they are
+  // unless they are answered again.
   // moment() is {today, now, language}
   constructor({ outline, answers, earlier = [], moment }) {
     Object.assign(this, { outline, moment });

@@ -32,6 +32,8 @@ class DeviceLogin(models.Model):
     first_at = models.DateTimeField()
     # No answers were given on it: the person had finished before.
     after_finishing = models.BooleanField(default=False)
+    # The person stopped for now on it: earlier answers are not shown there again.
+    forgets = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         indexes = (

@@ -94,7 +94,7 @@ def bootstrap_data(
             for name, text in saved.answers.items()
             if not saved.hidden
         },
-        # Answered on another device: not shown, and kept unless answered again.
+        # Answered earlier: not shown on this device, and kept unless answered again.
         "earlier": list(saved.answers) if saved.hidden else [],
         "revision": saved.revision,
         "seen": saved.seen,

@@ -29,9 +29,10 @@ YEAR = 365 * 24 * 60 * 60
 
 # The only device of a respondent `r`, as digest: there from the start, so that
 # answers of before were not given elsewhere. One that came after the person had
-# finished has given no answers.
+# finished has given no answers. None if the person stopped for now.
 ONLY_DEVICE = """
     (SELECT CASE WHEN count(*) = 1 AND min(d.first_at) <= r.started_at
+                  AND count(CASE WHEN d.forgets THEN 1 END) = 0
             THEN min(d.device) END
      FROM survey_devicelogin d
      WHERE d.respondent_id = r.id AND NOT d.after_finishing)
@@ -42,6 +43,10 @@ INSERT INTO survey_devicelogin
 VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (respondent_id, device) DO UPDATE SET first_at = excluded.first_at
 WHERE survey_devicelogin.first_at > excluded.first_at
+"""
+FORGET = """
+UPDATE survey_devicelogin SET forgets = true
+WHERE respondent_id = %s AND device = %s AND NOT forgets
 """
 
 
@@ -112,3 +117,12 @@ def store_device_login(
             INSERT,
             (respondent_id, device, administration_id, first_at, after_finishing),
         )
+
+
+def forget_device(respondent_id: int, device: str) -> None:
+    """Never again show a person's answers on a device. 1 statement.
+
+    The next child at a shared computer may have a look at this person's card.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET, (respondent_id, device))

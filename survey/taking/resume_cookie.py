@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import wraps
 
 from django.conf import settings
 from django.core.signing import BadSignature, Signer
@@ -118,32 +117,3 @@ def published_digest(administration_id: int) -> str | None:
 def forget_digests() -> None:
     """Empty this process's cache, for tests that roll the database back."""
     _digests.clear()
-
-
-def ends_previous_login(
-    view: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
-    """Make the login view delete the cookies of the last person at this computer.
-
-    A login that succeeds replaces the cookies. After one that fails, for a
-    wrong code or because a server is down, the next child must not continue as
-    the last one, by this cookie or by a session whose server comes back. A
-    person who mistyped the code loses only the earlier login.
-
-    Opening the login page deletes the resume cookie too, in case the reply to
-    the login is lost: the last child's session is replaced by then, and the
-    cookie would bring it back. So does fetching only the CSRF token, which a
-    running tab does before it logs in again. The session itself stays, so
-    looking at the page ends no login.
-    """
-
-    @wraps(view)
-    def wrapper(request: HttpRequest) -> HttpResponse:
-        response = view(request)
-        if request.method == "POST" and response.status_code >= 400:
-            delete_login_cookies(response)
-        elif COOKIE not in response.cookies:
-            delete_resume_cookie(response)
-        return response
-
-    return wrapper

@@ -11,10 +11,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
+from functools import wraps
 
 from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
@@ -26,11 +27,14 @@ from django.utils.crypto import salted_hmac
 
 from survey.taking import resume_cookie
 from survey.taking.published import published_survey
+from survey.taking.unavailable import wants_json
 
 # Long enough to read the thanks; then the next child finds nothing here.
 SECONDS_AFTER_FINISHING = 10 * 60
 # Seconds. A session that is used lasts at least three hours from each use.
 EXTENDED_AFTER = 60 * 60
+# In which browsers say that they load a page before anybody wants to see it.
+PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Moz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,19 @@ def set_session_cookie(response: HttpResponse, request: HttpRequest) -> None:
     )
 
 
-def give_up_seat(request: HttpRequest, *, unless: int = 0) -> None:
+def give_up_seat(
+    request: HttpRequest,
+    *,
+    unless: int = 0,
+    resumed: RespondentSession | None = None,
+) -> None:
     """End this browser's session, and the resume cookies of its respondent.
 
     Deleting the cookies in this browser would not end a copy of them. With
-    `unless`, this respondent keeps them: the same person logs in again.
+    `unless`, this respondent keeps them: the same person logs in again. `resumed`
+    came from the resume cookie, in place of a session that was lost.
     """
-    previous = parse_stored_session(request.session.get("taking"))
+    previous = resumed or parse_stored_session(request.session.get("taking"))
     if previous is not None and previous.respondent_id != unless:
         sessions = caches[settings.SESSION_CACHE_ALIAS]
         # As long as any cookie of before this moment.
@@ -119,6 +129,21 @@ def give_up_seat(request: HttpRequest, *, unless: int = 0) -> None:
         )
         sessions.delete(f"live.{previous.respondent_id}")
     request.session.flush()
+
+
+def end_login(
+    request: HttpRequest,
+    response: HttpResponse,
+    *,
+    resumed: RespondentSession | None = None,
+) -> None:
+    """Give up the seat and delete its cookies. While Redis is down, only these."""
+    try:
+        give_up_seat(request, resumed=resumed)
+    except ConnectionError:
+        # Otherwise the middleware would try to store the session.
+        request.session.modified = False
+    resume_cookie.delete_login_cookies(response)
 
 
 def was_given_up(token: resume_cookie.ResumeToken) -> bool:
@@ -250,3 +275,45 @@ def seed_for(administration_id: int, respondent_id: int) -> int:
     """Return the seed that orders randomised options the same on every device."""
     text = f"{administration_id}:{respondent_id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def ends_previous_login(
+    view: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Make the login view log out the last person at this computer.
+
+    Opening the page is enough, because the next child may type no code. It costs
+    something only where there is a session cookie: 1 session read, and where the
+    session lives 1 write and 2 deletions at its store's cache.
+
+    After a login that fails, for a wrong code or because a server is down, the next
+    child must not continue as the last one either. A person who mistyped the code
+    loses only the earlier login. A login that succeeds replaces the cookies.
+
+    Fetching only the CSRF token, which a running tab does before it logs in again,
+    deletes the resume cookie alone, in case the reply to the login is lost: the
+    last child's session is replaced by then, and the cookie would bring it back.
+    """
+
+    @wraps(view)
+    def wrapper(request: HttpRequest) -> HttpResponse:
+        opens = request.method == "GET" and not wants_json(request)
+        is_logged_in = settings.SESSION_COOKIE_NAME in request.COOKIES
+        if opens and is_logged_in and _is_loaded_ahead(request):
+            # The browser asks again when somebody really opens the page.
+            return HttpResponse(status=503)
+        response = view(request)
+        if opens and is_logged_in:
+            end_login(request, response)
+        elif request.method == "POST" and response.status_code >= 400:
+            resume_cookie.delete_login_cookies(response)
+        elif request.method != "HEAD" and resume_cookie.COOKIE not in response.cookies:
+            resume_cookie.delete_resume_cookie(response)
+        return response
+
+    return wrapper
+
+
+def _is_loaded_ahead(request: HttpRequest) -> bool:
+    purposes = (request.headers.get(name, "") for name in PURPOSE_HEADERS)
+    return any("prefetch" in purpose for purpose in purposes)

@@ -1,4 +1,4 @@
-"""The five views of the respondents. `tests/taking/test_budgets.py` holds costs."""
+"""The views of the respondents. `tests/taking/test_budgets.py` holds costs."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from survey.taking.saved_answers import SessionEnded, read_saved_answers
 from survey.taking.session import (
     RespondentSession,
     current_session,
+    ends_previous_login,
     extend_session,
     give_up_seat,
     resume_token_for,
@@ -58,7 +59,7 @@ YEAR = 365 * 24 * 60 * 60
 @never_cache
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
-@resume_cookie.ends_previous_login
+@ends_previous_login
 @retry_once
 @uses_forced_read_router(PublishedSurvey)
 def survey_login(request: HttpRequest) -> HttpResponse:
@@ -121,8 +122,8 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None:
         return _end_session(request)
-    if _is_another_persons_tab(request, session):
-        return _refuse_other_person(request)
+    if is_another_persons_tab(request, session):
+        return refuse_other_person(request)
     published = published_survey(session.digest)
     try:
         saved = read_saved_answers(
@@ -219,8 +220,8 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None:
         return _end_session(request)
-    if _is_another_persons_tab(request, session):
-        return _refuse_other_person(request)
+    if is_another_persons_tab(request, session):
+        return refuse_other_person(request)
     published = published_survey(session.digest)
     language = language_of(request, session, published)
     if request.method == "POST":
@@ -324,7 +325,7 @@ def _was_finished(
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
-    language = _login_language(request)
+    language = login_language(request)
     message = messages.messages_in(language)[refused.key]
     if refused.at:
         with translation.override(language):
@@ -341,7 +342,7 @@ def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
 def _show_login(
     request: HttpRequest, *, error: str = "", code: str = ""
 ) -> HttpResponse:
-    language = _login_language(request)
+    language = login_language(request)
     if wants_json(request) and not error:
         return JsonResponse({"csrf": get_token(request)})
     return render(
@@ -364,14 +365,14 @@ def _chosen_language(request: HttpRequest) -> str:
     return request.POST.get("language") or request.GET.get("language") or ""
 
 
-def _login_language(request: HttpRequest) -> str:
+def login_language(request: HttpRequest) -> str:
     chosen = _chosen_language(request)
     if chosen:
         return messages.language_for(chosen)
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
 
 
-def _is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:
+def is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:
     """Return whether the tab that asks was opened for another respondent.
 
     The address names the tab's respondent, so a reload or the browser's
@@ -385,10 +386,10 @@ def _is_another_persons_tab(request: HttpRequest, session: RespondentSession) ->
     return bool(opened_for) and opened_for != session.tag
 
 
-def _refuse_other_person(request: HttpRequest) -> HttpResponse:
+def refuse_other_person(request: HttpRequest) -> HttpResponse:
     if wants_json(request):
         return JsonResponse(refusal("person"), status=403)
-    language = _login_language(request)
+    language = login_language(request)
     context = {
         "words": messages.messages_in(language),
         "language": language,

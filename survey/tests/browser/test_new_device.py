@@ -14,7 +14,7 @@ from survey.tests.conftest import code_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOTE = "Answered earlier on another device"
+NOTE = "Answered earlier."
 
 
 @pytest.fixture

@@ -23,9 +23,10 @@ from django.test.utils import CaptureQueriesContext
 
 from survey.taking.published import forget_published
 from survey.taking.session import EXTENDED_AFTER
-from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
 pytestmark = pytest.mark.django_db
+JSON = {"Accept": "application/json"}
 
 # In the test's transaction, a savepoint is around each save.
 SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK TO")
@@ -180,6 +181,29 @@ def test_review_and_finish_are_one_statement_each(warm, maya, monkeypatch):
         warm.post("/take/complete/", {"reviewed": page.context["reviewed"]})
     assert [sql.split()[0] for sql in spent.statements] == ["UPDATE"]
     assert spent.counts == {"session reads": 1, "session writes": 1}
+
+
+def test_opening_the_login_page_costs_something_only_with_a_session(warm, monkeypatch):
+    with cost(monkeypatch) as spent:
+        assert Browser().get("/").status_code == 200
+    assert (spent.statements, spent.counts) == ([], {})
+    with cost(monkeypatch) as spent:
+        assert warm.get("/").status_code == 200
+    # The session store's own cache is not counted; on SQLite it is the same one.
+    assert (spent.statements, spent.counts["session reads"]) == ([], 1)
+    assert spent.counts["session writes"] == 0
+
+
+def test_stopping_is_one_statement(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    with cost(monkeypatch) as spent:
+        assert warm.post("/take/stop/", headers=JSON).status_code == 200
+    assert [sql.split()[0] for sql in spent.statements] == ["UPDATE"]
+    assert spent.counts["session reads"] == 1
+    assert spent.counts["session writes"] == 0
+    with cost(monkeypatch) as spent:
+        assert warm.get("/take/stop/").status_code == 200
+    assert (spent.statements, spent.counts) == ([], {})
 
 
 def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch):

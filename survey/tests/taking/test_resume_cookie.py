@@ -456,12 +456,6 @@ def test_with_the_cookie_left_by_the_login_page_maya_would_return(
     assert shown_tag(browser) == tag_of(maya)
 
 
-def test_opening_the_login_page_keeps_the_session(browser, maya):
-    browser.log_in(maya)
-    browser.get("/")
-    assert shown_tag(browser) == tag_of(maya)
-
-
 # Sessions of another release
 
 
