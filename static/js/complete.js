@@ -1,10 +1,14 @@
-// The review page: finishing waits until no answers wait on this device.
+// The review page: finishing waits until no answers wait on this device, and the
+// person may stop for now.
 
 import { systemClock } from "./clock.js";
 import { FinishForm } from "./finish_form.js";
 import { forgetDevice } from "./forget_device.js";
+import { Idle } from "./idle.js";
 import { NoticePanel } from "./notice_panel.js";
 import { searchFor } from "./page_history.js";
+import { Question } from "./question.js";
+import { ReviewStop } from "./review_stop.js";
 import { countKept, removeKept, wipeEnded } from "./store.js";
 import { Messages, fillIn, localTime } from "./messages.js";
 
@@ -57,14 +61,24 @@ function isFirstAttempt() {
   return isFirst;
 }
 
-function listenToFinish(form, language) {
+// The buttons *Finish* and *Stop for now*.
+function listenToButtons(form, language) {
   const find = (id) => document.getElementById(id);
   const messages = new Messages(JSON.parse(find("words").textContent), language);
   const panel = new NoticePanel({ element: find("notice"), messages });
-  const status = find("finishing");
   const fetcher = (...request) => fetch(...request);
   const { random } = Math;
-  new FinishForm({ form, panel, status, messages, fetcher, clock: systemClock, random }).listen();
+  const shared = { panel, messages, fetcher, clock: systemClock, random };
+  const finishForm = new FinishForm({ ...shared, form, status: find("finishing") });
+  finishForm.listen();
+  const { tag } = form.dataset;
+  const stopForm = find("stop");
+  new ReviewStop({ ...shared, form: stopForm, tag, finishForm }).listen();
+  // As if the person had pressed the button, which does something else in previews.
+  const stop = () => stopForm.dispatchEvent(new Event("submit", { cancelable: true }));
+  const question = new Question(find("question"));
+  const text = (...message) => messages.text(...message);
+  new Idle({ tag, clock: systemClock, question, text, stop }).listen();
 }
 
 async function startReview() {
@@ -84,7 +98,7 @@ async function startReview() {
   if (form) {
     const language = form.elements.language.value;
     keepPlace(form.dataset.tag, language);
-    listenToFinish(form, language);
+    listenToButtons(form, language);
   }
   if (form) await watchWaiting(form);
 }

@@ -1,6 +1,7 @@
 // The login page: the code is typed, or comes from the link on a login card.
 
 import { groupCode, groupWhileTyping } from "./access_codes.js";
+import { unmarkStopping } from "./forget_device.js";
 import { countKept, wipeEnded } from "./store.js";
 
 // Links on cards have the code in the fragment, which no server logs. It is
@@ -33,10 +34,12 @@ function startLogin() {
   groupWhileTyping(field);
   moveCodeFromAddress(field);
   addEventListener("hashchange", () => moveCodeFromAddress(field));
-  // The back button must not bring back the code of the child before.
+  // The back button must not bring back the code of the child before. And opening
+  // this page again ends whatever session began meanwhile.
   addEventListener("pageshow", (event) => {
-    if (event.persisted) field.value = "";
+    if (event.persisted) location.reload();
   });
+  unmarkStopping();
   showUnsent();
 }
 

@@ -10,10 +10,11 @@ export class Notices {
   }
 
   update() {
-    const { panel, queue } = this.tab;
+    const { panel, queue, stopping } = this.tab;
     const notice = this.current();
     if (notice) panel.show(notice);
     else panel.hide();
+    if (stopping.isStopping) return;
     const isNew = ({ kind, revision }) =>
       kind === "answers" && !this.shownRefusals.has(revision);
     const refusal = queue.refusals().find(isNew);
@@ -23,7 +24,10 @@ export class Notices {
   }
 
   current() {
-    const { queue, finishing } = this.tab;
+    const { queue, finishing, stopping } = this.tab;
+    // *Continue here* would show the answers without the code.
+    const isSuperseded = queue.halted?.error === "superseded";
+    if (stopping.isStopping && (!queue.halted || isSuperseded)) return stopping.notice();
     if (queue.halted) return this.haltNotice(queue.halted);
     const refused = queue.refusals().find(({ kind }) => kind === "refused");
     if (refused) return this.refusedNotice(refused);

@@ -24,6 +24,7 @@ export class PageDisplay {
     this.nextButton = document.getElementById("next");
     this.backButton = document.getElementById("back");
     this.reviewButton = document.getElementById("to-review");
+    this.stopButton = document.getElementById("stop");
     this.announcer = document.getElementById("announce");
   }
 
@@ -31,7 +32,7 @@ export class PageDisplay {
   // the item to focus, `first` leaves the focus where it is.
   async show(n, { replace, stay, item, first } = {}) {
     const { tab } = this;
-    if (tab.queue.halted?.error === "person") return;
+    if (tab.queue.halted?.error === "person" || tab.stopping.isStopping) return;
     this.shown += 1;
     const { shown } = this;
     tab.drafts.keep();
@@ -90,6 +91,7 @@ export class PageDisplay {
     this.backButton.hidden = survey.before(n) === null;
     this.backButton.textContent = messages.text("back");
     this.nextButton.hidden = false;
+    this.stopButton.hidden = false;
     const isLast = survey.after(n) === null;
     this.nextButton.textContent = messages.text(isLast ? "review" : "next");
     this.reviewButton.hidden = isLast || !this.tab.navigation.cameFromReview;
@@ -149,7 +151,8 @@ export class PageDisplay {
     this.shown += 1;
     this.form = null;
     this.container.replaceChildren();
-    for (const button of [this.nextButton, this.backButton, this.reviewButton]) {
+    const { nextButton, backButton, reviewButton, stopButton } = this;
+    for (const button of [nextButton, backButton, reviewButton, stopButton]) {
       button.hidden = true;
     }
   }

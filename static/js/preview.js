@@ -35,6 +35,7 @@ window.fetch = (url, options = {}) => {
 };
 
 function replyToSave(url, body) {
+  if (url === previewed.urls.stop) return Response.json({ stopped: true });
   const [before, after] = previewed.urls.page.split("{n}");
   const page = url.slice(before.length, url.length - after.length);
   if (!url.startsWith(before) || !url.endsWith(after) || !/^\d+$/.test(page)) {

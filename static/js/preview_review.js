@@ -37,12 +37,22 @@ function finishPreview(form, { urls, language }) {
   });
 }
 
+function stopPreview({ urls, language }) {
+  document.getElementById("stop").addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.replace(`${urls.stop}&${new URLSearchParams({ language })}`);
+  });
+}
+
 function startPreviewReview() {
   const data = JSON.parse(document.getElementById("take").textContent);
   const parameters = new URL(location.href).searchParams;
   const form = document.getElementById("finish");
   if (!parameters.has("pages")) reviewPreview(data);
-  if (form) finishPreview(form, data);
+  if (form) {
+    finishPreview(form, data);
+    stopPreview(data);
+  }
   if (parameters.has("finished")) startPreview();
 }
 

@@ -16,7 +16,8 @@ export class Recovery {
 
   // Resolves to a message that says what went wrong, or null.
   async logIn(code) {
-    const { bootstrap, messages, fetcher, clock, language, queue, display } = this.tab;
+    const { bootstrap, messages, fetcher, clock, language } = this.tab;
+    const { queue, display, navigation, stopping } = this.tab;
     const url = bootstrap.urls.login;
     const { status, reply } = await logInAgain({ url, code, language, fetcher, clock });
     if (status === 200 && typeof reply.tag === "string") {
@@ -24,9 +25,11 @@ export class Recovery {
         this.leaveFor(bootstrap.urls.renew);
         return null;
       }
+      stopping.cancel();
       queue.resume(Number.isInteger(reply.revision) ? reply.revision : 0);
       this.compareLater();
       if (display.form) display.form.section.querySelector(".page-title").focus();
+      else if (display.current === null) navigation.begin();
       else display.show(display.current, { stay: true });
       return null;
     }
@@ -125,6 +128,10 @@ export class Recovery {
   takeOver(reply, { quietly = false } = {}) {
     const { display, drafts, survey } = this.tab;
     if (display.form && drafts.edited.has(display.current)) drafts.hold();
+    if (display.current === null) {
+      this.mergeServerAnswers(reply);
+      return;
+    }
     const shown = survey.content(display.current);
     this.mergeServerAnswers(reply);
     if (quietly && survey.content(display.current) === shown) return;

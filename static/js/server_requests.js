@@ -1,6 +1,7 @@
 // What a running tab asks the server for besides saving pages: a new login,
 // and the answers that other tabs and devices saved.
 
+import { unmarkStopping } from "./forget_device.js";
 import { isOwnRefusal, isRefusal, readObject, SEND_TIMEOUT } from "./send_save.js";
 
 // Resolves to {status, reply}; status 0 if this server did not answer.
@@ -33,7 +34,9 @@ export async function logInAgain({ url, code, language, fetcher, clock }) {
   if (typeof reply.csrf !== "string") return { status: 0, reply: {} };
   const body = new URLSearchParams({ code, language });
   const options = { method: "POST", body, headers: { "X-CSRFToken": reply.csrf } };
-  return askServer({ url, options, fetcher, clock });
+  const answer = await askServer({ url, options, fetcher, clock });
+  if (answer.status === 200) unmarkStopping();
+  return answer;
 }
 
 export function renewBootstrap({ url, tag, language, fetcher, clock }) {

@@ -2,21 +2,25 @@
 // browser's events. Each part is in a module of its own: which page is shown
 // (page_display.js), moving between pages (navigation.js), unsaved answers
 // (drafts.js, queue.js, store.js), notices (notices.js), finishing
-// (finishing.js), and continuing after saving stopped (recovery.js).
+// (finishing.js), stopping for now (stopping.js, idle.js), and continuing after
+// saving stopped (recovery.js).
 
 import { systemClock } from "./clock.js";
 import { Drafts } from "./drafts.js";
 import { Finishing } from "./finishing.js";
+import { Idle } from "./idle.js";
 import { switchLanguage } from "./language_switch.js";
 import { Navigation } from "./navigation.js";
 import { NoticePanel } from "./notice_panel.js";
 import { Notices } from "./notices.js";
 import { PageDisplay } from "./page_display.js";
 import { Pages } from "./pages.js";
+import { Question } from "./question.js";
 import { Queue, drawTab } from "./queue.js";
 import { Recovery } from "./recovery.js";
 import { SaveStatus, statusOf } from "./save_status.js";
 import { sendSave } from "./send_save.js";
+import { Stopping } from "./stopping.js";
 import { renewBootstrap } from "./server_requests.js";
 import { openStore, wipeEnded } from "./store.js";
 import { SurveyState, contentsByPage } from "./survey_state.js";
@@ -38,6 +42,7 @@ class SurveyTab {
     const find = (id) => document.getElementById(id);
     this.status = new SaveStatus({ element: find("status"), messages, clock });
     this.panel = new NoticePanel({ element: find("notice"), messages });
+    this.question = new Question(find("question"));
     const address = (place) => fillIn(bootstrap.urls.content, place);
     this.pages = new Pages({ address, language, fetcher, clock, random });
     this.display = new PageDisplay(this);
@@ -46,6 +51,14 @@ class SurveyTab {
     this.notices = new Notices(this);
     this.finishing = new Finishing(this);
     this.recovery = new Recovery(this);
+    this.stopping = new Stopping(this);
+    this.idle = new Idle({
+      tag: bootstrap.tag,
+      clock,
+      question: this.question,
+      text: (...message) => this.messages.text(...message),
+      stop: () => this.stopping.begin(),
+    });
   }
 
   async start() {
@@ -73,9 +86,10 @@ class SurveyTab {
     });
     await this.drafts.restore();
     this.listen();
-    await this.navigation.begin();
+    if (this.stopping.isMarked()) this.stopping.begin();
+    else await this.navigation.begin();
     stopWarning();
-    this.finishing.continuePending();
+    if (!this.stopping.isStopping) this.finishing.continuePending();
     // Longer times than a session do not matter, and overflow a timer.
     const closing = this.untilClosing();
     if (closing < DAY) this.clock.after(Math.max(closing, 0) + 1000, () => this.update());
@@ -133,6 +147,7 @@ class SurveyTab {
       // The server that comes back may be another one.
       this.recovery.compareLater();
     }
+    this.stopping.update();
     if (this.finishing.isReady()) this.finishing.openReview();
     else this.notices.update();
   }
@@ -145,6 +160,8 @@ class SurveyTab {
 
   listen() {
     this.navigation.listen();
+    this.stopping.listen();
+    this.idle.listen();
     const select = document.getElementById("language");
     select?.addEventListener("change", () => switchLanguage(this, select));
     addEventListener("online", () => this.retrySoon());
@@ -160,8 +177,11 @@ class SurveyTab {
     });
     addEventListener("pageshow", (event) => event.persisted && location.reload());
     addEventListener("beforeunload", (event) => {
+      const isPending = this.queue.pending();
+      // Opening the login page in this tab ends the session, before `pagehide`.
+      this.saveBeforeLeaving();
       // Only where closing the tab would lose something.
-      if (this.isLeaving || this.store.durable || !this.queue.pending()) return;
+      if (this.isLeaving || this.store.durable || !isPending) return;
       event.preventDefault();
       event.returnValue = "";
     });

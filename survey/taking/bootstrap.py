@@ -30,16 +30,23 @@ def language_of(
     return requested if requested in published.languages else session.language
 
 
-# What the button *Finish* says of a lost network or session.
+# What the buttons of the review say of a lost network or session.
 FINISHING_WORDS = (
     "code_label",
     "finishing",
+    "keep_going",
     "load_failed",
     "log_in_again",
     "not_finished",
+    "not_logged_out",
+    "not_logged_out_title",
     "overloaded",
     "session_over",
     "session_over_finishing",
+    "still_there",
+    "still_there_help",
+    "stop",
+    "stopping",
 )
 
 
@@ -125,6 +132,7 @@ def addresses_of(digest: str) -> dict[str, str]:
         "page": reverse("survey_change_page", args=[0]).replace("/0/", "/{n}/"),
         "content": content.replace("/en/0/", "/{language}/{n}/"),
         "complete": reverse("survey_complete"),
+        "stop": reverse("survey_stop"),
         "login": reverse("survey_login"),
         "renew": reverse("survey_display"),
     }

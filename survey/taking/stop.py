@@ -12,6 +12,7 @@ from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import devices, messages
 from survey.taking.page_save import is_own_origin
+from survey.taking.refusals import refusal
 from survey.taking.session import current_session, end_login
 from survey.taking.unavailable import retry_once, wants_json
 from survey.taking.views import (
@@ -39,7 +40,7 @@ def survey_stop(request: HttpRequest) -> HttpResponse:
         return _show_stopped(request)
     origin = request.META.get("HTTP_ORIGIN", "")
     if origin and not is_own_origin(request, origin):
-        return JsonResponse({"error": "origin"}, status=403)
+        return JsonResponse(refusal("origin"), status=403)
     session = current_session(request)
     if session and is_another_persons_tab(request, session):
         return refuse_other_person(request)

@@ -128,14 +128,16 @@ def survey_preview_content(
 def survey_preview_complete(
     request: StaffRequest, pk: int, seed: int
 ) -> HttpResponseBase:
-    """Show the review and the thanks.
+    """Show the review, the thanks, and the page after *Stop for now*.
 
     The answers are in the browser, where the rules run as well: it requests
     this page without `pages`, finds out what is missing, and requests it again.
     """
     preview = _preview(request, pk, seed)
     frame = {**_frame(preview), "languages": preview.published.definition["languages"]}
-    if "pages" not in request.GET:
+    if "stopped" in request.GET:
+        template = "survey/survey_stopped.html"
+    elif "pages" not in request.GET:
         template = "survey/console/survey_preview_reviewing.html"
     else:
         template = "survey/console/survey_preview_complete.html"
@@ -194,6 +196,7 @@ def review_links(preview: Preview) -> dict[str, str]:
     return {
         "take": urls["renew"] + query,
         "complete": urls["complete"],
+        "stop": urls["stop"],
         "login": urls["login"] + query,
     }
 
@@ -202,11 +205,13 @@ def _urls(preview: Preview) -> dict[str, str]:
     place = [preview.survey.pk, preview.seed]
     take = reverse("survey_preview_take", args=place)
     outline = reverse("survey_preview_content", args=[*place, "en", 0])
+    complete = reverse("survey_preview_complete", args=place)
     return {
         # No route: nothing could be saved there.
         "page": take.replace("/take/", "/nowhere/{n}/"),
         "content": outline.replace("/en/0/", "/{language}/{n}/"),
-        "complete": reverse("survey_preview_complete", args=place),
+        "complete": complete,
+        "stop": f"{complete}?stopped=yes",
         "login": take,
         "renew": take,
     }

@@ -205,6 +205,28 @@ def test_whole_survey_is_previewed_and_nothing_is_saved(staff, console, publishe
     assert failed == []
 
 
+@pytest.mark.parametrize("is_reviewing", [False, True])
+def test_a_preview_can_be_stopped(staff, console, is_reviewing):
+    survey = draft_of(rows=SURVEY, choices=PETS)
+    page = console(staff.state)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.method))
+    page.goto(reverse("survey_preview", args=[survey.pk]))
+    asked.clear()
+    frame = inside(page)
+    frame.locator("#item-pet .option[data-value=dog]").click()
+    turn(page)
+    if is_reviewing:
+        turn(page)
+        expect(frame.locator("#finish-button")).to_be_visible()
+    frame.get_by_role("button", name="Stop for now").click()
+    expect(frame.locator(".done h1")).to_have_text("Your answers are saved")
+    # To the beginning of the preview, and never to the real login page.
+    frame.get_by_role("link", name="Enter your code").click()
+    expect(frame.locator("#item-pet, .page-title").first).to_be_visible()
+    assert set(asked) == {"GET"}
+
+
 def test_review_lists_items_that_another_page_requires(staff, console):
     rows = [list(row) for row in SURVEY]
     # The first page asks for something as soon as the last one says so.
