@@ -53,7 +53,12 @@ INSTALLED_APPS = [
     "reports",
 ]
 
+# Seconds of a request, and some more for a large upload. gunicorn gives the
+# respondents' pool as many.
+REQUEST_SECONDS = 15
+
 MIDDLEWARE = [
+    "settings.infrastructure.time_limit.TimeLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

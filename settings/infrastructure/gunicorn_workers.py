@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 
+from gunicorn.http.message import Request
 from gunicorn.workers.sync import SyncWorker
 
 
@@ -25,6 +26,23 @@ class PromptWorker(SyncWorker):
         self, listener: socket.socket, client: socket.socket, addr: object
     ) -> None:
         super().handle(listener, PromptSocket.from_socket(client), addr)
+
+    def handle_error(
+        self,
+        req: Request | None,
+        client: socket.socket,
+        addr: object,
+        exc: BaseException,
+    ) -> None:
+        """Close without a reply if gunicorn ends this worker for taking too long.
+
+        gunicorn would write a page of its own, with 500. nginx answers 503, in the
+        words of the page that was asked for, and a browser sends its answers again.
+        """
+        if isinstance(exc, SystemExit):
+            self.log.exception("a request took too long and was ended")
+        else:
+            super().handle_error(req, client, addr, exc)
 
 
 class PromptSocket(socket.socket):

@@ -1,0 +1,46 @@
+"""An application whose views loop, for gunicorn in test_time_limit."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from settings.base import TEMPLATES
+
+LIMIT = "settings.infrastructure.time_limit.TimeLimitMiddleware"
+
+settings.configure(
+    ALLOWED_HOSTS=["*"],
+    MIDDLEWARE=[LIMIT] if os.environ["LIMITED"] == "yes" else [],
+    REQUEST_SECONDS=1,
+    ROOT_URLCONF=__name__,
+    TEMPLATES=[{**TEMPLATES[0], "OPTIONS": {}}],
+)
+
+
+def loop(request: HttpRequest) -> HttpResponse:
+    while True:
+        try:
+            sum(range(1000))
+        except Exception:  # noqa: S112
+            # As views do that go on with the next row.
+            continue
+
+
+def sleep(request: HttpRequest) -> HttpResponse:
+    """Block outside of Python, where no exception can be raised."""
+    time.sleep(3600)
+    return HttpResponse()
+
+
+def quick(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(os.getpid()))
+
+
+urlpatterns = [path("loop", loop), path("sleep", sleep), path("quick", quick)]
+application = get_wsgi_application()
