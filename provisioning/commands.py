@@ -111,6 +111,7 @@ def output_of(
     env: Mapping[str, str] | None = None,
     user: str | None = None,
     input_text: str | None = None,
+    cwd: Path = ROOT,
 ) -> str:
     """Return the output of a command; raise Refusal with its reason if it fails."""
     done = subprocess.run(
@@ -120,7 +121,7 @@ def output_of(
         capture_output=True,
         text=True,
         errors="replace",
-        cwd=ROOT if user is None else "/",
+        cwd=cwd if user is None else "/",
         env=env,
         # Without any of root's other groups.
         user=user,
@@ -136,7 +137,12 @@ def reason(output: str) -> str:
     """Return the line of a failed program's output that explains the most."""
     if "No space left on device" in output:
         return "the disk is full"
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    # PostgreSQL's last lines only point at the place of the error.
+    lines = [
+        line.strip()
+        for line in output.splitlines()
+        if line.strip(" ^") and not line.startswith("LINE ")
+    ]
     errors = [line for line in lines if line.startswith(("ERROR:", "E:"))]
     return (errors or lines or ["it gave no reason"])[-1]
 

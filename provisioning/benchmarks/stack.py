@@ -60,6 +60,8 @@ class Application:
             [self.python, *arguments],
             failing=failing,
             env={**self.environment, "PYTHONPATH": str(self.checkout)},
+            # Celery puts this folder before all others while it loads the settings.
+            cwd=self.checkout,
         )
 
     def sql(

@@ -51,6 +51,7 @@ def test_a_command_that_fails_prints_one_line(raised, status, says):
     [
         ("Reading\nE: Unable to locate package x\nW: old\n", "E: Unable to locate"),
         ("Traceback\n  File\nValueError: because\n", "ValueError: because"),
+        ("ProgrammingError: no column\nLINE 1: SELECT\n  ^\n\n", "ProgrammingError"),
         ("OSError: [Errno 28] No space left on device\nmore", "the disk is full"),
         ("", "it gave no reason"),
     ],

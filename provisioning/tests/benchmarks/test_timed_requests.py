@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import islice, repeat
 
 import pytest
@@ -78,3 +79,17 @@ def test_codes_of_a_rehearsal_are_read_from_a_private_file(monkeypatch):
     assert codes == ["AAAA", "BBBB"]
     assert details["arguments"][0] == "open_rehearsal"
     assert "--pages=2" in details["arguments"]
+
+
+def test_commands_of_another_checkout_use_its_own_code(tmp_path):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "survey").mkdir()
+    (tmp_path / "survey" / "__init__.py").touch()
+    # As Celery does while it loads the settings.
+    (tmp_path / "manage.py").write_text(
+        "import os, sys; sys.path.insert(0, os.getcwd())\n"
+        "import survey; print(survey.__file__)"
+    )
+    printed = Application(environment={}, checkout=tmp_path).manage("check")
+    assert printed.strip() == str(tmp_path / "survey" / "__init__.py")
