@@ -36,7 +36,7 @@ from provisioning.processes import start_process, stop_process
 # lock stays, because it is held while the others are deleted.
 OWN_FILES = (
     *("groundswell.sqlite3", "groundswell.sqlite3-wal", "groundswell.sqlite3-shm"),
-    *("secrets.json", "staff.txt", "work.log", "collected.stamp"),
+    *("secrets.json", "staff.txt", "work.log"),
     *("collected", "files", "mail"),
 )
 

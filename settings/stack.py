@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from stat import S_ISGID
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -13,6 +15,7 @@ from settings.base import (
     ACCESS_CODE_KEYS,
     ALLOWED_HOSTS,
     FILES_FOLDER,
+    PRIVATE_FILES,
     SECRET_KEY,
     env,
 )
@@ -83,8 +86,15 @@ SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
 # On the same disk as the private files, so that storing an upload only renames
 # the file.
 _incoming = Path(FILES_FOLDER) / "incoming"
-if _incoming.is_dir():
+# False as well for the user who migrates and may not enter the folder.
+if os.path.isdir(_incoming):
     FILE_UPLOAD_TEMP_DIR = str(_incoming)
+# Where the console and the workers are two users, the folder is their group's.
+if os.path.isdir(FILES_FOLDER) and os.stat(FILES_FOLDER).st_mode & S_ISGID:
+    PRIVATE_FILES["OPTIONS"] |= {
+        "file_permissions_mode": 0o640,
+        "directory_permissions_mode": 0o2770,
+    }
 
 # nginx terminates TLS, and removes this header from browsers' requests.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -36,8 +36,14 @@ def new_name(folder: str, ending: str) -> str:
 def path_of(name: str) -> Path:
     """Return a file's path, for code that opens it itself; make its folder."""
     path = Path(private_files().path(name))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = settings.PRIVATE_FILES["OPTIONS"]["directory_permissions_mode"]
+    path.parent.mkdir(mode=mode, parents=True, exist_ok=True)
     return path
+
+
+def share(path: Path) -> None:
+    """Let the console and the workers read a new file, if they are two users."""
+    path.chmod(settings.PRIVATE_FILES["OPTIONS"]["file_permissions_mode"])
 
 
 def delete_orphans(folder: str, known_names: Callable[[], Collection[str]]) -> None:

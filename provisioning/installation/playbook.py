@@ -47,6 +47,9 @@ def run_playbook(
     """Run the playbook for this machine; print a line for each play."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "provisioning.log"
+    # A failed task may quote a password.
+    log.touch(mode=0o600)
+    log.chmod(0o600)
     process = start_process(
         playbook_command(THIS_MACHINE, *options, variables=variables),
         output=subprocess.PIPE,

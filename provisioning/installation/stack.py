@@ -44,6 +44,8 @@ def main() -> int:
             [PYTHON, ROOT / "manage.py", *sys.argv[2:]],
             cwd=ROOT,
             env={**os.environ, **environment_of(stack_folder(), "manage")},
+            # What it writes into shared folders, their group may read.
+            umask=0o007,
         ).returncode
     arguments = vars(parser().parse_args())
     run: Callable[..., int] = arguments.pop("run")

@@ -30,13 +30,15 @@ def collect_static(
     Older files stay for browsers that have an older page open; with `replace`
     they are deleted.
     """
-    stamp = folder.with_name(f"{folder.name}.stamp")
+    # Inside: only the folder belongs to the user who collects.
+    stamp = folder / ".stamp"
     digest = digest_of("settings", "static", "templates")
     if stamp.exists() and stamp.read_text() == digest:
         return
     with step("Joining style sheets and scripts"):
         if replace:
             shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
         manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
         manage("compress", "--verbosity=0", environment=environment)
         # collectstatic compresses files; the bundles were written after it.

@@ -46,6 +46,7 @@ def print_status(folder: Path) -> int:
     for pool in ("taking", "console"):
         print(pool_line(pool, list(workers_of(programs, pool).values())))
     addresses = addresses_of(folder)
+    print(users_line(separates=bool(addresses.get("separates"))))
     print("", *readiness_lines(readiness(addresses["monitoring"])), "", sep="\n")
     print(addresses["address"])
     down = supervisor.not_running()
@@ -62,6 +63,12 @@ def pool_line(pool: str, workers: Sequence[float]) -> str:
         f"{pool}: {len(workers)} workers of {min(workers):.0f} to"
         f" {max(workers):.0f} MB, {sum(workers):.0f} MB together"
     )
+
+
+def users_line(*, separates: bool) -> str:
+    if separates:
+        return "users: a system user for each program"
+    return "users: one system user for all programs; run as root to separate them"
 
 
 def readiness_lines(state: Readiness) -> list[str]:

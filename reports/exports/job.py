@@ -43,7 +43,7 @@ from reports.exports.snapshot import Selection, snapshot
 from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
 from reports.models.exports import KEPT_FOR, Export
-from survey.files import new_name, path_of
+from survey.files import new_name, path_of, share
 from survey.jobs import Cancelled, JobRefused, Progress, TakenOver, job
 from survey.models import Administration, Identity, Job, PublishedSurvey
 
@@ -339,7 +339,7 @@ def keep_files(
     names = new_name(FOLDER, export.suffix), new_name(FOLDER, ".html")
     for path, name in zip((data, folder / CODEBOOK_FILE), names, strict=True):
         # On the same disk, so the file appears at once or not at all.
-        path.chmod(0o600)
+        share(path)
         path.rename(path_of(name))
     now = timezone.now()
     try:

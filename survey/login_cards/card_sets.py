@@ -17,7 +17,7 @@ from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from survey import access_codes
 from survey.administrations import invited_people
-from survey.files import delete_orphans, new_name, path_of
+from survey.files import delete_orphans, new_name, path_of, share
 from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.code_emails import send_codes
@@ -163,6 +163,7 @@ def make_cards(job: Job, progress: Progress) -> None:
         with open(draft, "wb", opener=_owner_only) as file:
             write = write_pdf if is_pdf else write_csv
             write(card_set, people, file, progress)
+        share(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.permissions import Permissions
-from survey.files import new_name, path_of
+from survey.files import new_name, path_of, share
 from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver, job
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.models.roster import is_more_than_a_tenth
@@ -134,6 +134,7 @@ def write_rejected_file(
     name = new_name(FOLDER, ".csv")
     with private_file(path_of(name)) as file:
         write_rejected_rows(file, table.columns, table.rows, diff.rejections())
+    share(path_of(name))
     return name
 
 

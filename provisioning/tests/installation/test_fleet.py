@@ -211,8 +211,21 @@ def rules_of(fleet: Path, host: str, port: str) -> tuple[list[str], bool]:
     return accepted, False
 
 
-def test_web_hosts_have_no_firewall_for_their_ports(fleet):
-    assert "dport" not in (fleet / "web1/etc/firewall/rules.nft").read_text()
+def test_web_hosts_admit_everybody_with_a_number_of_connections(fleet):
+    rules = (fleet / "web1/etc/firewall/rules.nft").read_text()
+    limits = re.findall(
+        r"tcp dport { 80, 443 } ct state new add @clients6? { ip6? saddr"
+        r"(?: & ffff:ffff:ffff:ffff::)? ct count over (\d+) } reject with tcp reset",
+        rules,
+    )
+    # Not before a school of 2,000 behind one address has two for each pupil.
+    assert [int(limit) > 2 * 2000 for limit in limits] == [True, True]
+    assert rules.count("dport") == len(limits)
+    # And one address leaves most of nginx's connections to the others.
+    nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
+    [connections] = re.findall("worker_connections ([0-9]+);", nginx)
+    assert int(limits[0]) < int(connections)
+    assert "ct count" not in (fleet / "db1/etc/firewall/rules.nft").read_text()
 
 
 @pytest.mark.skipif(not path_of_program("nft"), reason="nftables is not installed here")
@@ -242,10 +255,10 @@ def test_private_files_are_in_a_shared_folder(fleet):
     assert f"alias {shared}/;" in nginx
     for folder in (fleet / "shared", fleet / "shared/incoming"):
         assert folder.stat().st_mode & 0o777 == 0o700
-    # A real fleet mounts it, with the same owner on all hosts.
+    # A real fleet mounts it, with the same group on all hosts.
     inventory = (ANSIBLE / "inventories/fleet.example/group_vars/fleet.yml").read_text()
     assert "files_shared: true" in inventory
-    assert re.search("^server_uid: [0-9]+$", inventory, re.MULTILINE)
+    assert re.search("^files_gid: [0-9]+$", inventory, re.MULTILINE)
 
 
 def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):

@@ -8,6 +8,7 @@ from provisioning.installation.status import (
     print_status,
     readiness,
     readiness_lines,
+    users_line,
 )
 
 
@@ -33,6 +34,12 @@ def test_a_pools_memory_is_shown_from_least_to_most():
         "taking: 3 workers of 59 to 61 MB, 180 MB together"
     )
     assert pool_line("console", []) == "console: no workers"
+
+
+def test_a_stack_with_one_system_user_says_so():
+    assert "one system user" in users_line(separates=False)
+    assert "run as root" in users_line(separates=False)
+    assert "one system user" not in users_line(separates=True)
 
 
 def test_helpers_that_are_away_are_listed_with_consequences():
