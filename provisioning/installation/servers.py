@@ -75,7 +75,7 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
         run_playbook(folder, variables, *options, quietly=True)
         _run_script(folder, "initialise", user)
         supervisor = stack.enter_context(_supervised(folder))
-        _run_script(folder, "prepare", user)
+        _run_script(folder, "prepare", None)
         for name in SOCKETS:
             _wait_for(folder, name, supervisor)
         yield folder
