@@ -35,6 +35,9 @@ MAX_ROWS = 10_000
 MAX_COLUMNS = 300
 # Excel's own limit; a longer text was never typed into a cell.
 MAX_TEXT = 32_767
+# Characters of all cells of a sheet. Thousands of cells may refer to one text, so
+# a file of 100 KB could ask for hundreds of megabytes.
+MAX_CHARACTERS = 10_000_000
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # How Excel writes a character that XML cannot contain: _x000D_ is a return.
@@ -48,6 +51,7 @@ class SurveySheet:
     name: str
     headers: dict[int, str] = field(default_factory=dict)
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
+    characters: int = 0
 
 
 class ParsedCell(TypedDict):
@@ -163,6 +167,11 @@ def _read_cell(sheet: SurveySheet, cell: ParsedCell, findings: Findings) -> None
         )
     letter = sheet.headers.get(column) or get_column_letter(column)
     text = cell_text(value)
+    sheet.characters += len(text)
+    if sheet.characters > MAX_CHARACTERS:
+        raise FileRefused(
+            f"The sheet {sheet.name} has more than {MAX_CHARACTERS:,} characters."
+        )
     problem = ""
     if cell["data_type"] == "f":
         text = str(value or "")

@@ -71,6 +71,16 @@ def test_file_that_is_not_a_workbook_is_refused(content: bytes, reason: str):
     assert reason in refusal(content)
 
 
+def test_long_text_to_which_many_cells_refer_is_refused(monkeypatch):
+    label = "${a} " * 2_000
+    rows = [["type", "name", "label"], ["text", "a", "A?"]]
+    rows += [["text", f"q{n}", label] for n in range(20)]
+    content = as_excel_writes_it(form(rows))
+    assert read_xlsform(content).draft
+    monkeypatch.setattr(workbook, "MAX_CHARACTERS", 100_000)
+    assert refusal(content) == "The sheet survey has more than 100,000 characters."
+
+
 def test_file_above_the_limit_is_not_read_to_its_end(tmp_path):
     path = tmp_path / "large.xlsx"
     path.write_bytes(b"PK" + b"\0" * (SURVEY.file + 5 * MIB))
