@@ -143,13 +143,26 @@ def test_a_retry_or_a_refusal_is_two_statements(warm, maya, monkeypatch):
         assert len(spent.statements) == 2
 
 
+def make_older(session) -> None:
+    session["taking"] |= {"written_at": time.time() - EXTENDED_AFTER - 1}
+    session.save()
+
+
+def test_opening_the_survey_extends_session_and_resume_cookie(warm, maya, monkeypatch):
+    warm.log_in(maya)
+    make_older(warm.session)
+    for is_extended in (True, False):
+        with cost(monkeypatch) as spent:
+            page = warm.get("/take/")
+        assert spent.counts["session writes"] == int(is_extended)
+        assert ("resume" in page.cookies) is is_extended
+
+
 def test_a_session_in_use_is_extended_once_an_hour(warm, maya, monkeypatch):
     warm.log_in(maya)
     base = warm.bootstrap()["revision"]
     tag = warm.session["taking"]["tag"]
-    stored = warm.session
-    stored["taking"] |= {"written_at": time.time() - EXTENDED_AFTER - 1}
-    stored.save()
+    make_older(warm.session)
     for n, writes in ((1, {"session writes": 1}), (2, {})):
         with cost(monkeypatch) as spent:
             assert warm.save(1, FIRST_PAGE, base + n, tag=tag).status_code == 200
