@@ -24,6 +24,8 @@ COMPRESS_OFFLINE = False
 COMPRESS_ENABLED = False
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
+# A slow machine is no reason to end a request.
+REQUEST_SECONDS = 300
 FILES_FOLDER = str(BASE_DIR / ".test" / f"files-{os.getpid()}")
 STORAGES = {
     **STORAGES,  # noqa: F405

@@ -21,6 +21,7 @@ from django.test import RequestFactory
 
 from provisioning.commands import ROOT
 from provisioning.processes import end_with_parent
+from settings import base
 from settings.infrastructure import time_limit
 from settings.infrastructure.time_limit import (
     RequestTooLong,
@@ -142,7 +143,9 @@ def test_gunicorns_own_worker_would_answer_with_a_page_of_its_own():
         assert (status, "Internal Server Error" in page) == (500, True)
 
 
-def test_large_uploads_have_more_time():
+def test_large_uploads_have_more_time(settings):
+    settings.REQUEST_SECONDS = base.REQUEST_SECONDS
+
     def limit(size: object) -> float:
         request = RequestFactory().post("/")
         request.META["CONTENT_LENGTH"] = size
