@@ -66,6 +66,7 @@ export class Evidence {
   }
 
   noteChange(name, before, text) {
+    for (let over = text; over; over = this.edits.get(over)?.over) this.changedSince.delete(over);
     for (const [other, edit] of this.edits) {
       if (edit.name !== name || other === text || this.isBelow(other, text)) continue;
       if (!this.isStep(before, text, other)) this.changedSince.add(other);
