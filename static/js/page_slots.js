@@ -199,13 +199,22 @@ export class PageSlots {
     const wasSeen = save.revision <= seen && isSameTab(save.revision, seen);
     if (wasSeen && !later) return slot ? this.persist(slot) : this.store.remove(page);
     const base = this.knownContent(page);
+    const isEdited = slot && isEditedHere(slot);
     const own = slot ? this.rebasedContent(slot, base) : base;
     const from = { before: wasSeen ? save.content : before, beforeRevision };
     const record = { ...from, save, later, adopted };
     const theirs = this.recordContent(page, record, base);
     const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
-    this.setLater(page, mergeAnswers(base, own, theirs), held, replacedByRecord(record));
+    const replaced = replacedByRecord(record);
+    this.setLater(page, mergeAnswers(base, own, theirs), held, replaced);
     const merged = this.slots.get(page);
+    if (merged && theirs !== base) {
+      const { later: newer, save: sent, adopted: earlier } = merged;
+      const content = isEdited ? theirs : (newer ?? sent).content;
+      const taken = { before: base, number: numberOf(record), replaced, content };
+      if (!earlier) merged.adopted = taken;
+      else if (!isEdited) merged.adopted = joinAdopted(earlier, taken);
+    }
     return merged ? this.persist(merged) : this.store.remove(page);
   }
 
@@ -213,6 +222,7 @@ export class PageSlots {
     const { before, beforeRevision = 0, save, later } = record;
     const { revision, content: base } = this.newestKnown(page);
     const isEdited = slot && isEditedHere(slot);
+    const editedAt = slot && (slot.later?.number ?? slot.save.revision);
     const theirs = this.recordContent(page, record, base);
     const replaced = [...(slot ? replacedBy(slot) : []), base, ...replacedByRecord(record)];
     const content = slot ? mergeAnswers(base, this.rebasedContent(slot, base), theirs) : theirs;
@@ -233,7 +243,7 @@ export class PageSlots {
     if (!isSent) {
       const from = { before: save ? save.content : base, number, replaced };
       restored.adopted = { ...from, content: isEdited ? theirs : content };
-      restored.later = { content, held, number: isEdited ? this.next : number, replaced };
+      restored.later = { content, held, number: isEdited ? editedAt : number, replaced };
     }
     this.promote(restored);
     return this.persist(restored);
@@ -499,6 +509,12 @@ function bodyFields({ revision, seen, shown, oldest, base, content }) {
 // server all the same.
 function keptFields(save) {
   return { ...bodyFields(save), replaced: save.replaced };
+}
+
+// Two drafts that were taken over are as old as the older one.
+function joinAdopted(one, two) {
+  const number = Math.min(one.number, two.number);
+  return { ...two, number, replaced: [...one.replaced, ...two.replaced] };
 }
 
 function replacedByRecord({ save, later }) {
