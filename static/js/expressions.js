@@ -142,14 +142,20 @@ function rounded(value, places = 0) {
   wanted = Math.max(-400, Math.min(400, wanted));
   const [units, fraction = ""] = text(exact).split(".");
   if (fraction.length <= wanted) return exact;
-  const scale = 10n ** BigInt(fraction.length - wanted);
-  const result = floorDivide(2n * BigInt(units + fraction) + scale, 2n * scale);
-  return Number(`${result}e${-wanted}`);
+  // Digit by digit, because a number holds 15 of them and Safari 13 no more.
+  const sign = units.startsWith("-") ? "-" : "";
+  const dropped = fraction.length - wanted;
+  const digits = (units.slice(sign.length) + fraction).padStart(dropped + 1, "0");
+  const kept = digits.slice(0, -dropped);
+  const rest = digits.slice(-dropped);
+  const isUp = sign ? /^(?:[6-9]|5.*[1-9])/.test(rest) : rest >= "5";
+  return Number(`${sign}${isUp ? increment(kept) : kept}e${-wanted}`) + 0;
 }
 
-function floorDivide(over, under) {
-  const quotient = over / under;
-  return over % under < 0n ? quotient - 1n : quotient;
+function increment(digits) {
+  const nines = /9*$/.exec(digits)[0];
+  const head = digits.slice(0, digits.length - nines.length);
+  return `${head.slice(0, -1)}${Number(head.slice(-1)) + 1}${"0".repeat(nines.length)}`;
 }
 
 // Adding zero avoids -0, which Python's integers do not have.

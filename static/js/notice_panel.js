@@ -26,7 +26,8 @@ export class NoticePanel {
     this.text.textContent = notice.text;
     for (const added of this.element.querySelectorAll(".added")) added.remove();
     const buttons = (notice.buttons ?? []).map((button) => buttonFor(button));
-    this.actions.replaceChildren(...buttons);
+    this.actions.textContent = "";
+    this.actions.append(...buttons);
     if (notice.teacherCode) {
       const line = document.createElement("p");
       line.className = "added teacher-code";

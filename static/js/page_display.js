@@ -54,7 +54,8 @@ export class PageDisplay {
     const edited = () => drafts.noteEdit(n);
     this.form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
     this.noteAnsweredEarlier(section, n);
-    this.container.replaceChildren(section);
+    this.fillContainer(section);
+    document.getElementById("simple-version")?.remove();
     this.updateNavigation();
     this.tab.update();
     const heading = section.querySelector(".page-title");
@@ -119,7 +120,12 @@ export class PageDisplay {
     line.className = "loading";
     line.setAttribute("role", "status");
     line.textContent = this.tab.messages.text(key);
-    this.container.replaceChildren(line);
+    this.fillContainer(line);
+  }
+
+  fillContainer(...elements) {
+    this.container.textContent = "";
+    this.container.append(...elements);
   }
 
   // problems: [{name, key}]
@@ -150,7 +156,7 @@ export class PageDisplay {
   clear() {
     this.shown += 1;
     this.form = null;
-    this.container.replaceChildren();
+    this.fillContainer();
     const { nextButton, backButton, reviewButton, stopButton } = this;
     for (const button of [nextButton, backButton, reviewButton, stopButton]) {
       button.hidden = true;

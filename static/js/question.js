@@ -18,7 +18,8 @@ export class Question {
     this.name = name;
     this.title.textContent = title;
     this.text.textContent = text;
-    this.actions.replaceChildren(...buttons.map((button) => this.button(button)));
+    this.actions.textContent = "";
+    this.actions.append(...buttons.map((button) => this.button(button)));
     this.element.hidden = false;
     const [first] = this.actions.children;
     first.classList.add("primary");

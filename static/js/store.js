@@ -18,7 +18,9 @@ const LOCK_PREFIX = "groundswell-tab-";
 
 // Used where the browser offers no storage: keeps nothing.
 export class MemoryStore {
-  durable = false;
+  constructor() {
+    this.durable = false;
+  }
 
   async write() {}
 

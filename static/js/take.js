@@ -220,3 +220,5 @@ function takeBootstrap() {
 }
 
 new SurveyTab(takeBootstrap()).start();
+// Otherwise old_browser.js opens the pages that need no script.
+document.documentElement.setAttribute("data-started", "");

@@ -112,13 +112,21 @@ class Localizer:
     default: str
     direction: str
     directions: Mapping[str, str]
+    # The answers that texts repeat; without them, the browser fills them in.
+    values: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, definition: SurveyDefinition, language: str) -> Localizer:
+    def of(
+        cls,
+        definition: SurveyDefinition,
+        language: str,
+        values: Mapping[str, str] | None = None,
+    ) -> Localizer:
         """Raises KeyError for a language that the survey does not have."""
         languages = definition["languages"]
         directions = {entry["code"]: entry["direction"] for entry in languages}
-        return cls(language, languages[0]["code"], directions[language], directions)
+        default = languages[0]["code"]
+        return cls(language, default, directions[language], directions, values)
 
     def find(self, texts: Texts | None) -> tuple[str, str]:
         """Return the text, and the code of the language that it is in."""
@@ -134,7 +142,7 @@ class Localizer:
         text, code = self.find(texts)
         if not text:
             return Text()
-        return Text(html_of(text), self._attributes(code))
+        return Text(html_of(text, self.values), self._attributes(code))
 
     def _attributes(self, code: str) -> SafeString:
         if code == self.language:
@@ -150,13 +158,17 @@ class Localizer:
         return messages.messages_in(code), attributes
 
 
-def html_of(text: str) -> SafeString:
-    """Escape a text, and turn `${name}` into an element that the browser fills."""
+def html_of(text: str, values: Mapping[str, str] | None = None) -> SafeString:
+    """Escape a text, and turn `${name}` into an element that the browser fills.
+
+    With `values`, the element is filled.
+    """
     # Without aria-live="off", screen readers would read the <output> aloud
     # whenever the answer that it repeats changes.
     parts = PIPE.split(text.replace("\r\n", "\n"))
     pieces = [
-        f'<output class="pipe" data-pipe="{escape(part)}" aria-live="off"></output>'
+        f'<output class="pipe" data-pipe="{escape(part)}" aria-live="off">'
+        f"{escape(values.get(part, '')) if values else ''}</output>"
         if index % 2
         else escape(part).replace("\n", "<br>")
         for index, part in enumerate(parts)
@@ -222,20 +234,20 @@ def _block_context(
     return {
         "label": localizer.text(block.get("label")),
         "grid": in_grid,
-        "columns": [_option(localizer, option) for option in columns],
+        "columns": [option_of(localizer, option) for option in columns],
         "items": [
-            _item_context(definition, localizer, name, item, in_grid=in_grid)
+            item_context(definition, localizer, name, item, in_grid=in_grid)
             for name, item in items.items()
         ],
     }
 
 
-def _option(localizer: Localizer, option: OptionDefinition) -> Option:
+def option_of(localizer: Localizer, option: OptionDefinition) -> Option:
     label = localizer.text(option.get("label")) or Text(html_of(option["value"]))
     return Option(option["value"], label)
 
 
-def _item_context(
+def item_context(
     definition: SurveyDefinition,
     localizer: Localizer,
     name: str,
@@ -274,7 +286,7 @@ def _item_context(
         # Other items are cleared by choosing or typing nothing.
         "clearable": not read_only
         and (kind == "range" or (kind, widget) == ("select_one", "options")),
-        "options": [_option(localizer, option) for option in options],
+        "options": [option_of(localizer, option) for option in options],
         "layout": layout,
         "input_type": input_type,
         "input_mode": "numeric" if "numbers" in appearance else input_mode,

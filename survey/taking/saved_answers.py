@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import connection
@@ -58,6 +58,8 @@ class SavedAnswers:
     is_finished: bool
     # Of the administration: adults are addressed more formally.
     role: str
+    # Of each stored row, by the item's id.
+    revisions: Mapping[int, int] = field(default_factory=dict)
 
 
 class SessionEnded(Exception):
@@ -118,6 +120,7 @@ def read_saved_answers(
         hidden=hidden,
         is_finished=is_finished,
         role=role,
+        revisions=revisions,
     )
 
 

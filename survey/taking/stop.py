@@ -11,15 +11,15 @@ from django.views.decorators.http import require_http_methods
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import devices, messages
-from survey.taking.page_save import is_own_origin
-from survey.taking.refusals import refusal
-from survey.taking.session import current_session, end_login
-from survey.taking.unavailable import retry_once, wants_json
-from survey.taking.views import (
+from survey.taking.access_refusals import (
     is_another_persons_tab,
     login_language,
     refuse_other_person,
 )
+from survey.taking.page_save import is_own_origin
+from survey.taking.refusals import refusal
+from survey.taking.session import current_session, end_login
+from survey.taking.unavailable import retry_once, wants_json
 
 
 @never_cache

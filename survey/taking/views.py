@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
-from django.utils import timezone, translation
-from django.utils.formats import date_format
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
@@ -18,7 +16,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.audit import address_of
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
-from survey.taking import devices, messages, rendering, resume_cookie
+from survey.taking import devices, messages, plain_tab, rendering, resume_cookie
+from survey.taking.access_refusals import (
+    chosen_language,
+    end_session,
+    is_another_persons_tab,
+    login_language,
+    refusal_message,
+    refuse_other_person,
+)
 from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
 from survey.taking.completion import (
     count_stored_pages,
@@ -26,7 +32,8 @@ from survey.taking.completion import (
     review,
     reviewed_fingerprint,
 )
-from survey.taking.login import LoginRefused, log_in_respondent
+from survey.taking.login import LoginRefused
+from survey.taking.login_session import log_in, set_login_cookies
 from survey.taking.page_save import (
     RESPONDENT_HEADER,
     BadRequest,
@@ -42,12 +49,8 @@ from survey.taking.session import (
     current_session,
     ends_previous_login,
     extend_session,
-    give_up_seat,
     resume_token_for,
-    set_session_cookie,
     shorten_session,
-    start_session,
-    tag_for,
 )
 from survey.taking.unavailable import retry_once, wants_json
 from survey.taking.wrong_codes import count_wrong_code
@@ -71,12 +74,8 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _show_login(request)
     try:
-        device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
-        code = request.POST.get("code", "")
-        login = log_in_respondent(code, devices.digest_of(device_id))
+        login, session, device_id = log_in(request)
     except LoginRefused as refused:
-        with suppress(ConnectionError):
-            give_up_seat(request)
         refusal = _refuse_login(request, refused)
         if refused.key == "code_wrong":
             # For the metrics; it is not sent.
@@ -84,29 +83,12 @@ def survey_login(request: HttpRequest) -> HttpResponse:
                 address_of(request)
             )
         return refusal
-    offered = published_survey(login.digest).languages
-    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
-    # What a person chose wins over what the roster says of them.
-    wanted = (_chosen_language(request), login.language, accepted)
-    session = RespondentSession(
-        administration_id=login.administration_id,
-        respondent_id=login.respondent_id,
-        issue=login.issue,
-        digest=login.digest,
-        language=next((code for code in wanted if code in offered), offered[0]),
-        tag=tag_for(login.respondent_id),
-    )
-    start_session(request, session)
     response: HttpResponse
     if wants_json(request):
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
         response = redirect("survey_complete" if login.completed else "survey_display")
-    set_session_cookie(response, request)
-    devices.set_device_cookie(response, device_id)
-    # A person who has finished has nothing to resume.
-    if not login.completed:
-        resume_cookie.set_resume_cookie(response, resume_token_for(session))
+    set_login_cookies(response, request, login, session, device_id)
     return response
 
 
@@ -121,7 +103,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
     """
     session = current_session(request)
     if session is None:
-        return _end_session(request)
+        return end_session(request)
     if is_another_persons_tab(request, session):
         return refuse_other_person(request)
     published = published_survey(session.digest)
@@ -130,7 +112,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
             session, published, devices.device_of(request.COOKIES)
         )
     except SessionEnded as ended:
-        return _end_session(request, ended.reason)
+        return end_session(request, ended.reason)
     language = language_of(request, session, published)
     data = bootstrap_data(request, session, published, saved, language)
     if wants_json(request):
@@ -219,7 +201,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     """
     session = current_session(request)
     if session is None:
-        return _end_session(request)
+        return end_session(request)
     if is_another_persons_tab(request, session):
         return refuse_other_person(request)
     published = published_survey(session.digest)
@@ -229,6 +211,10 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if finished is not None:
             return finished
     context: dict[str, object] = {"languages": published.definition["languages"]}
+    tab = plain_tab.read_tab(request, session)
+    if tab is not None:
+        addresses = plain_tab.review_addresses(tab, session, language)
+        context |= {"plain_tab": tab.signed(), "addresses": addresses}
     completed_at: datetime | None = None
     # Not known once the survey has closed: its page suits all roles.
     role = ""
@@ -238,7 +224,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         )
     except SessionEnded as ended:
         if ended.reason != "closed":
-            return _end_session(request, ended.reason)
+            return end_session(request, ended.reason)
         context["closed"] = True
     else:
         role, completed_at = saved.role, saved.completed_at
@@ -325,15 +311,7 @@ def _was_finished(
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
-    language = login_language(request)
-    message = messages.messages_in(language)[refused.key]
-    if refused.at:
-        with translation.override(language):
-            at = timezone.localtime(refused.at)
-            # Not "9:34 p.m.", at the end of a sentence.
-            clock = "g:i A" if language == "en" else "TIME_FORMAT"
-            written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, clock)}"
-            message = message.format(date=f"{written} ({at:%Z})")
+    message = refusal_message(refused, login_language(request))
     if wants_json(request):
         return JsonResponse(refusal(refused.key, message=message), status=422)
     return _show_login(request, error=message, code=request.POST.get("code", ""))
@@ -352,55 +330,10 @@ def _show_login(
             "words": messages.messages_in(language),
             "language": language,
             "direction": messages.direction(language),
-            "chosen": _chosen_language(request),
+            "chosen": chosen_language(request),
             "languages": messages.languages(),
             "error": error,
             "code": code[:64],
         },
         status=422 if error else 200,
     )
-
-
-def _chosen_language(request: HttpRequest) -> str:
-    return request.POST.get("language") or request.GET.get("language") or ""
-
-
-def login_language(request: HttpRequest) -> str:
-    chosen = _chosen_language(request)
-    if chosen:
-        return messages.language_for(chosen)
-    return messages.language_accepted(request.headers.get("Accept-Language", ""))
-
-
-def is_another_persons_tab(request: HttpRequest, session: RespondentSession) -> bool:
-    """Return whether the tab that asks was opened for another respondent.
-
-    The address names the tab's respondent, so a reload or the browser's
-    history never shows one child's answers in another child's tab.
-    """
-    opened_for = (
-        request.META.get(RESPONDENT_HEADER)
-        or request.POST.get("for")
-        or request.GET.get("for")
-    )
-    return bool(opened_for) and opened_for != session.tag
-
-
-def refuse_other_person(request: HttpRequest) -> HttpResponse:
-    if wants_json(request):
-        return JsonResponse(refusal("person"), status=403)
-    language = login_language(request)
-    context = {
-        "words": messages.messages_in(language),
-        "language": language,
-        "direction": messages.direction(language),
-    }
-    return render(request, "survey/survey_other_person.html", context, status=403)
-
-
-def _end_session(request: HttpRequest, reason: str = "session") -> HttpResponse:
-    """Send a person without a valid session to the page that explains it."""
-    if wants_json(request):
-        status = 401 if reason in ("session", "reissued") else 409
-        return JsonResponse(refusal(reason), status=status)
-    return redirect("survey_complete" if reason == "closed" else "survey_login")

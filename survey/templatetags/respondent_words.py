@@ -8,6 +8,7 @@ from datetime import datetime
 from html import escape
 
 from django import template
+from django.template import Context
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -37,21 +38,36 @@ PAGE = (
 UNOPENED = (
     '<section class="unopened" aria-labelledby="page-{number}-title">'
     '<h3 id="page-{number}-title"{heading_in}>'
-    '<a href="{take}#page-{number}/{item}">{title}</a></h3>'
+    '<a href="{link}">{title}</a></h3>'
     '<p class="caution">{text}</p></section>'
 )
 CAUTION = '<p class="caution">{}</p>'
-OPEN = '<a href="{take}#page-{n}/{item}" aria-describedby="page-{n}-title">{text}</a>'
+OPEN = '<a href="{link}" aria-describedby="page-{n}-title">{text}</a>'
 ANSWERED = '<div><dt id="question-{}"{}>{}</dt><dd><bdi{}>{}</bdi></dd></div>'
 BLANK = (
     '<div><dt id="question-{0}"{1}>{2}</dt>'
-    '<dd><a href="{3}#page-{4}/{0}" aria-describedby="question-{0}">{5}</a></dd></div>'
+    '<dd><a href="{3}" aria-describedby="question-{0}">{4}</a></dd></div>'
 )
 
 
-@register.simple_tag
+def question_pattern(addresses: Mapping[str, str] | None) -> str:
+    """Return the address of a question, with places {n} and {item}."""
+    known = addresses or {"take": "/take/"}
+    return known.get("question") or known["take"] + "#page-{n}/{item}"
+
+
+@register.simple_tag(takes_context=True)
+def question_link(context: Context, page: int, item: str) -> str:
+    pattern = question_pattern(context.get("addresses"))
+    return pattern.replace("{n}", str(page)).replace("{item}", item)
+
+
+@register.simple_tag(takes_context=True)
 def reviewed_pages(
-    pages: Sequence[ReviewedPage], words: Mapping[str, str], take: str, attributes: str
+    context: Context,
+    pages: Sequence[ReviewedPage],
+    words: Mapping[str, str],
+    attributes: str,
 ) -> SafeString:
     """Return each page with its answers, or with links to what is missing.
 
@@ -59,16 +75,17 @@ def reviewed_pages(
     """
     keys = ("page_n", "page_unseen", "page_unseen_one", "page_unpassed")
     texts = {key: escape(words[key]) for key in (*keys, "open_page", "answer_question")}
-    take = escape(take)
+    pattern = escape(question_pattern(context.get("addresses")))
     return mark_safe(  # noqa: S308
-        "".join(_reviewed_page(page, texts, take, attributes) for page in pages)
+        "".join(_reviewed_page(page, texts, pattern, attributes) for page in pages)
     )
 
 
 def _reviewed_page(
-    page: ReviewedPage, texts: Mapping[str, str], take: str, attributes: str
+    page: ReviewedPage, texts: Mapping[str, str], pattern: str, attributes: str
 ) -> str:
     n, count = page.number, len(page.names)
+    pattern = pattern.replace("{n}", str(n))
     title = escape(page.title) or texts["page_n"].replace("{n}", str(n))
     heading_in = attributes if page.title else ""
     if page.is_unopened:
@@ -76,8 +93,7 @@ def _reviewed_page(
         return UNOPENED.format(
             number=n,
             heading_in=heading_in,
-            take=take,
-            item=escape(page.names[0]),
+            link=pattern.replace("{item}", escape(page.names[0])),
             title=title,
             text=text.replace("{n}", str(count)),
         )
@@ -90,12 +106,13 @@ def _reviewed_page(
                 answer = escape(item.answer)
                 line = ANSWERED.format(name, attributes, label, attributes, answer)
             else:
+                link = pattern.replace("{item}", name)
                 blank = texts["answer_question"]
-                line = BLANK.format(name, attributes, label, take, n, blank)
+                line = BLANK.format(name, attributes, label, link, blank)
             lines.append(line)
         caution = "" if page.is_stored else CAUTION.format(texts["page_unpassed"])
-        item_name, text = escape(page.names[0]), texts["open_page"]
-        link = OPEN.format(take=take, n=n, item=item_name, text=text)
+        first = pattern.replace("{item}", escape(page.names[0]))
+        link = OPEN.format(link=first, n=n, text=texts["open_page"])
         body = f"{caution}<dl>{''.join(lines)}</dl><p>{link}</p>"
     return PAGE.format(number=n, heading_in=heading_in, title=title, body=body)
 

@@ -83,7 +83,7 @@ def inside(browser, maya):
 def fail(inside, view, code, monkeypatch):
     """Cause a 500 in a view, with an answer, a name and a code in the request."""
     breaks = {
-        "login": "log_in_respondent",
+        "login": "log_in",
         "display": "read_saved_answers",
         "change_page": "process_page",
         "content": "published_survey",

@@ -111,6 +111,7 @@ def pk_of(name: str) -> Callable[[PlaceObjects, Route], object]:
 ROUTE_PARAMETERS = (
     # Pages of respondents: the content of a survey is the same for all.
     RouteParameter("survey_change_page n", lambda place, route: 1, owned=False),
+    RouteParameter("survey_plain_page n", lambda place, route: 1, owned=False),
     RouteParameter(
         "survey_content digest",
         lambda place, route: place.published.digest,

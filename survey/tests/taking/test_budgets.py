@@ -24,6 +24,7 @@ from django.test.utils import CaptureQueriesContext
 from survey.taking.published import forget_published
 from survey.taking.session import EXTENDED_AFTER
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
+from survey.tests.taking.test_plain_forms import start
 
 pytestmark = pytest.mark.django_db
 JSON = {"Accept": "application/json"}
@@ -217,6 +218,25 @@ def test_stopping_is_one_statement(warm, maya, monkeypatch):
     with cost(monkeypatch) as spent:
         assert warm.get("/take/stop/").status_code == 200
     assert (spent.statements, spent.counts) == ([], {})
+
+
+def test_a_plain_page_is_one_read_and_its_save_one_write_more(warm, maya, monkeypatch):
+    page = start(warm.log_in(maya))
+    with cost(monkeypatch) as spent:
+        assert warm.get("/take/plain/1/").status_code == 200
+    assert len(spent.statements) == 1
+    assert spent.counts == {"session reads": 1}
+    with cost(monkeypatch) as spent:
+        assert page.post(safe="3", subjects=["sport"]).status_code == 302
+    assert [sql.split()[0] for sql in spent.statements[:1]] == ["SELECT"]
+    assert len(spent.statements) == 2
+    assert "INSERT INTO survey_response" in spent.statements[1]
+    assert spent.counts == {"session reads": 1}
+    # Another tab was first: both sides are read again, to be shown.
+    with cost(monkeypatch) as spent:
+        assert page.post(safe="1").status_code == 409
+    assert len(spent.statements) == 4
+    assert spent.counts == {"session reads": 1}
 
 
 def test_a_cold_process_reads_the_survey_from_the_cache(warm, maya, monkeypatch):

@@ -14,7 +14,7 @@ from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import is_inside, type_password
 from survey.access_codes import format_code, reissue
 from survey.models import Administration, Respondent
-from survey.taking import login, views
+from survey.taking import login, login_session
 from survey.tests.conftest import Browser, code_of, enrol
 
 pytestmark = pytest.mark.django_db
@@ -153,7 +153,7 @@ def test_a_database_that_is_down_gives_the_503_page(browser, maya, monkeypatch):
     def fail(typed, device):
         raise OperationalError("the database system is starting up")
 
-    monkeypatch.setattr(views, "log_in_respondent", fail)
+    monkeypatch.setattr(login_session, "log_in_respondent", fail)
     response = browser.post("/", {"code": code_of(maya)})
     assert response.status_code == 503
     assert 1 <= int(response["Retry-After"]) <= 5

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from survey.access_codes import reissue
 from survey.models import Administration, DeviceLogin, Respondent, Response
-from survey.taking import resume_cookie, session, views
+from survey.taking import login_session, resume_cookie, session, views
 from survey.taking.middleware import SessionMiddleware
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
@@ -291,7 +291,7 @@ def fail_to_log_in(request, monkeypatch, take_away):
             def away(typed, device):
                 raise OperationalError("the database system is starting up")
 
-            monkeypatch.setattr(views, "log_in_respondent", away)
+            monkeypatch.setattr(login_session, "log_in_respondent", away)
         reply = browser.post("/", {"code": code})
         assert reply.status_code in (422, 503)
 

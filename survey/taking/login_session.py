@@ -1,0 +1,64 @@
+"""Start the session of a person who typed an access code."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from django.http import HttpRequest, HttpResponse
+
+from survey.taking import devices, messages, resume_cookie
+from survey.taking.access_refusals import chosen_language
+from survey.taking.login import Login, LoginRefused, log_in_respondent
+from survey.taking.published import published_survey
+from survey.taking.session import (
+    RespondentSession,
+    give_up_seat,
+    resume_token_for,
+    set_session_cookie,
+    start_session,
+    tag_for,
+)
+
+
+def log_in(request: HttpRequest) -> tuple[Login, RespondentSession, str]:
+    """Start a session for the code in a form. The last value is the device's id.
+
+    1 read by unique index, 1 write at the first start, 1 on a new device, 1 session
+    write. A refused code ends the session of the person before. Raises LoginRefused.
+    """
+    device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
+    try:
+        code = request.POST.get("code", "")
+        login = log_in_respondent(code, devices.digest_of(device_id))
+    except LoginRefused:
+        with suppress(ConnectionError):
+            give_up_seat(request)
+        raise
+    offered = published_survey(login.digest).languages
+    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
+    # What a person chose wins over what the roster says of them.
+    wanted = (chosen_language(request), login.language, accepted)
+    session = RespondentSession(
+        administration_id=login.administration_id,
+        respondent_id=login.respondent_id,
+        issue=login.issue,
+        digest=login.digest,
+        language=next((code for code in wanted if code in offered), offered[0]),
+        tag=tag_for(login.respondent_id),
+    )
+    start_session(request, session)
+    return login, session, device_id
+
+
+def set_login_cookies(
+    response: HttpResponse,
+    request: HttpRequest,
+    login: Login,
+    session: RespondentSession,
+    device_id: str,
+) -> None:
+    set_session_cookie(response, request)
+    devices.set_device_cookie(response, device_id)
+    # A person who has finished has nothing to resume.
+    if not login.completed:
+        resume_cookie.set_resume_cookie(response, resume_token_for(session))

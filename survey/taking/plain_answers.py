@@ -1,0 +1,257 @@
+"""The answers of a person to one page, where no script keeps them.
+
+Does on the server what `static/js/survey_state.js` does in a tab.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+
+from django.http import QueryDict
+
+from survey.definitions.expressions import to_text
+from survey.definitions.rules import (
+    MAX_VALUE_LENGTH,
+    RuleState,
+    is_computed,
+    state_of,
+)
+from survey.definitions.schema import ItemDefinition
+from survey.taking.published import Published
+from survey.taking.validation import TIMES, BadAnswer, stored_text
+
+# Before the name of an item in a form: an item may be called "go".
+FIELD = "item-"
+DIGITS = str.maketrans(
+    "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹٫\u2212",
+    "01234567890123456789.-",  # noqa: RUF001
+)
+# Half of the world's keyboards have a comma as the decimal point.
+NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.,]([0-9]*))?")
+FRACTION_OF_SECOND = re.compile(r"(:[0-9]{2})\.[0-9]+$")
+
+
+class PageAnswers:
+    """All answers that this tab may show, with those of page `n` as posted.
+
+    `stored` maps items that have a row to their texts, None if left blank.
+    `earlier` are items that were answered on another device: their answers are not
+    shown, and stay as they are unless they are answered again.
+    """
+
+    def __init__(
+        self,
+        published: Published,
+        n: int,
+        *,
+        stored: Mapping[str, str | None],
+        earlier: Collection[str],
+        today: str,
+        now: str,
+        language: str,
+    ) -> None:
+        self.published = published
+        self.definition = published.definition
+        self.n = n
+        self.stored = stored
+        self.earlier = earlier
+        self.clock = {"today": today, "now": now, "language": language}
+        self.given = {name: text for name, text in stored.items() if text is not None}
+        # Typed texts that are no valid answer, and why.
+        self.mistyped: dict[str, tuple[str, str]] = {}
+        # Items filled with their default that the person has not changed.
+        self.untouched: set[str] = set()
+        self.recompute()
+        self.fill_defaults()
+
+    def recompute(self) -> None:
+        """Apply all rules. An option that is no longer offered is no answer."""
+        given = self.given
+        while True:
+            state = state_of(self.definition, given, **self.clock)
+            lost = [
+                name
+                for name, problem in state.problems.items()
+                if problem == "option" and not is_computed(state.item(name))
+            ]
+            if not lost:
+                break
+            given = given | {name: offered_part(state, name) for name in lost}
+        self.shown, self.state = given, state
+
+    @property
+    def items(self) -> Mapping[str, ItemDefinition]:
+        """The page's items that can be answered."""
+        return self.published.answerable[self.n - 1]
+
+    def visible_items(self) -> list[str]:
+        return [name for name in self.items if self.state.relevant[name]]
+
+    def fill_defaults(self) -> None:
+        for name, item in self.items.items():
+            is_known = name in self.stored or name in self.earlier
+            if not is_known and not is_computed(item):
+                self.given[name] = default_of(self.state, name)
+                self.untouched.add(name)
+        self.recompute()
+
+    def text(self, name: str) -> str:
+        """Return what the control of an item shows, apart from mistyped texts."""
+        if is_computed(self.items[name]):
+            return self.state.values[name]
+        return self.shown.get(name, "")
+
+    def take_posted(self, posted: QueryDict, names: Collection[str]) -> None:
+        """Take the answers of a form that had the items `names`."""
+        for name in names:
+            item = self.items.get(name)
+            if item is None or item.get("read_only"):
+                continue
+            text, typed, problem = read_field(self.published, name, posted)
+            if text != self.given.get(name, ""):
+                self.untouched.discard(name)
+            self.given[name] = text
+            if problem:
+                self.mistyped[name] = (typed, problem)
+        self.recompute()
+
+    def take(self, name: str, text: str) -> None:
+        """Take an answer that another tab saved meanwhile."""
+        self.given[name] = text
+        self.mistyped.pop(name, None)
+        self.recompute()
+
+    def problems(self) -> dict[str, str]:
+        """Return the message keys of the page's items, as *Next* applies them."""
+        found = {}
+        for name in self.visible_items():
+            typed = self.mistyped.get(name)
+            key = typed[1] if typed else self.state.problems.get(name)
+            if key and not (key == "required" and self.is_kept(name)):
+                found[name] = key
+        return found
+
+    def withheld(self) -> dict[str, str]:
+        """Return the problems of what cannot be stored as it is."""
+        return {
+            name: key
+            for name, key in self.problems().items()
+            if name in self.mistyped
+            or key == "option"
+            or (
+                key == "constraint"
+                and "constraint" in self.items[name].get("local", ())
+            )
+        }
+
+    def is_kept(self, name: str) -> bool:
+        return name in self.earlier and name not in self.stored
+
+    def content(
+        self, form_items: Collection[str], *, passed: bool
+    ) -> dict[str, object]:
+        """Return what a save of the page carries, as a tab sends it.
+
+        `passed`: the person went on, so that what was left blank is skipped. A
+        question that only became relevant with this form has not been seen yet.
+        """
+        withheld = self.withheld()
+        content: dict[str, object] = {}
+        for name in self.items:
+            if self.state.relevant[name] and name not in form_items:
+                continue
+            text: str | None = self.state.values[name] or None
+            if name in withheld:
+                # What is no answer yet never replaces one.
+                if name not in self.stored:
+                    continue
+                text = self.stored[name]
+            elif text is None and self.is_kept(name):
+                continue
+            is_open = text is None or name in self.untouched
+            if passed or name in self.stored or not is_open:
+                content[name] = self.sent(name, text)
+        return content
+
+    def sent(self, name: str, text: str | None) -> object:
+        if text is not None and self.items[name]["kind"] == "select_multiple":
+            return text.split(" ")
+        return text
+
+    def unseen(self, form_items: Collection[str]) -> bool:
+        """Return whether an answer of this form has made a question relevant."""
+        return not set(self.visible_items()) <= set(form_items)
+
+    # Pages
+
+    def after(self) -> int | None:
+        return min((m for m in self.state.visible_pages() if m > self.n), default=None)
+
+    def before(self) -> int | None:
+        return max((m for m in self.state.visible_pages() if m < self.n), default=None)
+
+    def first_unreached(self) -> int | None:
+        """Return the first page with a question that has no row."""
+        for number in sorted(self.state.visible_pages()):
+            for name in self.published.answerable[number - 1]:
+                is_known = name in self.stored or name in self.earlier
+                if self.state.relevant[name] and not is_known:
+                    return number
+        return None
+
+
+def offered_part(state: RuleState, name: str) -> str:
+    offered = {option["value"] for option in state.offered(name)}
+    return " ".join(one for one in state.values[name].split(" ") if one in offered)
+
+
+def default_of(state: RuleState, name: str) -> str:
+    """Return what an item is filled with when it is first shown."""
+    item = state.item(name)
+    if "default_expression" not in item:
+        return item.get("default", "")
+    value = state.value_of(item["default_expression"])
+    # As for calculations: NaN is no answer.
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return to_text(value)[:MAX_VALUE_LENGTH]
+
+
+def read_field(
+    published: Published, name: str, posted: QueryDict
+) -> tuple[str, str, str]:
+    """Return an answer, what was typed, and the key of its problem or ""."""
+    item = published.definition["items"][name]
+    values = posted.getlist(FIELD + name)
+    if item["kind"] == "select_multiple":
+        typed = " ".join(values)
+        value: object = [value for value in values if value]
+    else:
+        typed = values[0] if values else ""
+        value = canonical(item["kind"], typed)
+    try:
+        return stored_text(item, value, published.definition) or "", typed, ""
+    except BadAnswer as bad:
+        return "", typed, str(bad)
+
+
+def canonical(kind: str, typed: str) -> str:
+    """Convert typed text to the form in which it is stored, or leave it."""
+    if kind == "text":
+        return typed.replace("\r\n", "\n").replace("\0", "")
+    if kind in ("integer", "decimal", "range"):
+        return _number(typed.strip().translate(DIGITS))
+    if kind in TIMES:
+        text = FRACTION_OF_SECOND.sub(r"\1", typed.strip().translate(DIGITS))
+        return text.replace(" ", "T") if kind == "datetime" else text
+    return typed
+
+
+def _number(text: str) -> str:
+    found = NUMBER.fullmatch(text)
+    if not found or not (found[2] or found[3]):
+        return text
+    sign = "-" if found[1] == "-" else ""
+    return f"{sign}{found[2] or '0'}{'.' + found[3] if found[3] else ''}"
