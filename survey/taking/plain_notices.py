@@ -49,7 +49,8 @@ def _notice(
 ) -> HttpResponse:
     """Show a message and its help. The answers come with it, to be sent again."""
     language = login_language(request)
-    words = messages.messages_in(language)
+    # The role is not known here, and formal words suit everyone.
+    words = messages.messages_in(language, role="")
     posted = [
         (name, value)
         for name, values in request.POST.lists()
