@@ -89,7 +89,7 @@ def test_a_page_that_was_never_opened_is_named_and_not_counted(at_review, maya):
         False,
     ]
     text = page.content.decode()
-    assert "Not opened yet: one question" in text
+    assert "Not opened: one question" in text
     # One line with a link: its question is not listed.
     assert '<a href="/take/#page-3/last">Page 3</a>' in text
     assert "About last" not in text
