@@ -37,7 +37,9 @@ def survey_stop(request: HttpRequest) -> HttpResponse:
     store's cache. Repeating it changes nothing.
     """
     if request.method != "POST":
-        return _show_stopped(request)
+        # A form that was answered 503 loads this address again, and has not stopped.
+        has_stopped = "language" in request.GET
+        return _show_stopped(request) if has_stopped else redirect("survey_display")
     origin = request.META.get("HTTP_ORIGIN", "")
     if origin and not is_own_origin(request, origin):
         return JsonResponse(refusal("origin"), status=403)

@@ -90,8 +90,15 @@ def test_a_tab_does_not_stop_the_next_person(answering, maya, noor):
     assert (reply.status_code, reply.json()["error"]) == (403, "person")
     assert shown_tag(answering) == tag_of(noor)
     # The page that an old tab ends at does not touch them either.
-    assert answering.get(STOP).status_code == 200
+    assert answering.get(STOP, {"language": "en"}).status_code == 200
     assert shown_tag(answering) == tag_of(noor)
+
+
+def test_a_form_that_no_server_answered_leads_back_to_the_survey(answering, maya):
+    """The page for 503 loads its own address again, without the form."""
+    assert answering.get(STOP)["Location"] == "/take/"
+    assert shown_tag(answering) == tag_of(maya)
+    assert Browser().get(STOP, follow=True).redirect_chain[-1] == ("/", 302)
 
 
 def test_another_site_stops_nobody(answering, maya):
