@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from reports.models import RollUp
+from reports.suppression import SMALLEST_GRADE
 from survey.models import Administration
 
 # Figures of open administrations are counted once a minute; older is late.
@@ -44,6 +47,25 @@ def freshness_of(administration: Administration) -> Freshness:
     elif is_late:
         words = f"These figures are {ago} old: counting is late"
     return Freshness(as_of, int(age.total_seconds()), is_late, words)
+
+
+def groups_in_words(administration: Administration, waiting: int = 0) -> str:
+    """Say which rosters the figures follow; "" where they follow each change."""
+    try:
+        as_of = administration.roll_up.groups_as_of
+    except RollUp.DoesNotExist:
+        as_of = None
+    if as_of is None or not administration.is_completion_confidential:
+        return ""
+    words = f"Schools and grades as of {date_format(localtime(as_of), 'M j, Y')}."
+    if not waiting:
+        return words
+    changes = "1 change" if waiting == 1 else f"{waiting:,} changes"
+    return (
+        f"{words} {changes} of the roster not counted yet: changes count from the"
+        f" next day, once at least {SMALLEST_GRADE} people change in the same way, so"
+        " that the figures say nothing about one person."
+    )
 
 
 def duration(age: timedelta) -> str:

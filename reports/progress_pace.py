@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from reports.suppression import SMALLEST_HOUR
+
 SATURDAY = 5
 
 
@@ -33,30 +35,37 @@ def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many people finished today, and how many are needed per school day."""
+    """How many people finished today, and how many are needed per school day.
 
-    today: int
+    `today` is None where it is too small to be shown.
+    """
+
+    today: int | None
     per_day: int
     # False on a weekend: no school is too slow on a Saturday.
     counts_today: bool = True
 
     @property
     def is_enough(self) -> bool:
-        return self.today >= self.per_day
+        return self.today is not None and self.today >= self.per_day
 
     @property
     def verdict(self) -> str:
-        if not self.counts_today:
+        if not self.counts_today or self.today is None:
             return ""
         return "on track" if self.is_enough else "too slow"
 
     @property
     def words(self) -> str:
         needed = f"{self.per_day:,} per school day needed"
-        return f"{self.today:,} today, {needed}" if self.counts_today else needed
+        if not self.counts_today:
+            return needed
+        if self.today is None:
+            return f"Fewer than {SMALLEST_HOUR} today, {needed}"
+        return f"{self.today:,} today, {needed}"
 
 
-def pace(today: int, shortfall: int, first: date, last: date) -> Pace | None:
+def pace(today: int | None, shortfall: int, first: date, last: date) -> Pace | None:
     """Return the pace as of the day `first`, or None if no day is left."""
     per_day = needed_per_day(shortfall, first, last)
     if per_day is None:

@@ -73,8 +73,12 @@ class SchoolRateLine(RateLine):
     students: int | None
     # The rest is None as well where the school is hidden.
     needed: int | None
+    # None while there are too few to show.
     today: int | None
     last_started_at: datetime | None
+    # Whether the user sees every number of this school, and the time of starts.
+    is_exact: bool = True
+    waiting: int = 0
 
     @property
     def threshold(self) -> ThresholdProgress | None:
@@ -98,12 +102,13 @@ class SchoolRateLine(RateLine):
     @property
     def pace(self) -> Pace | None:
         """None if there is no threshold, it is reached, or it is hidden."""
-        if self.finished is None or self.today is None or self.needed is None:
+        if self.finished is None or self.needed is None:
             return None
         if self.finished >= self.needed:
             return None
-        # What was missing this morning, so that it stays the same all day.
-        shortfall = self.needed - (self.finished - self.today)
+        # What was missing this morning, so that it stays the same all day. Not
+        # where today's number is hidden: it could be calculated from this one.
+        shortfall = self.needed - (self.finished - (self.today or 0))
         return pace_of(self.administration, self.today, shortfall)
 
     @property
@@ -142,6 +147,8 @@ class RateTotal:
     reporting: int
     reached: int
     not_invited: int
+    # People whose change of the roster does not count yet.
+    waiting: int
     district: District | None = None
 
     @property
@@ -184,7 +191,9 @@ def is_open(administration: Administration, now: datetime | None = None) -> bool
     return administration.opens_at <= (now or timezone.now()) < administration.closes_at
 
 
-def pace_of(administration: Administration, today: int, shortfall: int) -> Pace | None:
+def pace_of(
+    administration: Administration, today: int | None, shortfall: int
+) -> Pace | None:
     """Return the pace until the closing day, or None while it is not open."""
     if not is_open(administration):
         return None

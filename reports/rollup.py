@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from accounts.models import School
 from reports import rollup_query
+from reports.counting_groups import CountingGroups, let_changes_count
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.rollup_query import AdministrationCounts, SchoolRateCounts
 from reports.thresholds import needed
@@ -63,26 +64,36 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
     old they are.
     """
     start = time.monotonic()
+    # Parents last: their threshold needs the number of students.
+    chosen = sorted(
+        due() if administrations is None else administrations,
+        key=lambda administration: administration.role == Role.PARENT,
+    )
+    groups = _let_changes_count(chosen)
     rollup_query.refresh_replica_timestamp()
     # The lock is held while counting as well: two processes that count at
     # once would take the replica's time twice for the same figures.
     with _exclusive() as is_alone:
-        chosen: list[Administration] = []
-        if is_alone:
-            # Parents last: their threshold needs the number of students.
-            chosen = sorted(
-                due() if administrations is None else administrations,
-                key=lambda administration: administration.role == Role.PARENT,
-            )
-        if not chosen:
+        if not is_alone or not chosen:
             return RollUpResult(seconds=time.monotonic() - start)
         as_of, counts = rollup_query.count(chosen)
         counting = time.monotonic() - start
         with transaction.atomic():
-            changed = _store(chosen, counts, as_of)
+            changed = _store(chosen, counts, as_of, groups)
     seconds = time.monotonic() - start
     log.info("Rolled up %s administrations in %.2f s", len(chosen), seconds)
     return RollUpResult(len(chosen), changed, counting, seconds)
+
+
+def _let_changes_count(chosen: Sequence[Administration]) -> dict[int, CountingGroups]:
+    """Let changes of rosters count in each administration.
+
+    Committed before the counting, and not under its lock: repeating it changes
+    nothing.
+    """
+    roll_ups = RollUp.objects.filter(administration__in=chosen)
+    before = dict(roll_ups.values_list("pk", "groups_as_of"))
+    return {one.pk: let_changes_count(one, before.get(one.pk)) for one in chosen}
 
 
 @contextmanager
@@ -127,6 +138,7 @@ def _store(
     chosen: Sequence[Administration],
     counts: Mapping[int, AdministrationCounts],
     as_of: datetime,
+    groups: Mapping[int, CountingGroups],
 ) -> int:
     """Write what changed, and return how many rows that were."""
     stored = dict(
@@ -139,19 +151,31 @@ def _store(
         for administration in chosen
         if as_of >= stored.get(administration.pk, as_of)
     ]
-    changed = sum(
-        _store_administration(administration, counts[administration.pk])
-        for administration in newer
-    )
-    now = timezone.now()
+    now, changed, roll_ups = timezone.now(), 0, []
+    for one in newer:
+        changed += _store_administration(one, counts[one.pk])
+        groups_as_of = groups[one.pk].as_of
+        if as_of >= one.opens_at and groups[one.pk].is_complete:
+            rates = SchoolRate.objects.filter(administration=one, eligible__gt=0)
+            if groups_as_of is not None:
+                # Schools whose first roster came after the opening.
+                rates = rates.filter(at_opening=0)
+            if schools := list(rates.values_list("school", flat=True)):
+                _freeze_sizes(one, schools)
+            groups_as_of = groups_as_of or as_of
+        roll_ups.append(
+            RollUp(
+                administration=one,
+                as_of=as_of,
+                written_at=now,
+                groups_as_of=groups_as_of,
+            )
+        )
     RollUp.objects.bulk_create(
-        [
-            RollUp(administration=administration, as_of=as_of, written_at=now)
-            for administration in newer
-        ],
+        roll_ups,
         update_conflicts=True,
         unique_fields=["administration"],
-        update_fields=["as_of", "written_at"],
+        update_fields=["as_of", "written_at", "groups_as_of"],
     )
     return changed
 
@@ -176,6 +200,7 @@ def _store_administration(
         rates[(school,)] = (
             district,
             of_school.eligible,
+            counts.waiting.get(school, 0),
             of_school.started,
             of_school.finished,
             of_school.finished_today,
@@ -189,6 +214,13 @@ def _store_administration(
         + synchronise(GradeRate, administration, GRADE_COLUMNS, counts.grades)
         + synchronise(Curve, administration, CURVE_COLUMNS, curves)
     )
+
+
+def _freeze_sizes(administration: Administration, schools: Collection[int]) -> None:
+    """Remember how many people are in each group of schools, to decide what to hide."""
+    for model in (SchoolRate, GradeRate):
+        rates = model._default_manager.filter(administration=administration)
+        rates.filter(school__in=schools).update(at_opening=F("eligible"))
 
 
 def students_by_school(administration: Administration) -> dict[int, int]:
@@ -223,6 +255,7 @@ SCHOOL_COLUMNS = SyncedColumns(
     (
         "district_id",
         "eligible",
+        "waiting",
         "started",
         "finished",
         "finished_today",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.utils import timezone
 
 from accounts.models import School
+from reports.counting_groups import count_waiting
 from reports.models import Curve
 from survey.database.replica.health import REPLICA
 from survey.database.replica.reports import reports_database
@@ -27,16 +28,29 @@ LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 # finishing; `kind` says which of them a row belongs to. The hours of a place
 # are joined into one text here, because they would be half a million rows for
 # Python to read each minute.
+#
+# People count in their `CountedGroup` if they have one. The table is small, so
+# the join costs each other person one look-up in a hash table.
 POSTGRESQL = """
-WITH counted AS MATERIALIZED (
+WITH people AS (
+    SELECT r.administration_id, r.started_at, r.completed_at,
+           CASE WHEN c.respondent_id IS NULL THEN r.school_id ELSE c.school_id END
+           AS school_id,
+           CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade
+    FROM survey_respondent r
+    LEFT JOIN survey_countedgroup c
+           ON c.respondent_id = r.id AND c.administration_id = ANY(%s)
+    WHERE r.administration_id = ANY(%s)
+      AND (c.school_id IS NOT NULL
+           OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
+), counted AS MATERIALIZED (
     SELECT administration_id, school_id, grouping(grade, {started}, {finished}) AS kind,
            grade, coalesce({started}, {finished}) AS hour,
            count(*)::int AS eligible, count(started_at)::int AS started,
            count(completed_at)::int AS finished,
            count(*) FILTER (WHERE completed_at >= %s) AS today,
            max(started_at) AS last
-    FROM survey_respondent
-    WHERE administration_id = ANY(%s) AND withdrawn_at IS NULL
+    FROM people
     GROUP BY GROUPING SETS (
         (administration_id, school_id, grade),
         (administration_id, school_id, {started}),
@@ -69,8 +83,16 @@ POSTGRESQL_HOUR = "date_bin('1 hour', {column}, '{origin}')"
 
 SQLITE = """
 WITH invited AS (
-    SELECT * FROM survey_respondent
-    WHERE administration_id IN ({ids}) AND withdrawn_at IS NULL
+    SELECT r.administration_id, r.started_at, r.completed_at,
+           CASE WHEN c.respondent_id IS NULL THEN r.school_id ELSE c.school_id END
+           AS school_id,
+           CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade
+    FROM survey_respondent r
+    LEFT JOIN survey_countedgroup c
+           ON c.respondent_id = r.id AND c.administration_id IN ({frozen})
+    WHERE r.administration_id IN ({ids})
+      AND (c.school_id IS NOT NULL
+           OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 )
 SELECT administration_id, school_id, {grades}, grade, NULL,
        count(*), count(started_at), count(completed_at),
@@ -113,6 +135,8 @@ class AdministrationCounts:
     grades: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
     # In the format of `Curve.hours`.
     curves: dict[Place, str] = field(default_factory=dict)
+    # School -> people whose change of the roster does not count yet.
+    waiting: dict[int, int] = field(default_factory=dict)
 
     def add(self, school: int, grade: str, numbers: Sequence[Any]) -> None:
         """Add a grade: eligible, started, finished, finished today, last start."""
@@ -173,10 +197,13 @@ def count(
 ) -> tuple[datetime, dict[int, AdministrationCounts]]:
     """Return when the figures were true, and the figures by administration."""
     counts = {one.pk: AdministrationCounts() for one in administrations}
+    frozen = has_frozen_groups(administrations)
     if connections[counting_database()].vendor == "postgresql":
-        as_of = _count_postgresql(counts)
+        as_of = _count_postgresql(counts, frozen)
     else:
-        as_of = _count_sqlite(counts)
+        as_of = _count_sqlite(counts, frozen)
+    for key, by_school in count_waiting(frozen, counting_database()).items():
+        counts[key].waiting = by_school
     for administration in administrations:
         # Grades of teachers are too small to be of use.
         if administration.role == Role.TEACHER:
@@ -184,7 +211,17 @@ def count(
     return as_of, counts
 
 
-def _count_postgresql(counts: dict[int, AdministrationCounts]) -> datetime:
+def has_frozen_groups(administrations: Iterable[Administration]) -> list[int]:
+    """Return the administrations whose figures must not follow single changes.
+
+    Elsewhere the list of people shows who has finished.
+    """
+    return [one.pk for one in administrations if one.is_completion_confidential]
+
+
+def _count_postgresql(
+    counts: dict[int, AdministrationCounts], frozen: Sequence[int]
+) -> datetime:
     origin = datetime.fromtimestamp(_hour_offset(), UTC).isoformat()
     statement = POSTGRESQL.format(
         started=POSTGRESQL_HOUR.format(column="started_at", origin=origin),
@@ -203,7 +240,7 @@ def _count_postgresql(counts: dict[int, AdministrationCounts]) -> datetime:
             " ELSE clock_timestamp() END"
         )
         [as_of] = cursor.fetchone()
-        cursor.execute(statement, [_midnight(as_of), list(counts)])
+        cursor.execute(statement, [list(frozen), list(counts), _midnight(as_of)])
         rows = cursor.fetchall()
     # Rows of grades have no hours; rows of hours have the key of their place.
     for administration, school, district, grade, *numbers, hours in rows:
@@ -219,9 +256,12 @@ def _count_postgresql(counts: dict[int, AdministrationCounts]) -> datetime:
     return cast("datetime", as_of)
 
 
-def _count_sqlite(counts: dict[int, AdministrationCounts]) -> datetime:
+def _count_sqlite(
+    counts: dict[int, AdministrationCounts], frozen: Sequence[int]
+) -> datetime:
     offset = _hour_offset()
     statement = SQLITE.format(
+        frozen=", ".join(["%s"] * len(frozen)) or "NULL",
         ids=", ".join(["%s"] * len(counts)),
         grades=BY_GRADE,
         starts=BY_START,
@@ -234,7 +274,7 @@ def _count_sqlite(counts: dict[int, AdministrationCounts]) -> datetime:
     # A plain cursor does not adapt times to SQLite's texts.
     midnight = database.ops.adapt_datetimefield_value(_midnight(as_of))
     with database.cursor() as cursor:
-        cursor.execute(statement, [*counts, midnight])
+        cursor.execute(statement, [*frozen, *counts, midnight])
         rows = cursor.fetchall()
     districts = dict(School.objects.values_list("pk", "district"))
     # Administration and place -> beginning of the hour -> [started, finished].

@@ -10,6 +10,10 @@ was, and a coordinator knows everyone on the roster. The rule:
   fewer invited people than a report needs, and in each grade of fewer than 10.
 * For all others, the hours and days of the chart show nobody or at least 10
   people: "1 finished at 10" says who it was to everybody who was in the room.
+  For the same reason they see the day of the last start without its time, and how
+  many have finished today once there are 10.
+* People who join a school or grade after the opening never make it large enough:
+  their number could be subtracted again. What is hidden at the opening stays so.
 * If a hidden number could be calculated by subtracting the other grades from
   the school's number, the smallest other grade is hidden too, until at least
   two grades with at least 10 people together are hidden.
@@ -22,6 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+
+from django.utils import timezone
 
 from survey.models import Role
 
@@ -38,8 +44,24 @@ HIDDEN = "*"
 Hour = tuple[datetime, int, int]
 
 
-def hides_school(role: str, eligible: int) -> bool:
-    return 0 < eligible < SMALLEST_SCHOOL[role]
+def hides_school(role: str, eligible: int, at_opening: int = 0) -> bool:
+    sizes = (eligible, at_opening)
+    return eligible > 0 and any(0 < size < SMALLEST_SCHOOL[role] for size in sizes)
+
+
+def sizes_for_hiding(grades: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the sizes that `hidden_grades` has to look at.
+
+    `grades` are the eligible people of each grade, and those at the opening. A
+    grade that only came later has 0: it is large enough, and must not be hidden
+    in place of another one.
+    """
+    if not any(at_opening for _, at_opening in grades):
+        return [eligible for eligible, _ in grades]
+    return [
+        eligible if not at_opening and eligible < SMALLEST_GRADE else at_opening
+        for eligible, at_opening in grades
+    ]
 
 
 def hidden_grades(eligible: Sequence[int]) -> set[int]:
@@ -56,6 +78,20 @@ def hidden_grades(eligible: Sequence[int]) -> set[int]:
             break
         hidden.add(others.pop(0))
     return hidden
+
+
+def today_to_show(finished_today: int | None, *, exact: bool) -> int | None:
+    """Return how many finished today; None if too few, unless everything is seen."""
+    if exact or (finished_today or 0) >= SMALLEST_HOUR:
+        return finished_today
+    return None
+
+
+def last_start_to_show(last: datetime | None, *, exact: bool) -> datetime | None:
+    """Return the last start; its day only, unless the user sees everything."""
+    if last is None or exact:
+        return last
+    return timezone.localtime(last).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def join_small_hours(hours: Sequence[Hour]) -> list[Hour]:

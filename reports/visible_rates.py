@@ -34,7 +34,14 @@ from accounts.permissions import Capability, Permissions
 from reports.models import GradeRate, SchoolRate
 from reports.progress_pace import last_school_day
 from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
-from reports.suppression import SMALLEST_SCHOOL, hidden_grades, hides_school
+from reports.suppression import (
+    SMALLEST_SCHOOL,
+    hidden_grades,
+    hides_school,
+    last_start_to_show,
+    sizes_for_hiding,
+    today_to_show,
+)
 from survey.administrations import administrations_for
 from survey.models import Administration, Role
 
@@ -76,9 +83,11 @@ class VisibleRate(Protocol):
     eligible: int
     students: int | None
     needed: int | None
+    waiting: int
     hidden: bool
     shown_started: int | None
     shown_finished: int | None
+    exact: bool
     shown_today: int | None
     shown_last: datetime | None
 
@@ -91,7 +100,10 @@ def rates_for(
     Columns for sorting and filtering are made of the `shown_` columns alone:
     the position of a school in a sorted list would give a hidden number away.
     """
-    too_few = Q(eligible__gt=0, eligible__lt=SMALLEST_SCHOOL[administration.role])
+    smallest = SMALLEST_SCHOOL[administration.role]
+    too_few = Q(eligible__gt=0) & (
+        Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
+    )
     seen = permissions.places(Capability.SEE_RESPONSES)
     sees_all = Q(district_id__in=seen.districts) | Q(school_id__in=seen.schools)
     if seen.state or administration.coordinators_see_finished:
@@ -111,7 +123,10 @@ def rates_for(
             output_field=kind or IntegerField(),
         )
 
-    rows = _rows_in_scope(permissions, administration).annotate(hidden=hidden)
+    rows = _rows_in_scope(permissions, administration).annotate(
+        hidden=hidden,
+        exact=Case(When(sees_all, then=Value(True)), default=Value(False)),
+    )
     rows = rows.annotate(
         shown_started=unless_hidden("started"),
         shown_finished=unless_hidden("finished"),
@@ -188,8 +203,10 @@ def school_line(rate: SchoolRate, administration: Administration) -> SchoolRateL
         administration=administration,
         students=row.students,
         needed=None if row.hidden else row.needed,
-        today=row.shown_today,
-        last_started_at=row.shown_last,
+        today=today_to_show(row.shown_today, exact=row.exact),
+        last_started_at=last_start_to_show(row.shown_last, exact=row.exact),
+        is_exact=row.exact,
+        waiting=row.waiting,
     )
 
 
@@ -205,9 +222,10 @@ def lines_of_school(
         row = by_administration.get(administration.pk)
         if row is None:
             continue
-        hidden = hides_school(administration.role, row.eligible) and not sees_all_of(
-            permissions, administration, school
-        )
+        is_small = hides_school(administration.role, row.eligible, row.at_opening)
+        exact = sees_all_of(permissions, administration, school)
+        hidden = is_small and not exact
+        last = last_start_to_show(row.last_started_at, exact=exact)
         lines.append(
             SchoolRateLine(
                 name=school.name,
@@ -218,8 +236,12 @@ def lines_of_school(
                 administration=administration,
                 students=row.students,
                 needed=None if hidden else row.needed,
-                today=None if hidden else row.finished_today,
-                last_started_at=None if hidden else row.last_started_at,
+                today=(
+                    None if hidden else today_to_show(row.finished_today, exact=exact)
+                ),
+                last_started_at=None if hidden else last,
+                is_exact=exact,
+                waiting=row.waiting,
             )
         )
     return lines
@@ -241,7 +263,9 @@ def grade_lines(
     if school_is_hidden:
         hidden = set(range(len(rows)))
     elif not sees_all:
-        hidden = hidden_grades([row.eligible for row in rows])
+        hidden = hidden_grades(
+            sizes_for_hiding([(row.eligible, row.at_opening) for row in rows])
+        )
     return [
         RateLine(
             name=row.grade or "No grade",
@@ -365,6 +389,7 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
         "sum_today": Coalesce(
             Sum(f"{rates}finished_today", filter=below_this_morning), 0
         ),
+        "sum_waiting": total("waiting"),
         "sum_schools": count(),
         "sum_reporting": count(Q(**{f"{rates}needed__isnull": False})),
         "sum_reached": count(Q(**{f"{rates}needed__lte": finished})),

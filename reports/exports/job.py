@@ -39,7 +39,8 @@ from reports.exports.minimum_group import (
 )
 from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
 from reports.exports.row_builder import IDENTITY, ExportPlan, RowBuilder
-from reports.exports.snapshot import Selection, snapshot
+from reports.exports.selection import Selection
+from reports.exports.snapshot import snapshot
 from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS, XlsxFile
 from reports.models.exports import KEPT_FOR, Export
@@ -152,7 +153,12 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
     ]
     shuffle, summary = Shuffle(folder), StreamSummary()
     saved_days = SavedDays(timezone.get_default_timezone())
-    selection = Selection(administrations, export.scope, export.finished_only)
+    selection = Selection(
+        administrations,
+        export.scope,
+        export.finished_only,
+        without_names=not export.identities,
+    )
     with snapshot(selection) as database:
         counts = database.count_people()
         people = sum(counts.values())

@@ -23,6 +23,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from reports.exports.local_days import LocalDays
+from reports.exports.selection import NEVER_COUNTED
 from reports.exports.snapshot import About, GroupCount
 from survey.models import Administration
 
@@ -109,17 +110,19 @@ def divide_respondents(
 ) -> MinimumGroups:
     """Divide the people of a wide file.
 
-    `counts` are sorted by district and school: one school at a time is kept in
-    memory.
+    `counts` are sorted by district, cohort and school: one school at a time is
+    kept in memory.
     """
     groups = MinimumGroups(administration.minimum_group)
 
     def paths() -> Iterator[tuple[GroupPath, int]]:
-        for (district, school), rows in groupby(counts, key=itemgetter(0, 1)):
+        for (district, cohort, school), rows in groupby(
+            counts, key=itemgetter(0, 1, 2)
+        ):
             groups.districts[school] = district
             people: Counter[GroupPath] = Counter()
-            for _, _, grade, language, attributes, days, count in rows:
-                about = (grade, language, attributes)
+            for _, _, _, grade, language, attributes, days, count in rows:
+                about = (grade, language, attributes, cohort)
                 path = respondent_path(administration, district, school, about, days)
                 people[path] += count
             yield from sorted(people.items())
@@ -139,10 +142,15 @@ def respondent_path(
 
     `days` are when the respondent started, finished and was withdrawn.
     """
-    grade, language, attributes = about
+    grade, language, attributes, cohort = about
+    # Files made before and after can be matched by the answers. So people whose
+    # cells changed together are a group without the others, and people whose
+    # cells are new have none.
+    if cohort == NEVER_COUNTED:
+        return ()
     subgroups = [attributes.get(name) for name in administration.subgroups]
     return (
-        str(district),
+        f"{district} {cohort}",
         str(school),
         grade,
         language,

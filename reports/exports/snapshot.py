@@ -7,10 +7,11 @@ characters except those that separate the answers::
     about  items  answers  saved
 
 Times are Unix times, or blank. `about` is a JSON array of grade, language and
-attributes. `items` is "{12,13,…}". `answers` has the value of each of them
-after a \\x1f: \\x02s if it was skipped, \\x02h if it was not applicable on its
-page. Text that people typed is JSON, so that it cannot contain a separator.
-`saved`, only for the long format, lists like `items` when each was saved.
+attributes, and of the cohort unless that is 0 (see `selection`). `items` is
+"{12,13,…}". `answers` has the value of each of them after a \\x1f: \\x02s if it
+was skipped, \\x02h if it was not applicable on its page. Text that people typed
+is JSON, so that it cannot contain a separator. `saved`, only for the long
+format, lists like `items` when each was saved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, groupby
 from operator import itemgetter
@@ -28,6 +28,7 @@ from django.db import connections, transaction
 
 from accounts.permissions import Places
 from reports.exports.columns import ExportVersion
+from reports.exports.selection import Selection
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
 from survey.taking.storage import as_datetime
@@ -42,9 +43,9 @@ COPY (
         floor(extract(epoch FROM r.started_at))::bigint,
         floor(extract(epoch FROM r.completed_at))::bigint,
         floor(extract(epoch FROM r.withdrawn_at))::bigint,
-        json_build_array(r.grade, r.language, r.attributes),
+        {about},
         x.items, x.answers, {saved}
-    FROM survey_respondent r
+    FROM {respondents} r
     {join}
     WHERE {people}
     ORDER BY r.id
@@ -79,10 +80,15 @@ JOINED_COLUMNS = """array_agg(o.item_id) AS items,
 LARGE_PART = 0.2
 SAVED_TIMES = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
+ABOUT = "json_build_array(r.grade, r.language, r.attributes)"
+ABOUT_COUNTED = f"""CASE r.cohort WHEN 0 THEN {ABOUT}
+            ELSE json_build_array(r.grade, r.language, r.attributes, r.cohort) END"""
+
 SQLITE = """
 SELECT r.id, r.school_id, r.started_at, r.completed_at, r.withdrawn_at,
-    r.grade, r.language, r.attributes, x.item_id, x.state, x.value, x.saved_at
-FROM survey_respondent r
+    r.grade, r.language, r.attributes, {cohort},
+    x.item_id, x.state, x.value, x.saved_at
+FROM {respondents} r
 LEFT JOIN survey_response x
     ON x.administration_id = r.administration_id AND x.respondent_id = r.id
 WHERE {people}
@@ -91,60 +97,28 @@ ORDER BY r.id, x.item_id
 
 COUNT_RESPONSES = """
 SELECT count(*) FROM survey_response x
-JOIN survey_respondent r ON r.id = x.respondent_id
+JOIN {respondents} r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
 """
 # `days` may have a day or NULL for each of the three times.
 COUNT_GROUPS = """
-SELECT s.district_id, r.school_id, r.grade, r.language, {attributes}, {days}, count(*)
-FROM survey_respondent r
+SELECT s.district_id, {cohort}, r.school_id, r.grade, r.language, {attributes}, {days},
+    count(*)
+FROM {respondents} r
 JOIN accounts_school s ON s.id = r.school_id
 WHERE {people}
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-ORDER BY 1, 2
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+ORDER BY 1, 2, 3
 """
 TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
-COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
+COUNT_PEOPLE = "SELECT count(*) FROM {respondents} r WHERE {people}"
 
 LineSink = Callable[[bytes], object]
-# Grade, language and attributes.
-About = tuple[str, str, Mapping[str, object]]
-# District, school, grade, language, attributes, days of `TIMES` and the number
-# of people who have all of them in common.
-GroupCount = tuple[int, int, str, str, Mapping[str, object], Sequence[str], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Selects the people in these places who have started."""
-
-    administrations: Sequence[Administration]
-    places: Places
-    finished_only: bool = False
-
-    def people(self, administration: Administration) -> str:
-        """Return a condition on `survey_respondent r`.
-
-        It is built from whole numbers only, so nothing can be injected.
-        """
-        conditions = [
-            f"r.administration_id = {int(administration.pk)}",
-            "r.started_at IS NOT NULL",
-        ]
-        if self.finished_only:
-            conditions.append("r.completed_at IS NOT NULL")
-        if not self.places.state:
-            conditions.append(
-                "r.school_id IN (SELECT s.id FROM accounts_school s"  # noqa: S608
-                f" WHERE s.district_id IN ({_numbers(self.places.districts)})"
-                f" OR s.id IN ({_numbers(self.places.schools)}))"
-            )
-        return " AND ".join(conditions)
-
-
-def _numbers(keys: frozenset[int]) -> str:
-    # An empty list is no SQL, and nothing is in (NULL).
-    return ", ".join(str(int(key)) for key in sorted(keys)) or "NULL"
+# Grade, language, attributes and cohort.
+About = tuple[str, str, Mapping[str, object], int]
+# District, cohort, school, grade, language, attributes, days of `TIMES` and the
+# number of people who have all of them in common.
+GroupCount = tuple[int, int, int, str, str, Mapping[str, object], Sequence[str], int]
 
 
 class Snapshot:
@@ -176,15 +150,19 @@ class Snapshot:
         statement = COUNT_GROUPS.format(
             attributes=attributes,
             days=", ".join(days),
+            cohort=self.selection.cohort(administration),
+            respondents=self.selection.respondents(administration),
             people=self.selection.people(administration),
         )
         # On the server, because there may be as many groups as people.
         with connection.chunked_cursor() as cursor:
             cursor.execute(statement)
             for row in chain.from_iterable(iter(lambda: cursor.fetchmany(1000), [])):
-                district, school, grade, language, held, *times, count = row
-                found = [day or "" for day in times]
-                yield district, school, grade, language, json.loads(held), found, count
+                *place, grade, language, held, started, finished, withdrawn, count = row
+                district, cohort, school = place
+                days = [day or "" for day in (started, finished, withdrawn)]
+                about = (grade, language, json.loads(held))
+                yield district, cohort, school, *about, days, count
 
     def count_responses(self) -> int:
         return sum(
@@ -198,7 +176,11 @@ class Snapshot:
         people = selection.people(administration)
         with connections[self.alias].cursor() as cursor:
             cursor.execute(
-                statement.format(administration=int(administration.pk), people=people)
+                statement.format(
+                    administration=int(administration.pk),
+                    respondents=selection.respondents(administration),
+                    people=people,
+                )
             )
             return int(cursor.fetchone()[0])
 
@@ -235,7 +217,10 @@ class Snapshot:
         part = self._count(COUNT_PEOPLE, administration, self.selection)
         whole = self._count(COUNT_PEOPLE, administration, everyone)
         join = MERGE_JOIN if part >= LARGE_PART * whole else LOOK_UP_JOIN
+        counted = self.selection.shows_counted(administration)
         statement = POSTGRESQL.format(
+            about=ABOUT_COUNTED if counted else ABOUT,
+            respondents=self.selection.respondents(administration),
             join=join.format(
                 administration=int(administration.pk),
                 columns=JOINED_COLUMNS.format(
@@ -255,7 +240,11 @@ class Snapshot:
         sink: LineSink,
         saved: bool,
     ) -> None:
-        statement = SQLITE.format(people=self.selection.people(administration))
+        statement = SQLITE.format(
+            cohort=self.selection.cohort(administration),
+            respondents=self.selection.respondents(administration),
+            people=self.selection.people(administration),
+        )
         with connections[self.alias].cursor() as cursor:
             cursor.execute(statement)
             rows = chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
@@ -294,11 +283,12 @@ def _sqlite_line(
     administration: int, rows: list[SqliteRow], json_items: set[int], saved: bool
 ) -> bytes:
     """Make the line of a respondent from one row for each response."""
-    respondent, school, *times, grade, language, attributes = rows[0][:8]
-    about = json.dumps([grade, language, json.loads(attributes)], ensure_ascii=False)
+    respondent, school, *times, grade, language, attributes, cohort = rows[0][:9]
+    cells = [grade, language, json.loads(attributes), *([cohort] if cohort else [])]
+    about = json.dumps(cells, ensure_ascii=False)
     items, answers, saved_times = [], "", []
     for row in rows:
-        item, state, value, saved_at = row[8:]
+        item, state, value, saved_at = row[9:]
         if item is None:
             continue
         if value is None:

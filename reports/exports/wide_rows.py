@@ -138,11 +138,12 @@ class WideRowBuilder(RowBuilder):
         groups = self.plan.groups.get(key)
         if groups is None:
             return len(STEPS)
+        grade, language, attributes, *cohort = json.loads(person.about)
         path = respondent_path(
             self.plan.administrations[key],
             groups.districts[school],
             school,
-            json.loads(person.about),
+            (grade, language, attributes, cohort[0] if cohort else 0),
             days,
         )
         return groups.shown(path)
@@ -150,7 +151,7 @@ class WideRowBuilder(RowBuilder):
     def _cells(self, person: RespondentLine, shown: int) -> list[Cell]:
         """Return the cells from the administration to the attributes."""
         administration = self.plan.administrations[int(person.administration)]
-        grade, language, attributes = json.loads(person.about)
+        grade, language, attributes, *_ = json.loads(person.about)
         place = self.plan.schools[int(person.school)]
         cells: list[Cell] = [
             administration.name,

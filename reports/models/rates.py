@@ -21,6 +21,8 @@ class RollUp(models.Model):
     # When the figures were true: the time of the replica's snapshot.
     as_of = models.DateTimeField()
     written_at = models.DateTimeField()
+    # Changes of rosters count if they were made before. Null until it has opened.
+    groups_as_of = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"{self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M:%S}"
@@ -30,7 +32,8 @@ class SchoolRate(models.Model):
     """The figures of one school in one administration.
 
     Withdrawn people are not counted. People who moved count in their new
-    school, including what they did before.
+    school, including what they did before. After the opening, such changes
+    count later, many at once: see `reports.counting_groups`.
     """
 
     administration = models.ForeignKey(
@@ -44,6 +47,10 @@ class SchoolRate(models.Model):
         "accounts.District", on_delete=models.CASCADE, related_name="rates"
     )
     eligible = models.PositiveIntegerField(default=0)
+    # `eligible` when the groups were frozen, which decides what is hidden; 0 before.
+    at_opening = models.PositiveIntegerField(default=0, db_default=0)
+    # People of this school on the roster whose last change does not count yet.
+    waiting = models.PositiveIntegerField(default=0, db_default=0)
     started = models.PositiveIntegerField(default=0)
     finished = models.PositiveIntegerField(default=0)
     # On the local day of the roll-up's `as_of`.
@@ -83,6 +90,8 @@ class GradeRate(models.Model):
     )
     grade = models.CharField(max_length=16, blank=True)
     eligible = models.PositiveIntegerField()
+    # As in SchoolRate; 0 for a grade that only came later.
+    at_opening = models.PositiveIntegerField(default=0, db_default=0)
     started = models.PositiveIntegerField()
     finished = models.PositiveIntegerField()
 

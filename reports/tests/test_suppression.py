@@ -9,13 +9,16 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import Membership
+from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports import visible_rates
 from reports.models import SchoolRate
+from reports.progress_pace import needed_per_day
 from reports.rollup import roll_up
 from reports.suppression import (
     SMALLEST_GRADE,
@@ -306,3 +309,37 @@ def test_coordinators_see_no_hour_of_a_single_person(client, staff, students):
     # People who may see the answers see every hour.
     log_in(client, staff.dana)
     assert hourly_cells(client, staff.lincoln) == {0, 1, 2, 12}
+
+
+def test_coordinators_see_no_time_and_no_number_of_a_single_persons_day(
+    client, staff, students
+):
+    """ "1 today" and "last start at 12:07" are about one person."""
+    yesterday = timezone.now() - timedelta(days=1)
+    invite(students, staff.lincoln, 40, grade="05")
+    invite(students, staff.lincoln, 12, grade="05", finished=12, at=yesterday)
+    [late] = invite(students, staff.lincoln, 1, grade="05", finished=1)
+    roll_up()
+    address = f"/console/rates/schools/{staff.lincoln.pk}/"
+    for user, today, exact in ((staff.chen, None, False), (staff.dana, 1, True)):
+        log_in(client, user)
+        page = client.get(address).content.decode()
+        [line] = visible_rates.lines_of_school(
+            Permissions(user), staff.lincoln, [students]
+        )
+        [row] = visible_rates.rates_for(Permissions(user), students).filter(
+            school=staff.lincoln
+        )
+        assert visible_rates.school_line(row, students) == line
+        assert (line.today, line.is_exact) == (today, exact)
+        assert (line.last_started_at == late.started_at) is exact
+        assert line.pace
+        # Today's number is not to be calculated from what is missing either.
+        assert line.pace.per_day == needed_per_day(
+            14 if today is None else 15,
+            timezone.localdate(),
+            timezone.localdate(students.closes_at),
+        )
+        if line.pace.counts_today:
+            words = "1 today" if today else "Fewer than 10 today"
+            assert words in page

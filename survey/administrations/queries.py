@@ -99,7 +99,7 @@ def invited_people(administration: Administration) -> QuerySet[Respondent]:
 
 @dataclass(frozen=True, slots=True)
 class ProgressCounts:
-    """Numbers of invited people by progress; withdrawn people are in none."""
+    """Numbers of people by progress; withdrawn people are in none."""
 
     not_started: int
     in_progress: int
@@ -107,8 +107,17 @@ class ProgressCounts:
 
 
 def count_progress(administration: Administration) -> ProgressCounts:
-    """Count all invited people. 1 statement, over all of them."""
-    counts = invited_people(administration).aggregate(
+    """Count all people in the figures. 1 statement, over all of them.
+
+    Where completion is confidential, a single change of the roster must not show
+    in these numbers: see `CountedGroup`.
+    """
+    people = invited_people(administration)
+    if administration.is_completion_confidential:
+        people = administration.respondents.filter(
+            Q(counted=None, withdrawn_at=None) | Q(counted__school__isnull=False)
+        )
+    counts = people.aggregate(
         invited=Count("pk"), started=Count("started_at"), finished=Count("completed_at")
     )
     return ProgressCounts(

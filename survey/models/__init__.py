@@ -6,6 +6,7 @@ from survey.models.administration import (
     Wave,
 )
 from survey.models.card_set import CardSet
+from survey.models.counted_group import CountedGroup
 from survey.models.device_login import DeviceLogin
 from survey.models.instrument import (
     Block,
@@ -27,6 +28,7 @@ __all__ = [
     "Administration",
     "Block",
     "CardSet",
+    "CountedGroup",
     "Identity",
     "Item",
     "Job",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TextIO
 
@@ -12,6 +13,12 @@ from django.utils import timezone
 from survey import access_codes
 from survey.models import Administration, Respondent
 from survey.rosters.batch_writes import parallel_writes, write_batch
+from survey.rosters.counted_groups import (
+    keep_groups_of_changed,
+    keep_groups_of_new,
+    keep_groups_of_withdrawn,
+    schools_with_people,
+)
 from survey.rosters.diff import (
     IDENTITY_COLUMNS,
     RESPONDENT_COLUMNS,
@@ -129,6 +136,7 @@ def _export_batch(diff: RosterDiff, change: str, first: int, last: int) -> Expor
 def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
     """Insert new people with their access codes."""
     version, done = access_codes.current_version(), 0
+    known = schools_with_people(diff)
     # While one connection inserts a batch, the next batch is prepared.
     with parallel_writes() as run:
         for batch in diff.staging.fetch_in_batches(
@@ -138,7 +146,9 @@ def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
         ):
             rows = [row for (row,) in batch]
             people = _export_batch(diff, ADDED, rows[0], rows[-1])
-            insert = partial(_insert_people, diff.administration, version, rows, people)
+            insert = partial(
+                _insert_people, diff.administration, version, rows, people, known
+            )
             run(partial(write_batch, insert))
             done += len(rows)
             on_progress("Adding people", done)
@@ -177,6 +187,7 @@ def _insert_people(
     version: int,
     rows: list[int],
     people: ExportedRows,
+    known: Sequence[int],
     writer: Staging,
 ) -> None:
     def digest(pk: int, issue: int) -> bytes:
@@ -206,6 +217,7 @@ def _insert_people(
             _INSERT_RESPONDENTS, [administration.pk, version, issue]
         )
     writer.execute(_INSERT_IDENTITIES, [administration.pk])
+    keep_groups_of_new(writer, known)
 
 
 def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
@@ -225,6 +237,7 @@ def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
                 writer: Staging, change: str = change, people: ExportedRows = people
             ) -> None:
                 writer.import_batch(people)
+                keep_groups_of_changed(writer, of_respondent, are_back=change == BACK)
                 update_rows(writer, "survey_identity", "respondent_id", of_identity)
                 update_rows(writer, "survey_respondent", "id", of_respondent)
                 if change == BACK:
@@ -265,7 +278,12 @@ def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
         # They are known by primary key, so no temporary table is needed.
         people = Respondent.objects.filter(pk__in=ids, withdrawn_at=None)
 
-        def withdraw(_: Staging, people: QuerySet[Respondent] = people) -> int:
+        def withdraw(
+            writer: Staging,
+            ids: list[int] = ids,
+            people: QuerySet[Respondent] = people,
+        ) -> int:
+            keep_groups_of_withdrawn(writer, ids)
             return people.update(withdrawn_at=now)
 
         write_batch(withdraw)

@@ -21,7 +21,15 @@ from openpyxl import Workbook
 from survey.access_codes import code_for, format_code
 from survey.administrations import invited_people, open_administration
 from survey.definitions.publishing import publish_survey
-from survey.models import Administration, PublishedSurvey, Response, Role, Survey, Wave
+from survey.models import (
+    Administration,
+    CountedGroup,
+    PublishedSurvey,
+    Response,
+    Role,
+    Survey,
+    Wave,
+)
 from survey.rosters.apply import import_roster
 from survey.rosters.columns import columns_of
 from survey.rosters.file_reader import RosterTable
@@ -87,6 +95,8 @@ def open_rehearsal(
             report = import_roster(administration=administration, table=table)
             if not report.imported:
                 raise AssertionError(report.rejections)
+        # Otherwise those of a school that grew would count tomorrow.
+        CountedGroup.objects.filter(administration=administration).delete()
     return Rehearsal(administration, counted.count())
 
 

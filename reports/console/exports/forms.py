@@ -17,7 +17,8 @@ from accounts.permissions import Capability, Permissions, Places
 from reports.exports.job import too_many_columns, too_many_rows
 from reports.exports.minimum_group import is_too_few, too_few_people
 from reports.exports.requests import ExportChoices
-from reports.exports.snapshot import Selection, Snapshot
+from reports.exports.selection import Selection
+from reports.exports.snapshot import Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export
 from survey.administrations import administrations_for
@@ -174,7 +175,9 @@ class ExportForm(forms.Form):
         finished_only = bool(given.get("finished_only"))
         # The job checks again, when more people may have started.
         if not self.errors:
-            size = size_of(self.chosen(), places, finished_only)
+            size = size_of(
+                self.chosen(), places, finished_only, without_names=not identities
+            )
             for administration in () if identities else size.too_few:
                 self.add_error("administrations", too_few_people(administration))
         if not self.errors and given.get("format") == Format.XLSX:
@@ -232,7 +235,12 @@ class ExportForm(forms.Form):
         if not administrations or "administrations" in self.errors:
             return None
         finished_only = bool(self.cleaned_data.get("finished_only"))
-        return size_of(administrations, self._places(self.cleaned_data), finished_only)
+        return size_of(
+            administrations,
+            self._places(self.cleaned_data),
+            finished_only,
+            without_names=not self.cleaned_data.get("identities"),
+        )
 
 
 @dataclass(slots=True)
@@ -247,7 +255,11 @@ class ExportSize:
 
 
 def size_of(
-    administrations: Sequence[Administration], places: Places, finished_only: bool
+    administrations: Sequence[Administration],
+    places: Places,
+    finished_only: bool,
+    *,
+    without_names: bool,
 ) -> ExportSize:
     """Count the respondents, but not their answers.
 
@@ -263,7 +275,9 @@ def size_of(
     )
     size = ExportSize(items=max(items.values(), default=0))
     for administration in administrations:
-        selection = Selection([administration], places, finished_only)
+        selection = Selection(
+            [administration], places, finished_only, without_names=without_names
+        )
         counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
         people = counts[administration.pk]
         if is_too_few(administration, people):

@@ -16,7 +16,7 @@ from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Permissions
 from reports import time_series, visible_rates
-from reports.freshness import Freshness, freshness_of
+from reports.freshness import Freshness, freshness_of, groups_in_words
 from reports.models import GradeRate, SchoolRate
 from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
 from reports.suppression import SMALLEST_HOUR, join_small_hours
@@ -161,6 +161,7 @@ class RolePanel:
     line: SchoolRateLine
     grades: list[RateLine]
     freshness: Freshness
+    groups: str
 
     @property
     def hides_numbers(self) -> bool:
@@ -191,6 +192,7 @@ def role_panels(
                 ),
             ),
             freshness=freshness_of(line.administration),
+            groups=groups_in_words(line.administration, line.waiting),
         )
         for line in lines
     ]

@@ -23,6 +23,7 @@ from reports.console.rates.board import (
     role_panels,
     school_listing,
 )
+from reports.freshness import groups_in_words
 from reports.models import Curve
 from survey.models import Administration
 
@@ -57,6 +58,7 @@ def rates_board(request: StaffRequest) -> HttpResponse:
         # Totals are only made for users who see all of their schools.
         **curve_context(request, chosen, Curve.Level.ALL, 0, of_all, sees_all=True),
         "total": total,
+        "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
         "places": places_chart(lines),
         "filter_form": board.filter_form(request),
@@ -99,6 +101,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
         "district": district,
         "sees_districts": own.state or len(own.districts) > 1,
         "total": total,
+        "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
         "places": places_chart(lines),
         "filter_form": board.filter_form(request, with_state=True),

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from accounts.permissions import Places
 from reports import rollup_query
-from reports.exports.snapshot import Selection, snapshot
+from reports.exports.selection import Selection
+from reports.exports.snapshot import snapshot
 from survey.models import Administration, Identity
 from survey.tests.database.test_partitions import (
     ADD,

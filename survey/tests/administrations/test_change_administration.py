@@ -28,7 +28,14 @@ from survey.administrations import (
     reopen_administration,
 )
 from survey.database import advisory_locks
-from survey.models import Administration, Response, Role, Wave
+from survey.models import (
+    Administration,
+    CountedGroup,
+    Respondent,
+    Response,
+    Role,
+    Wave,
+)
 from survey.taking import resume_cookie
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of, enrol
 from survey.tests.taking.test_storage_races import elsewhere
@@ -378,6 +385,26 @@ def test_progress_counts_invited_people(administration, lincoln):
     enrol(administration, lincoln, grade="4", started_at=now, withdrawn_at=now)
     found = count_progress(administration)
     assert (found.not_started, found.in_progress, found.finished) == (1, 1, 1)
+
+
+def test_progress_does_not_follow_a_single_withdrawal(administration, lincoln):
+    """The number before and after would tell whether that person has finished."""
+    now = timezone.now()
+    people = [
+        enrol(administration, lincoln, grade=grade, started_at=now, completed_at=now)
+        for grade in ("1", "2", "3")
+    ]
+    for one in people[:2]:
+        Respondent.objects.filter(pk=one.pk).update(withdrawn_at=now)
+    CountedGroup.objects.create(
+        respondent=people[0],
+        administration=administration,
+        school=lincoln,
+        changed_at=now,
+    )
+    assert count_progress(administration).finished == 2
+    administration.coordinators_see_finished = True
+    assert count_progress(administration).finished == 1
 
 
 def test_only_owners_manage_waves(staff):

@@ -1,0 +1,169 @@
+"""Exports made before and after a change of the roster single nobody out.
+
+Their rows can be matched by the answers, so a change of one person's cells would
+name the row of that person.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from reports.counting_groups import let_changes_count
+from reports.exports.selection import Selection
+from reports.tests.exports.conftest import (
+    FIRST,
+    answer,
+    identify,
+    made,
+    opened,
+    published,
+)
+from reports.tests.exports.test_formats import rows_of
+from reports.tests.exports.test_minimum_group import CELLS as ALL_CELLS
+from survey.models import CountedGroup, Respondent
+from survey.tests.rosters.roster_imports import run_import
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+HEADER = "district,school,role,grade,language,sex,student ID"
+CELLS = tuple(name for name in ALL_CELLS if name != "track")
+SAME_SCHOOL = {"complete_for": "schools"}
+
+
+@pytest.fixture
+def administration(staff):
+    found = opened(published(FIRST, "3"), "protected", minimum_group=5)
+    found.subgroups = {"sex": ["f", "m"]}
+    found.save(update_fields=["subgroups"])
+    return found
+
+
+@pytest.fixture
+def people(staff, administration, enrol):
+    """30 of grade 7 and 30 of grade 8, whose age tells their rows apart."""
+    found = []
+    for number in range(60):
+        one = enrol(
+            administration,
+            staff.lincoln,
+            grade="07" if number < 30 else "08",
+            language="en",
+            attributes={"sex": "fm"[number % 2]},
+            started_at=datetime(2027, 3, 1, 15, tzinfo=UTC),
+        )
+        identify(one, external_id=str(100 + number))
+        answer(one, {"age": str(number)})
+        found.append(one)
+    return found
+
+
+def line(number, *, grade=None, sex=None, language="English"):
+    grade = grade or ("7" if number < 30 else "8")
+    sex = sex or "fm"[number % 2]
+    return f"Riverside,Lincoln,student,{grade},{language},{sex},{100 + number}"
+
+
+def cells_by_age(staff, administration):
+    rows = rows_of(made(staff.state, administration))
+    return {int(row["age"]): tuple(row[name] for name in CELLS) for row in rows}
+
+
+EDITS = {
+    "grade": [line(3, grade="8")],
+    "sex": [line(3, sex="f")],
+    "language": [line(3, language="Spanish")],
+    "away and back": [line(3, grade="8"), line(3)],
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_change_of_one_person_changes_no_row(staff, administration, people, edit):
+    before = cells_by_age(staff, administration)
+    assert before[3][CELLS.index("grade")] == "07"
+    for changed in EDITS[edit]:
+        assert run_import(administration, HEADER, changed).changed == 1
+    assert cells_by_age(staff, administration) == before
+    tomorrow = timezone.now() + timedelta(days=1)
+    CountedGroup.objects.update(changed_at=tomorrow - timedelta(days=2))
+    let_changes_count(administration, tomorrow - timedelta(days=2))
+    assert cells_by_age(staff, administration) == before
+
+
+def test_withdrawing_one_person_changes_no_row(staff, administration, people):
+    before = cells_by_age(staff, administration)
+    others = [line(number) for number in range(60) if number != 3]
+    assert run_import(administration, HEADER, *others, **SAME_SCHOOL).withdrawn == 1
+    assert cells_by_age(staff, administration) == before
+
+
+def test_without_counted_groups_the_one_row_that_changes_is_that_person(
+    staff, administration, people, monkeypatch
+):
+    monkeypatch.setattr(Selection, "shows_counted", lambda *_: False)
+    before = cells_by_age(staff, administration)
+    run_import(administration, HEADER, line(3, grade="8"))
+    after = cells_by_age(staff, administration)
+    assert [age for age in after if after[age] != before[age]] == [3]
+
+
+def test_changes_of_many_people_are_exported_on_the_next_day(
+    staff, administration, people
+):
+    run_import(
+        administration, HEADER, *(line(number, grade="8") for number in range(12))
+    )
+    yesterday = timezone.now() - timedelta(days=1)
+    CountedGroup.objects.update(changed_at=yesterday)
+    let_changes_count(administration, yesterday)
+    after = cells_by_age(staff, administration)
+    grade = CELLS.index("grade")
+    assert {after[age][grade] for age in range(12)} == {"08"}
+    assert {after[age][grade] for age in range(12, 30)} == {"07"}
+
+
+def test_a_corrected_subgroup_of_many_people_follows_a_day_after_their_grade(
+    staff, administration, people
+):
+    """A few whose subgroup changes too hold nobody up."""
+    moved = [line(n, grade="8", sex="m" if n < 4 else "f") for n in range(30)]
+    run_import(administration, HEADER, *moved)
+    found = []
+    for _ in range(2):
+        yesterday = timezone.now() - timedelta(days=1)
+        CountedGroup.objects.update(changed_at=yesterday)
+        let_changes_count(administration, yesterday)
+        after = cells_by_age(staff, administration)
+        found.append({age: after[age][CELLS.index("sex")] for age in range(30)})
+        assert {after[age][CELLS.index("grade")] for age in range(30)} == {"08"}
+    assert found[0] == {age: "fm"[age % 2] for age in range(30)}
+    # Thirteen change from m to f, and only two from f to m.
+    assert found[1] == {age: "m" if age in (1, 3) else "f" for age in range(30)}
+
+
+def test_people_who_came_later_have_no_cells(staff, administration, people):
+    run_import(administration, HEADER, *(line(number) for number in range(60, 66)))
+    new = Respondent.objects.order_by("pk")[60:]
+    Respondent.objects.filter(pk__in=[one.pk for one in new]).update(
+        started_at=datetime(2027, 3, 1, 15, tzinfo=UTC)
+    )
+    for number, one in enumerate(new, start=60):
+        answer(one, {"age": str(number)})
+    after = cells_by_age(staff, administration)
+    assert {set(after[age]) == {"*"} for age in range(60, 66)} == {True}
+    assert after[3][CELLS.index("grade")] == "07"
+
+
+def test_a_file_with_names_has_the_roster_of_today(staff, administration, people):
+    run_import(administration, HEADER, line(3, grade="8"))
+    export = made(
+        staff.dana,
+        administration,
+        places={"districts": [staff.riverside.pk]},
+        identities=True,
+        reason="consent has to be checked",
+    )
+    grades = {row["age"]: row["grade"] for row in rows_of(export)}
+    assert (grades["3"], grades["4"]) == ("08", "07")

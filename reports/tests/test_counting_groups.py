@@ -1,0 +1,487 @@
+"""Changes of rosters never show in the figures what one person has done."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.permissions import Permissions
+from accounts.tests.logging_in import log_in
+from reports import counting_groups, rollup_query, visible_rates
+from reports.console.rates.board import role_panels
+from reports.counting_groups import GroupChange, common_changes
+from reports.models import GradeRate, RollUp, SchoolRate
+from reports.rollup import roll_up
+from survey.models import CountedGroup, Identity, Respondent
+from survey.tests.rosters.roster_imports import run_import
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+HEADER = "district,school,role,grade,student ID,given name,family name"
+TEN = 10
+
+
+class Roster:
+    """A coordinator's file of Lincoln: student ID and grade."""
+
+    def __init__(self, administration, **grades):
+        self.administration = administration
+        self.grades = {}
+        self.last = 100
+        for grade, people in grades.items():
+            self.add(grade.removeprefix("g"), people)
+
+    def add(self, grade, people):
+        ids = [f"{self.last + number}" for number in range(people)]
+        self.last += people
+        self.grades.update(dict.fromkeys(ids, grade))
+        return ids
+
+    def move(self, ids, grade):
+        self.grades.update(dict.fromkeys(ids, grade))
+
+    def upload(self):
+        lines = [
+            f"Riverside,Lincoln,student,{grade},{one},First,Last"
+            for one, grade in self.grades.items()
+        ]
+        report = run_import(self.administration, HEADER, *lines, complete_for="schools")
+        assert report.imported, report.rejections
+
+
+def open_now(administration):
+    type(administration).objects.filter(pk=administration.pk).update(
+        opens_at=timezone.now() - timedelta(minutes=5)
+    )
+    administration.refresh_from_db()
+    roll_up()
+
+
+def finish(administration, ids):
+    moment = timezone.now()
+    Respondent.objects.filter(
+        administration=administration, identity__external_id__in=ids
+    ).update(started_at=moment, completed_at=moment)
+
+
+def wait_a_day():
+    """Let a day pass: what was stored is a day older."""
+    day = timedelta(days=1)
+    RollUp.objects.update(groups_as_of=F("groups_as_of") - day)
+    CountedGroup.objects.update(changed_at=F("changed_at") - day)
+    roll_up()
+
+
+@pytest.fixture
+def planned(administer):
+    """An administration that has not opened yet."""
+    return administer(opens_at=timezone.now() + timedelta(days=1))
+
+
+@pytest.fixture
+def roster(staff, planned):
+    found = Roster(planned, g6=20, g7=21, g8=30)
+    found.upload()
+    open_now(planned)
+    return found
+
+
+def grades(administration):
+    rates = GradeRate.objects.filter(administration=administration)
+    return {rate.grade: (rate.eligible, rate.finished) for rate in rates}
+
+
+def school_rate(administration):
+    return SchoolRate.objects.get(administration=administration, school__name="Lincoln")
+
+
+# Stories
+
+
+def test_one_persons_change_of_grade_does_not_count(client, staff, planned, roster):
+    eighth = [one for one, grade in roster.grades.items() if grade == "8"]
+    finish(planned, eighth[:12])
+    roll_up()
+    log_in(client, staff.chen)
+    address = f"/console/rates/schools/{staff.lincoln.pk}/school.csv"
+    before = client.get(address).content.splitlines()
+
+    roster.move(eighth[:1], "6")
+    roster.upload()
+    assert Respondent.objects.get(identity__external_id=eighth[0]).grade == "06"
+    for _ in range(3):
+        wait_a_day()
+        after = client.get(address).content.splitlines()
+        # All but the time at the end of each line.
+        assert [line[:-8] for line in after] == [line[:-8] for line in before]
+    page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/").content.decode()
+    assert "1 change of the roster not counted yet" in page
+
+
+def test_ten_changes_count_on_the_next_day(planned, roster):
+    eighth = [one for one, grade in roster.grades.items() if grade == "8"]
+    finish(planned, eighth[:12])
+    for number in (4, 9, 10):
+        roster.move(eighth[:number], "6")
+        roster.upload()
+        roll_up()
+        assert grades(planned)["08"] == (30, 12)
+        assert school_rate(planned).waiting == number
+        if number < TEN:
+            wait_a_day()
+            assert grades(planned)["08"] == (30, 12)
+    wait_a_day()
+    assert grades(planned) == {"06": (30, 10), "07": (21, 0), "08": (20, 2)}
+    assert school_rate(planned).waiting == 0
+    as_of = RollUp.objects.get().groups_as_of
+    assert timezone.localtime(as_of).hour == 0
+
+
+def test_nobody_is_left_behind_alone(planned, roster):
+    seventh = [one for one, grade in roster.grades.items() if grade == "7"]
+    # One of 21 stays: 20 who left, subtracted, would show that one.
+    roster.move(seventh[:20], "6")
+    roster.upload()
+    wait_a_day()
+    assert grades(planned)["07"] == (21, 0)
+    roster.move(seventh, "6")
+    roster.upload()
+    wait_a_day()
+    assert grades(planned) == {"06": (41, 0), "08": (30, 0)}
+
+
+def test_a_wrong_grade_of_a_whole_school_is_corrected_at_once(planned, roster):
+    roster.move(list(roster.grades), "9")
+    roster.upload()
+    wait_a_day()
+    assert grades(planned) == {"09": (71, 0)}
+
+
+def test_people_who_come_and_go_wait_too(planned, roster):
+    roster.add("6", 9)
+    [leaver] = [one for one, grade in roster.grades.items() if grade == "6"][:1]
+    del roster.grades[leaver]
+    roster.upload()
+    wait_a_day()
+    assert school_rate(planned).eligible == 71
+    roster.grades[leaver] = "6"
+    roster.add("6", 1)
+    roster.upload()
+    wait_a_day()
+    # The ten new people, and the one who never left.
+    assert (school_rate(planned).eligible, grades(planned)["06"]) == (81, (30, 0))
+    assert school_rate(planned).waiting == 0
+
+
+def test_a_second_change_does_not_forget_the_counted_group(planned, roster):
+    [one] = [one for one, grade in roster.grades.items() if grade == "8"][:1]
+    for grade in ("6", "7"):
+        roster.move([one], grade)
+        roster.upload()
+    kept = CountedGroup.objects.get()
+    assert (kept.grade, kept.school.name, kept.cohort) == ("08", "Lincoln", 0)
+
+
+def test_rosters_before_the_opening_count_at_once(staff, planned):
+    roster = Roster(planned, g7=12)
+    roster.upload()
+    roster.move(list(roster.grades)[:1], "8")
+    roster.upload()
+    assert not CountedGroup.objects.exists()
+    roll_up()
+    assert grades(planned) == {"07": (11, 0), "08": (1, 0)}
+
+
+def test_changes_count_at_once_where_the_list_of_people_shows_who_has_finished(
+    planned, roster
+):
+    planned.coordinators_see_finished = True
+    planned.save()
+    [one] = [one for one, grade in roster.grades.items() if grade == "8"][:1]
+    finish(planned, [one])
+    roster.move([one], "6")
+    roster.upload()
+    roll_up()
+    assert grades(planned)["06"] == (21, 1)
+
+
+def test_changes_wait_while_a_roster_is_applied(planned, roster, monkeypatch):
+    roster.move(list(roster.grades), "9")
+    roster.upload()
+    with monkeypatch.context() as busy:
+        busy.setattr(counting_groups, "_lock", lambda administration: False)
+        wait_a_day()
+        assert "09" not in grades(planned)
+    roll_up()
+    assert grades(planned) == {"09": (71, 0)}
+
+
+def test_the_first_people_of_a_school_count_at_once(staff, planned):
+    """They were not too late: nobody's number can be subtracted from theirs."""
+    open_now(planned)
+    roster = Roster(planned, g6=20, g7=3, g8=20)
+    roster.upload()
+    roll_up()
+    assert school_rate(planned).eligible == 43
+    roster.add("7", 30)
+    roster.upload()
+    wait_a_day()
+    [panel] = role_panels(Permissions(staff.chen), staff.lincoln, [planned])
+    assert [line.name for line in panel.grades if line.is_hidden] == ["06", "07"]
+    assert panel.line.eligible == 73
+
+
+def test_sizes_are_not_taken_from_half_a_roster(planned, monkeypatch):
+    open_now(planned)
+    roster = Roster(planned, g7=3)
+    roster.upload()
+    with monkeypatch.context() as busy:
+        busy.setattr(counting_groups, "_lock", lambda administration: False)
+        roll_up()
+    assert (school_rate(planned).eligible, school_rate(planned).at_opening) == (3, 0)
+    roll_up()
+    assert school_rate(planned).at_opening == 3
+
+
+def test_invented_people_make_no_small_grade_visible(staff, planned):
+    roster = Roster(planned, g6=20, g7=21, g8=1)
+    [maya] = [one for one, grade in roster.grades.items() if grade == "8"]
+    roster.upload()
+    open_now(planned)
+    finish(planned, [maya])
+    roster.add("8", 30)
+    roster.upload()
+    wait_a_day()
+    [panel] = role_panels(Permissions(staff.chen), staff.lincoln, [planned])
+    assert [line.name for line in panel.grades if line.is_hidden] == ["06", "08"]
+    assert panel.line.eligible == 72
+
+
+def test_hidden_grades_stay_together(planned):
+    """Grade 8 is hidden with 7; without 7 the rest of both would be grade 8."""
+    roster = Roster(planned, g6=40, g7=12, g8=3)
+    roster.upload()
+    open_now(planned)
+    roster.grades = {one: grade for one, grade in roster.grades.items() if grade != "7"}
+    roster.upload()
+    wait_a_day()
+    assert (school_rate(planned).eligible, school_rate(planned).waiting) == (55, 12)
+
+
+# The rule
+
+
+class Equations:
+    """What is known about sums over people, and what follows from it."""
+
+    PRIME = 2**61 - 1
+
+    def __init__(self):
+        self.rows = {}
+
+    def _rest(self, people):
+        rest = dict.fromkeys(people, 1)
+        for pivot, row in self.rows.items():
+            if factor := rest.get(pivot):
+                for one, value in row.items():
+                    rest[one] = (rest.get(one, 0) - factor * value) % self.PRIME
+        return {one: value for one, value in rest.items() if value}
+
+    def know(self, people):
+        rest = self._rest(people)
+        if not rest:
+            return
+        pivot = min(rest)
+        inverse = pow(rest[pivot], -1, self.PRIME)
+        new = {one: value * inverse % self.PRIME for one, value in rest.items()}
+        for row in self.rows.values():
+            if factor := row.pop(pivot, 0):
+                for one, value in new.items():
+                    if one != pivot:
+                        row[one] = (row.get(one, 0) - factor * value) % self.PRIME
+        self.rows[pivot] = new
+
+    def reveal(self, people):
+        return not self._rest(people)
+
+
+units = st.sampled_from([(1, "6"), (1, "7"), (1, "8"), (2, None), None])
+days = st.lists(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(1, 30), units), max_size=5),
+    max_size=6,
+)
+
+
+def histories(days, minimum):
+    """Return each person's units, day by day: 20 in each, and 20 not invited."""
+    places = [(1, "6"), (1, "7"), (1, "8"), (2, None), None]
+    wanted = {person: places[person // 20] for person in range(100)}
+    counted, cohorts = dict(wanted), dict.fromkeys(wanted, 0)
+    history = {person: [place] for person, place in counted.items()}
+    for uploads in days:
+        for first, many, place in uploads:
+            wanted.update((p % 100, place) for p in range(first, first + many))
+        changes = [
+            GroupChange(person, cohorts[person], counted[person], wanted[person])
+            for person in wanted
+            if wanted[person] != counted[person]
+        ]
+        sizes = Counter((cohorts[person], counted[person]) for person in counted)
+        for together in common_changes(changes, sizes, minimum):
+            cohort = max(cohorts.values()) + 1
+            for change in together:
+                counted[change.respondent] = change.wanted
+                cohorts[change.respondent] = cohort
+        for person, place in counted.items():
+            history[person].append(place)
+    return history
+
+
+def never_counted(history):
+    return not any(history)
+
+
+@given(days=days)
+def test_people_with_the_same_history_are_enough(days):
+    found = Counter(map(tuple, histories(days, TEN).values()))
+    assert all(
+        many >= TEN for history, many in found.items() if not never_counted(history)
+    )
+
+
+def test_without_the_minimum_single_people_have_a_history_of_their_own():
+    alone = histories([[(0, 1, (1, "8"))]], 1)
+    equations = Equations()
+    for day in range(2):
+        for unit in {places[day] for places in alone.values()} - {None}:
+            equations.know(p for p, places in alone.items() if places[day] == unit)
+    assert equations.reveal([0])
+    assert not equations.reveal([1])
+
+
+# An attacker
+
+
+class Coordinator:
+    """Edits the roster, looks at the figures, and calculates with them."""
+
+    def __init__(self, staff, administration, roster, dice):
+        self.staff, self.administration = staff, administration
+        self.roster, self.dice = roster, dice
+        self.real = list(roster.grades)
+        self.target = dice.choice(self.real)
+        self.known = Equations()
+
+    def act(self):
+        dice, roster = self.dice, self.roster
+        action = dice.choice(("move", "many", "withdraw", "return", "invent", "wait"))
+        if action == "move":
+            roster.move([self.target], dice.choice("678"))
+        elif action == "many":
+            others = dice.sample(self.real, dice.choice((8, 9, 10, 12, 20)))
+            roster.move({*others, self.target}, dice.choice("678"))
+        elif action == "withdraw":
+            for one in {self.target, *dice.sample(self.real, dice.choice((0, 9, 12)))}:
+                roster.grades.pop(one, None)
+        elif action == "return":
+            for one in sorted(set(self.real) - roster.grades.keys()):
+                roster.grades[one] = dice.choice("678")
+        elif action == "invent":
+            # Nobody has finished for these.
+            roster.add(dice.choice("6789"), dice.choice((1, 9, 15)))
+        roster.upload()
+
+    def look(self):
+        """Add the people of every number on the page of the school."""
+        [panel] = role_panels(
+            Permissions(self.staff.chen), self.staff.lincoln, [self.administration]
+        )
+        members = counted_people(self.administration)
+        for line in (panel.line, *panel.grades):
+            if not line.is_hidden:
+                of_line = [
+                    one
+                    for one, grade in members.items()
+                    if line is panel.line or grade == line.name
+                ]
+                assert len(of_line) == line.eligible
+                self.known.know(of_line)
+        for one in set(self.roster.grades) - set(self.real):
+            self.known.know([one])
+
+    def attack(self, days):
+        self.look()
+        for _ in range(days):
+            self.act()
+            roll_up()
+            self.look()
+            wait_a_day()
+            self.look()
+        return [one for one in self.real if self.known.reveal([one])]
+
+
+def counted_people(administration):
+    """Return the grade in which each person counts, by student ID."""
+    frozen = rollup_query.has_frozen_groups([administration])
+    people = Identity.objects.filter(administration=administration).select_related(
+        "respondent__counted"
+    )
+    found = {}
+    for identity in people:
+        person = identity.respondent
+        kept = getattr(person, "counted", None) if frozen else None
+        if kept is None and person.withdrawn_at is None:
+            found[identity.external_id] = person.grade
+        elif kept is not None and kept.school_id is not None:
+            found[identity.external_id] = kept.grade
+    return found
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_an_attacker_finds_nobody(staff, planned, seed):
+    dice = random.Random(seed)
+    roster = Roster(planned, g6=14, g7=12, g8=24)
+    roster.upload()
+    open_now(planned)
+    assert Coordinator(staff, planned, roster, dice).attack(days=8) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_without_frozen_groups_the_attacker_finds_people(
+    staff, planned, monkeypatch, seed
+):
+    monkeypatch.setattr(rollup_query, "has_frozen_groups", lambda administrations: [])
+    dice = random.Random(seed)
+    roster = Roster(planned, g6=14, g7=12, g8=24)
+    roster.upload()
+    open_now(planned)
+    attacker = Coordinator(staff, planned, roster, dice)
+    assert attacker.attack(days=8)
+
+
+def test_if_the_opening_did_not_count_invented_people_would_show_one(
+    staff, planned, monkeypatch
+):
+    """The twin: without the sizes at the opening, 20 invented people show Maya."""
+    roster = Roster(planned, g6=20, g8=1)
+    roster.upload()
+    open_now(planned)
+    attacker = Coordinator(staff, planned, roster, random.Random(1))
+    roster.add("8", 20)
+    roster.upload()
+    wait_a_day()
+    attacker.look()
+    maya = [one for one in attacker.real if roster.grades[one] == "8"]
+    assert not attacker.known.reveal(maya)
+    monkeypatch.setattr(
+        visible_rates, "sizes_for_hiding", lambda grades: [now for now, _ in grades]
+    )
+    attacker.look()
+    assert attacker.known.reveal(maya)

@@ -1,0 +1,77 @@
+"""Keep the groups in which people counted before a roster changes them.
+
+Only in administrations that have opened; see `CountedGroup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+from django.utils import timezone
+
+from survey.rosters.diff import RosterDiff, any_column_differs
+from survey.rosters.staging import Staging
+
+# A second change keeps the groups in which the person still counts.
+_KEEP = """
+    INSERT INTO survey_countedgroup (
+        respondent_id, administration_id, school_id, grade, language, attributes,
+        withdrawn_at, cohort, changed_at
+    )
+    SELECT r.id, r.administration_id, {school}, r.grade, r.language, r.attributes,
+           r.withdrawn_at, 0, %s
+    FROM survey_respondent AS r
+    JOIN survey_administration AS a
+      ON a.id = r.administration_id AND a.opens_at <= %s
+    {people}
+    ON CONFLICT (respondent_id) DO UPDATE SET changed_at = excluded.changed_at
+    """
+_COUNTED_SCHOOL = "CASE WHEN r.withdrawn_at IS NULL THEN r.school_id END"
+
+
+def schools_with_people(diff: RosterDiff) -> list[int]:
+    """Return the schools in which the file's new people do not count at once.
+
+    The first people of a school do: nobody else's number can be subtracted from
+    theirs. Empty before the opening.
+    """
+    if diff.administration.opens_at > timezone.now():
+        return []
+    schools = [one.school_id for one in diff.report.schools if one.added]
+    # Withdrawn people count for a while.
+    people = diff.administration.respondents.filter(school__in=schools)
+    return list(people.values_list("school", flat=True).distinct())
+
+
+def keep_groups_of_new(writer: Staging, schools: Sequence[int]) -> None:
+    """Store that the people of `roster_new` in these schools don't count yet."""
+    if schools:
+        keys = ", ".join(str(int(pk)) for pk in schools)
+        _keep(
+            writer,
+            "NULL",
+            "JOIN roster_new AS new ON new.respondent_id = r.id"
+            f" WHERE r.school_id IN ({keys})",
+        )
+
+
+def keep_groups_of_changed(
+    writer: Staging, columns: Sequence[str], *, are_back: bool
+) -> None:
+    """Keep the groups of the people in `roster_batch` whose groups change."""
+    shown = [name for name in columns if name != "classroom"]
+    changes = "1 = 1" if are_back else any_column_differs("r", shown, writer)
+    people = f"JOIN roster_batch AS new ON new.respondent_id = r.id WHERE {changes}"
+    _keep(writer, _COUNTED_SCHOOL, people)
+
+
+def keep_groups_of_withdrawn(writer: Staging, respondents: Sequence[int]) -> None:
+    keys = ", ".join(str(int(pk)) for pk in respondents)
+    people = f"WHERE r.id IN ({keys}) AND r.withdrawn_at IS NULL"
+    _keep(writer, _COUNTED_SCHOOL, people)
+
+
+def _keep(writer: Staging, school: str, people: str) -> None:
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    writer.execute(_KEEP.format(school=school, people=people), [now, now])
