@@ -175,11 +175,16 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
+        "worker-src": [SELF],
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
     },
 }
+
+# Surveys can be reloaded without a network. If off, the service workers that
+# browsers have remove themselves.
+WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")

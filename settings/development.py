@@ -26,6 +26,8 @@ SECURE_HSTS_SECONDS = 0
 # Serve static files from the source folders instead of the collected copy.
 COMPRESS_OFFLINE = False
 COMPRESS_ENABLED = False
+# A service worker would serve files that have changed since.
+WORKS_OFFLINE = False
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
 STORAGES = {

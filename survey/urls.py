@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from survey.taking import plain_forms, stop, views
+from survey.taking import offline, plain_forms, stop, views
 
 urlpatterns = [
     path("", views.survey_login, name="survey_login"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
+    path("take/worker.js", offline.survey_worker, name="survey_worker"),
     path("take/stop/", stop.survey_stop, name="survey_stop"),
     path("take/plain/", plain_forms.survey_plain_start, name="survey_plain_start"),
     path(

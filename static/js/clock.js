@@ -13,6 +13,15 @@ export function serverTime() {
   return Date.parse(document.documentElement.dataset.now) + performance.now();
 }
 
+// An ISO time with offset, some milliseconds later.
+export function timeAfter(iso, milliseconds) {
+  const zoned = /([+-])(\d{2}):(\d{2})$/.exec(iso);
+  const [, sign, hours, minutes] = zoned ?? ["", "+", "00", "00"];
+  const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -1 : 1);
+  const shifted = new Date(Date.parse(iso) + milliseconds + offset * 60000);
+  return `${shifted.toISOString().slice(0, 19)}${sign}${hours}:${minutes}`;
+}
+
 export const FIRST_WAIT = 1000;
 export const LONGEST_WAIT = 60000;
 

@@ -32,7 +32,7 @@ export class Finishing {
   isReady() {
     const { queue } = this.tab;
     const isIdle = !queue.pending() && !queue.halted;
-    return this.isReviewing && isIdle && navigator.onLine;
+    return this.isReviewing && isIdle && navigator.onLine && !this.tab.isOffline;
   }
 
   async openReview() {

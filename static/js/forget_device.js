@@ -1,6 +1,8 @@
 // What a browser remembers of a person, besides answers that the server does not
 // have yet: those stay until they are sent, encrypted (store.js).
 
+import { forgetOffline } from "./offline.js";
+
 // The person is stopping: until that is done, their answers are shown in no tab.
 const STOPPING = "groundswell stopping";
 // The last input of a person: {tag, by, at}, where `by` is a tab.
@@ -14,6 +16,7 @@ const memory = new Map();
 export async function forgetDevice() {
   removeNote(STOPPING);
   removeNote(ACTIVE);
+  await forgetOffline();
 }
 
 export function markStopping(tag) {

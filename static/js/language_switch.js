@@ -15,7 +15,9 @@ export async function switchLanguage(tab, select) {
   }
   const { status, reply } = await tab.renew(language);
   if (status === 200 && reply.messages) {
+    const { title, frame, frameDirection } = reply;
     translateFrame(tab, new Messages(reply.messages, language), reply);
+    Object.assign(bootstrap, { title, frame, frameDirection });
   }
   tab.language = language;
   tab.survey.outline = await tab.pages.outline();
@@ -23,11 +25,12 @@ export async function switchLanguage(tab, select) {
   rememberPlace({ page: display.current, tag: bootstrap.tag, language, replace: true });
   await display.show(display.current, { stay: true });
   tab.update();
-  tab.prefetch();
+  await tab.prefetch();
+  tab.keepSnapshot();
 }
 
 // The frame may be in another language than the survey, which has more of them.
-function translateFrame(tab, messages, { title, frame, frameDirection }) {
+export function translateFrame(tab, messages, { title, frame, frameDirection }) {
   tab.messages = messages;
   tab.display.surveyTitle = title;
   const heading = document.getElementById("survey-title");

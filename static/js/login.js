@@ -2,6 +2,7 @@
 
 import { groupCode, groupWhileTyping } from "./access_codes.js";
 import { unmarkStopping } from "./forget_device.js";
+import { forgetOffline } from "./offline.js";
 import { countKept, wipeEnded } from "./store.js";
 
 // Links on cards have the code in the fragment, which no server logs. It is
@@ -40,6 +41,8 @@ function startLogin() {
     if (event.persisted) location.reload();
   });
   unmarkStopping();
+  // What the last person's tabs had for a reload without a network.
+  forgetOffline();
   showUnsent();
 }
 

@@ -32,7 +32,8 @@ export class Notices {
     const refused = queue.refusals().find(({ kind }) => kind === "refused");
     if (refused) return this.refusedNotice(refused);
     if (finishing.isReviewing) return this.waitingNotice();
-    return this.tab.untilClosing() <= 0 ? this.closingNotice() : null;
+    if (this.tab.untilClosing() <= 0) return this.closingNotice();
+    return this.tab.isOffline ? this.offlineNotice() : null;
   }
 
   // Saving stopped for this tab.
@@ -123,6 +124,11 @@ export class Notices {
     }
     const title = messages.plural("waiting_saves", pending);
     return { ...notice, title, text: messages.text("waiting_saves_help") };
+  }
+
+  offlineNotice() {
+    const title = this.tab.messages.text("offline");
+    return { name: "unreachable", state: "waiting", title, text: "", takesFocus: false };
   }
 
   // Tells support staff what happened and to which respondent, without a name.

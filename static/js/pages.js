@@ -10,8 +10,9 @@ const AT_ONCE = 2;
 
 export class Pages {
   // address({language, n}) is a page's URL; page 0 is the outline
-  constructor({ address, language, fetcher, clock, random }) {
-    Object.assign(this, { address, language, fetcher, clock, random });
+  // keep(url, response, text) keeps a page for a reload without a network
+  constructor({ address, language, fetcher, clock, random, keep }) {
+    Object.assign(this, { address, language, fetcher, clock, random, keep });
     this.loading = new Map();
     this.loaded = new Map();
     this.waits = new Set();
@@ -58,7 +59,8 @@ export class Pages {
     const abort = new AbortController();
     const timer = this.clock.after(FETCH_TIMEOUT, () => abort.abort());
     try {
-      const response = await this.fetcher(this.address({ language, n }), {
+      const address = this.address({ language, n });
+      const response = await this.fetcher(address, {
         credentials: "same-origin",
         cache: again ? "reload" : "default",
         redirect: "error",
@@ -68,6 +70,7 @@ export class Pages {
       const text = await response.text();
       const content = n ? readSection(text, n) : readOutline(text);
       this.loaded.set(this.nameOf(language, n), content);
+      this.keep(address, response, text);
       return content;
     } finally {
       this.clock.cancel(timer);

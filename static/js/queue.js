@@ -24,6 +24,7 @@ export class Queue extends PageSlots {
     this.earliestRetry = 0;
     this.timer = null;
     this.savedAt = null;
+    this.acknowledged = 0;
   }
 
   // Sending
@@ -105,6 +106,7 @@ export class Queue extends PageSlots {
     this.earliestRetry = 0;
     this.stopTimer();
     this.savedAt = at;
+    this.acknowledged += 1;
     this.noteStored(save);
   }
 

@@ -41,19 +41,21 @@ export class Recovery {
   // The session is another person's: nothing of this person stays in the tab.
   // Unsaved answers stay on the device, encrypted with this person's key.
   async leaveFor(address) {
-    const { queue, store } = this.tab;
+    const { queue, store, snapshot } = this.tab;
     queue.halt({ kind: "halt", error: "person" });
     this.forget();
+    await snapshot.forget();
     await store.settled();
     location.replace(address);
   }
 
   // Somebody else uses this computer now, and should not read these answers.
   hideAnswers() {
-    const { display, drafts } = this.tab;
+    const { display, drafts, snapshot } = this.tab;
     if (!display.form) return;
     drafts.keep();
     display.clear();
+    snapshot.forget();
   }
 
   forget() {
@@ -68,16 +70,31 @@ export class Recovery {
   // *Continue here*: this tab takes over from the one that saved last.
   async continueHere() {
     const { messages, panel } = this.tab;
-    const { status, reply } = await this.tab.renew();
-    if (status === 200) {
-      this.takeOver(reply);
-    } else if (status === 401) {
-      this.stop("session", reply.error);
-    } else if (status === 409) {
-      this.stop("halt", reply.error);
-    } else if (status !== 403) {
-      panel.replaceText(messages.text("load_failed"));
-    }
+    const renewed = await this.tab.renew();
+    if (renewed.status === 200) this.takeOver(renewed.reply);
+    else if (!this.isStoppedBy(renewed)) panel.replaceText(messages.text("load_failed"));
+  }
+
+  // True if by its reply the server takes nothing more of this tab.
+  isStoppedBy({ status, reply }) {
+    if (status === 401) this.stop("session", reply.error);
+    if (status === 409) this.stop("halt", reply.error);
+    return [401, 403, 409].includes(status);
+  }
+
+  // For a tab that was reloaded without a network. Resolves to false if the server
+  // did not answer, or with what it had before it stored a save of this tab.
+  async catchUp() {
+    const { queue } = this.tab;
+    const { acknowledged } = queue;
+    const renewed = await this.tab.renew();
+    if (renewed.status !== 200) return this.isStoppedBy(renewed);
+    if (queue.halted) return true;
+    if (queue.acknowledged !== acknowledged) return false;
+    // Otherwise the person is asked once something is saved.
+    const isAllowed = !queue.isOvertakenBy(this.stateOf(renewed.reply));
+    if (isAllowed) this.takeOver(renewed.reply, { quietly: true });
+    return true;
   }
 
   // Sends again what the server once had and has lost: after the loss of a
@@ -128,6 +145,7 @@ export class Recovery {
   takeOver(reply, { quietly = false } = {}) {
     const { display, drafts, survey } = this.tab;
     if (display.form && drafts.edited.has(display.current)) drafts.hold();
+    this.tab.keepSnapshot();
     if (display.current === null) {
       this.mergeServerAnswers(reply);
       return;

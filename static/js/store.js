@@ -251,19 +251,19 @@ async function whenClosed(tab, run) {
 
 // Encryption
 
-async function importKey(text) {
+export async function importKey(text) {
   const bytes = fromBase64url(text);
   return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 
-async function seal(secret, boundTo, record) {
+export async function seal(secret, boundTo, record) {
   const iv = crypto.getRandomValues(new Uint8Array(12));
   const plain = new TextEncoder().encode(JSON.stringify(record));
   const sealed = await crypto.subtle.encrypt(cipher(iv, boundTo), secret, plain);
   return { iv, sealed };
 }
 
-async function unseal(secret, boundTo, { iv, sealed }) {
+export async function unseal(secret, boundTo, { iv, sealed }) {
   const plain = await crypto.subtle.decrypt(cipher(iv, boundTo), secret, sealed);
   return JSON.parse(new TextDecoder().decode(plain));
 }

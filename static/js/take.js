@@ -5,7 +5,7 @@
 // (finishing.js), stopping for now (stopping.js, idle.js), and continuing after
 // saving stopped (recovery.js).
 
-import { systemClock } from "./clock.js";
+import { systemClock, timeAfter } from "./clock.js";
 import { Drafts } from "./drafts.js";
 import { Finishing } from "./finishing.js";
 import { Idle } from "./idle.js";
@@ -13,6 +13,8 @@ import { switchLanguage } from "./language_switch.js";
 import { Navigation } from "./navigation.js";
 import { NoticePanel } from "./notice_panel.js";
 import { Notices } from "./notices.js";
+import { keepContent, serveOffline } from "./offline.js";
+import { catchUpWhenReached, fillFrame, showUnreachable } from "./offline_start.js";
 import { PageDisplay } from "./page_display.js";
 import { Pages } from "./pages.js";
 import { Question } from "./question.js";
@@ -24,13 +26,16 @@ import { Stopping } from "./stopping.js";
 import { renewBootstrap } from "./server_requests.js";
 import { openStore, wipeEnded } from "./store.js";
 import { SurveyState, contentsByPage } from "./survey_state.js";
+import { TabSnapshot, openSnapshot } from "./tab_snapshot.js";
 import { Messages, fillIn } from "./messages.js";
 
 const DAY = 24 * 60 * 60 * 1000;
 
 class SurveyTab {
-  constructor(bootstrap) {
+  constructor(bootstrap, { isOffline }) {
     this.bootstrap = bootstrap;
+    // Reloaded without a network, and the server has not answered since.
+    this.isOffline = isOffline;
     this.language = bootstrap.language;
     this.clock = systemClock;
     this.random = Math.random;
@@ -44,7 +49,8 @@ class SurveyTab {
     this.panel = new NoticePanel({ element: find("notice"), messages });
     this.question = new Question(find("question"));
     const address = (place) => fillIn(bootstrap.urls.content, place);
-    this.pages = new Pages({ address, language, fetcher, clock, random });
+    const keep = bootstrap.urls.worker ? keepContent : () => {};
+    this.pages = new Pages({ address, language, fetcher, clock, random, keep });
     this.display = new PageDisplay(this);
     this.drafts = new Drafts(this);
     this.navigation = new Navigation(this);
@@ -63,14 +69,16 @@ class SurveyTab {
 
   async start() {
     wipeEnded();
+    if (this.isOffline) fillFrame(this);
     const stopWarning = this.display.warnIfSlow();
     const outline = await this.pages.outline();
     const { bootstrap, clock, random } = this;
     const { answers, earlier, tag, answersOf: digest, queueKey: key, closesAt } = bootstrap;
     const changed = () => this.update();
     this.store = await openStore({ tag, digest, key, closesAt, changed });
-    // From here on only the store holds the key.
+    // From here on only the store and the snapshot hold the key.
     bootstrap.queueKey = null;
+    this.snapshot = new TabSnapshot({ tab: this, queueKey: key });
     this.survey = new SurveyState({ outline, answers, earlier, moment: () => this.moment() });
     this.queue = new Queue({
       send: (save) => this.send(save),
@@ -94,13 +102,31 @@ class SurveyTab {
     const closing = this.untilClosing();
     if (closing < DAY) this.clock.after(Math.max(closing, 0) + 1000, () => this.update());
     this.update();
-    this.prefetch();
+    if (this.isOffline) catchUpWhenReached(this);
+    this.keepSnapshot();
+    await this.prefetch();
+    if (bootstrap.urls.worker !== undefined) serveOffline(bootstrap.urls.worker);
   }
 
-  send({ page, ...save }) {
+  async send({ page, ...save }) {
     const { bootstrap, fetcher, clock } = this;
     const url = fillIn(bootstrap.urls.page, { n: page });
-    return sendSave({ ...save, url, tag: bootstrap.tag, fetcher, clock });
+    const outcome = await sendSave({ ...save, url, tag: bootstrap.tag, fetcher, clock });
+    if (outcome.kind === "saved") {
+      this.keepSnapshot();
+      if (this.isOffline) this.pages.retrySoon();
+    }
+    return outcome;
+  }
+
+  // For a reload without a network.
+  keepSnapshot() {
+    if (this.bootstrap.urls.worker) this.snapshot.keepSoon();
+  }
+
+  startClock({ now, today }) {
+    Object.assign(this.bootstrap, { now, today });
+    this.startedAt = performance.now();
   }
 
   // What rules know of the moment: the server's clock, and the language.
@@ -123,8 +149,9 @@ class SurveyTab {
     const { status, reply } = renewed;
     if (status === 403 && reply.error === "person") this.recovery.stop("halt", "person");
     if (status === 200) {
-      const { closesAt, acceptedUntil } = reply;
+      const { closesAt, acceptedUntil, now, today } = reply;
       Object.assign(this.bootstrap, { closesAt, acceptedUntil });
+      if (this.isOffline) this.startClock({ now, today });
     }
     return renewed;
   }
@@ -134,7 +161,7 @@ class SurveyTab {
     const numbers = this.survey.outline.pages.map((_, index) => index + 1);
     const ahead = numbers.filter((n) => n > current);
     const behind = numbers.filter((n) => n < current);
-    this.pages.prefetch([current, ...ahead, ...behind]);
+    return this.pages.prefetch([current, ...ahead, ...behind]);
   }
 
   // Shows how saving goes. Called after each change of the queue.
@@ -201,24 +228,24 @@ class SurveyTab {
   }
 }
 
-// An ISO time with offset, some milliseconds later.
-function timeAfter(iso, milliseconds) {
-  const zoned = /([+-])(\d{2}):(\d{2})$/.exec(iso);
-  const [, sign, hours, minutes] = zoned ?? ["", "+", "00", "00"];
-  const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -1 : 1);
-  const shifted = new Date(Date.parse(iso) + milliseconds + offset * 60000);
-  return `${shifted.toISOString().slice(0, 19)}${sign}${hours}:${minutes}`;
-}
-
 // Removes the data from the document, because it holds the key of the answers
-// that are kept on the device.
+// that are kept on the device. A page of the service worker has none.
 function takeBootstrap() {
   const element = document.getElementById("take");
+  if (!element) return null;
   const bootstrap = JSON.parse(element.textContent);
   element.remove();
   return bootstrap;
 }
 
-new SurveyTab(takeBootstrap()).start();
+async function start() {
+  const loaded = takeBootstrap();
+  const tag = new URLSearchParams(location.search).get("for");
+  const bootstrap = loaded ?? (await openSnapshot(tag));
+  if (bootstrap) new SurveyTab(bootstrap, { isOffline: !loaded }).start();
+  else showUnreachable();
+}
+
+start();
 // Otherwise old_browser.js opens the pages that need no script.
 document.documentElement.setAttribute("data-started", "");

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
@@ -120,12 +121,12 @@ def bootstrap_data(
         # The language that the messages are in.
         "frame": messages.language_for(language),
         "frameDirection": messages.direction(messages.language_for(language)),
-        "urls": addresses_of(session.digest),
+        "urls": addresses_of(session.digest, settings.WORKS_OFFLINE),
     }
 
 
 @functools.lru_cache(maxsize=100)
-def addresses_of(digest: str) -> dict[str, str]:
+def addresses_of(digest: str, works_offline: bool) -> dict[str, str]:
     """Return a survey's addresses, with places {n} and {language} to fill."""
     content = reverse("survey_content", args=[digest, rendering.RENDERER, "en", 0])
     return {
@@ -135,4 +136,5 @@ def addresses_of(digest: str) -> dict[str, str]:
         "stop": reverse("survey_stop"),
         "login": reverse("survey_login"),
         "renew": reverse("survey_display"),
+        "worker": reverse("survey_worker") if works_offline else "",
     }

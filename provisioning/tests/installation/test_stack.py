@@ -841,6 +841,17 @@ def test_what_protects_the_installation_holds_from_outside(stack):
         assert "Domain" not in cookie, cookie
         assert ("HttpOnly" in cookie) == (not name.endswith("csrftoken")), cookie
         assert ("Path=/take/" if name == "resume" else "Path=/") in cookie, cookie
+    # The service worker, the same for everyone, for the survey's pages only.
+    status, headers, body = stack.ask(
+        "GET", "/take/worker.js", Cookie=f"sessionid={maya.cookies['sessionid']}"
+    )
+    assert (status, headers["Cache-Control"]) == (200, "no-cache")
+    assert headers["Content-Type"].startswith("application/javascript")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "worker-src 'self'" in headers["Content-Security-Policy"]
+    assert headers["Service-Worker-Allowed"] is None
+    assert headers["Set-Cookie"] is None
+    assert body.startswith(b"const OFFLINE = {")
     # This stack has no TLS. Where it has, cookies are Secure.
     assert environment_of(stack.home, "taking")["GROUNDSWELL_TLS"] == "off"
 

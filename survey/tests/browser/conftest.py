@@ -97,9 +97,10 @@ def device(
     opened: list[BrowserContext] = []
 
     def open_device(**options: object) -> BrowserContext:
-        context = chromium.new_context(
-            **{"base_url": server.url, "viewport": PHONE, "locale": "en-US", **options}
-        )
+        defaults = {"base_url": server.url, "viewport": PHONE, "locale": "en-US"}
+        # Playwright can't fail or change requests that a service worker sees.
+        defaults["service_workers"] = "block"
+        context = chromium.new_context(**{**defaults, **options})
         context.set_default_timeout(TIMEOUT)
         opened.append(context)
         return context

@@ -10,6 +10,7 @@ import { Recovery } from "/js/recovery.js";
 import { statusOf } from "/js/save_status.js";
 import { classify } from "/js/send_save.js";
 import { SurveyState, contentsByPage } from "/js/survey_state.js";
+import { knownTo } from "/js/tab_snapshot.js";
 import { FakeClock, randomFrom } from "/models/queue_model.js";
 import { Device, Store } from "/models/tabs_device.js";
 import { Evidence } from "/models/tabs_evidence.js";
@@ -167,12 +168,31 @@ class Tab {
     this.removeProtection(model.sabotage);
     this.watchMerges();
     this.watchAdoptions();
+    this.watchOutcomes();
+    this.keepSnapshot();
     // The first page is shown once that is done.
     this.isReady = false;
     this.drafts.restore().then(() => (this.isReady = true));
   }
 
   update() {}
+
+  // What a reload without a network starts with. Some are not kept: the disk is
+  // full, or the tab was reloaded before.
+  keepSnapshot() {
+    if (!this.model.reloads || (this.snapshot && this.random() < 0.3)) return;
+    const snapshot = { ...knownTo(this.queue), versions: [...this.known] };
+    this.snapshot = JSON.stringify(snapshot);
+  }
+
+  watchOutcomes() {
+    const { queue } = this;
+    const handle = queue.handleOutcome;
+    queue.handleOutcome = (save, outcome) => {
+      handle.call(queue, save, outcome);
+      if (outcome.kind === "saved") this.keepSnapshot();
+    };
+  }
 
   removeProtection(sabotage) {
     const { queue, recovery } = this;
@@ -270,9 +290,10 @@ class Tab {
 }
 
 export class TabsModel {
-  constructor(seed, sabotage = "") {
+  constructor(seed, sabotage = "", { reloads = false } = {}) {
     this.random = randomFrom(seed);
     this.sabotage = sabotage;
+    this.reloads = reloads;
     this.clock = new FakeClock();
     this.wall = 0;
     this.violations = [];
@@ -315,6 +336,21 @@ export class TabsModel {
     await this.wait(this.isCalm ? 50 : this.random() * 1500);
     if (device.tabsWithRecords().size) this.counts.adopted += 1;
     this.tabs.push(new Tab(this, device, bootstrap));
+  }
+
+  // Without a network: the tab starts with what the last one knew.
+  async reload(tab) {
+    this.counts.reloads = (this.counts.reloads ?? 0) + 1;
+    const bootstrap = JSON.parse(tab.snapshot);
+    this.close(tab, { crash: this.random() < 0.3 });
+    if (this.sabotage === "takes everything for seen after a reload") {
+      const { seen, shown, revision } = this.primary.read();
+      Object.assign(bootstrap, { answers: {}, seen, shown, revision });
+    }
+    await this.wait(this.random() * 500);
+    const again = new Tab(this, tab.device, bootstrap);
+    this.tabs.push(again);
+    while (again.isAlive && !(await again.recovery.catchUp())) await this.wait(this.random() * 60000);
   }
 
   close(tab, { crash }) {
@@ -377,6 +413,7 @@ export class TabsModel {
     else if (dice < 0.86) tab.recovery.sendLost();
     else if (dice < 0.9) this.close(tab, { crash: false });
     else if (dice < 0.93) this.close(tab, { crash: true });
+    else if (dice < 0.96 && this.reloads) this.reload(tab);
     else if (this.tabs.length < MOST_TABS) this.open(this.pick(this.devices));
   }
 
@@ -439,6 +476,6 @@ export class TabsModel {
   }
 }
 
-export async function runTabs(seed, sabotage) {
-  return new TabsModel(seed, sabotage).run();
+export async function runTabs(seed, sabotage, options) {
+  return new TabsModel(seed, sabotage, options).run();
 }

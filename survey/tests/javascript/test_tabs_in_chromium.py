@@ -23,10 +23,10 @@ from playwright.sync_api import Browser, Page
 RUNS = int(os.environ.get("GROUNDSWELL_TABS_RUNS", "5000"))
 FIRST = int(os.environ.get("GROUNDSWELL_TABS_FIRST", "1"))
 AT_ONCE = 50
-RUN_TABS = """async ([seeds, sabotage]) => {
+RUN_TABS = """async ([seeds, sabotage, options]) => {
   const { runTabs } = await import("/models/tabs_model.js");
   const results = [];
-  for (const seed of seeds) results.push([seed, await runTabs(seed, sabotage)]);
+  for (const seed of seeds) results.push([seed, await runTabs(seed, sabotage, options)]);
   return results;
 }"""
 
@@ -40,12 +40,12 @@ def page(chromium: Browser, modules: str) -> Iterator[Page]:
 
 
 def run_tabs(
-    page: Page, seeds: Sequence[int], sabotage: str = ""
+    page: Page, seeds: Sequence[int], sabotage: str = "", *, reloads: bool = False
 ) -> list[tuple[int, dict]]:
     results = []
     for first in range(0, len(seeds), AT_ONCE):
         some = list(seeds[first : first + AT_ONCE])
-        results += page.evaluate(RUN_TABS, [some, sabotage])
+        results += page.evaluate(RUN_TABS, [some, sabotage, {"reloads": reloads}])
     return results
 
 
@@ -57,6 +57,19 @@ def test_no_tab_overwrites_or_loses_what_it_has_not_seen(page):
     for _, result in results:
         totals.update(result["counts"])
     assert min(totals.values()) > RUNS // 4, totals
+
+
+def test_nor_does_one_that_was_reloaded_without_a_network(page):
+    results = run_tabs(page, range(FIRST, FIRST + RUNS), reloads=True)
+    assert {seed: r["violations"] for seed, r in results if r["violations"]} == {}
+    assert sum(result["counts"].get("reloads", 0) for _, result in results) > RUNS // 4
+
+
+def test_if_it_took_everything_for_seen_it_would_overwrite_answers(page):
+    sabotage = "takes everything for seen after a reload"
+    results = run_tabs(page, range(1, 401), sabotage, reloads=True)
+    found = [text for _, result in results for text in result["violations"]]
+    assert any(text.startswith("overwritten unseen") for text in found)
 
 
 # Rare histories, each with the protection that it needs.
