@@ -278,7 +278,8 @@ def test_a_browser_whose_answers_wait_is_asked_to_keep_them(begin, device):  # n
     assert not page.evaluate("globalThis.isAsked")
     page.wait_for_timeout(450)
     page.click("#next")
-    page.wait_for_function("globalThis.isAsked")
+    has_status(page, "waiting")
+    assert page.evaluate("globalThis.isAsked")
 
 
 def kept_on(page: Page) -> int:
