@@ -1,41 +1,23 @@
-// The answers that wait, page by page, and what the server is known to have.
+// The answers that wait, page by page.
 //
 // The slot of a page holds `save`, which is or will be sent, and `later`: newer
 // answers of the same page that wait for it or, if `held`, for the person to
 // leave the page. queue.js sends them.
 
+import { KnownPages } from "./known_pages.js";
 import { mergeAnswers, textOfAnswers } from "./merge_answers.js";
+import { TABS, isEditedHere, isSameTab, joinAdopted, keptFields, numberOf, replacedBy, replacedByRecord, waitingSave, withReplaced } from "./waiting_saves.js";
 
-// Revisions of one tab are equal modulo TABS, so that the server knows which rows
-// are its own, even if two tabs count from the same number: see save_page() in
-// survey/taking/storage.py.
-export const TABS = 2 ** 20;
-
-const NOTHING = { revision: 0, content: "{}", loaded: true };
-
-export class PageSlots {
+export class PageSlots extends KnownPages {
   // store has write(page, record) and remove(page), neither of which rejects
   // tab is a number below TABS; base is above every revision that is stored
-  // seen and shown are, for each page, the highest revision of the rows that were
-  // shown to the person, and all of them
-  // known is [page, JSON text] of the answers that the server has
-  constructor({ store, tab, base, seen, shown, known }) {
+  // The others are explained at KnownPages.
+  constructor({ store, tab, base, ...options }) {
+    super(options);
     Object.assign(this, { store, tab });
     this.next = base;
-    this.noteShown(seen, shown);
     this.slots = new Map();
     this.inFlight = new Set();
-    // What the server is known to have had of each page, by rising revision.
-    this.history = new Map();
-    for (const [page, content] of known) {
-      this.history.set(page, [{ revision: this.seenOf(page), content, loaded: true }]);
-    }
-  }
-
-  // Servers of the last release tell only the highest revisions.
-  noteShown(seen, shown = seen.map((revision) => [revision])) {
-    this.seen = [...seen];
-    this.shown = shown.map((revisions) => [...revisions]);
   }
 
   // Queues the answers of a page that the person left, as JSON text.
@@ -75,30 +57,6 @@ export class PageSlots {
     return this.slots.get(page);
   }
 
-  newestKnown(page) {
-    const history = this.history.get(page) ?? [];
-    return history[history.length - 1] ?? NOTHING;
-  }
-
-  // Without what closed tabs knew.
-  newestHere(page) {
-    const history = (this.history.get(page) ?? []).filter(({ learned }) => !learned);
-    return history[history.length - 1] ?? NOTHING;
-  }
-
-  knownContent(page) {
-    return this.newestKnown(page).content;
-  }
-
-  noteKnown(page, entry) {
-    const others = (this.history.get(page) ?? []).filter(
-      ({ revision }) => revision !== entry.revision,
-    );
-    others.push(entry);
-    others.sort((one, two) => one.revision - two.revision);
-    this.history.set(page, others);
-  }
-
   // Newer answers replace the save that waits. They do not replace a save in
   // flight, whose reply would then belong to other answers, nor one restored
   // after a reload: another device may have saved since, which only a request
@@ -121,16 +79,6 @@ export class PageSlots {
     const revision = this.next + ahead;
     this.next = revision + 1;
     return revision;
-  }
-
-  seenOf(page) {
-    return this.seen[page - 1] ?? 0;
-  }
-
-  // All revisions that were shown of a page, if there are several.
-  shownOf(page) {
-    const shown = this.shown[page - 1] ?? [];
-    return shown.length > 1 ? [...shown] : undefined;
   }
 
   // Writes the slot to the device's storage, or removes it when it is empty.
@@ -164,16 +112,6 @@ export class PageSlots {
     this.sendNext();
     this.changed();
     return stored;
-  }
-
-  // That tab may have known a later state of the server than this one, or one that
-  // is lost. It is what this tab shows now, so the server tells the two apart.
-  learnFrom(page, { before, beforeRevision }) {
-    if (!(beforeRevision > this.newestKnown(page).revision)) return;
-    const known = { revision: beforeRevision, content: before };
-    this.noteKnown(page, { ...known, loaded: true, learned: true });
-    this.seen[page - 1] = beforeRevision;
-    this.shown[page - 1] = [beforeRevision];
   }
 
   // True if the server had a newer save when this tab was loaded that made all
@@ -285,16 +223,6 @@ export class PageSlots {
     return slot ? (slot.later ?? slot.save).content : null;
   }
 
-  // True if the server does not have what it once acknowledged or sent: another
-  // server took its place, which lacks the last commits. No row is ever deleted, so
-  // an item without one is lost, even if another tab has saved its page since.
-  isLostBy({ seen, known, earlier }) {
-    return known.some(([page, content]) => {
-      const isOlder = this.newestHere(page).revision > (seen[page - 1] ?? 0);
-      return isOlder || this.withMissing(content, this.knownContent(page), earlier) !== content;
-    });
-  }
-
   // True if another tab has saved a page whose answers wait here, or were lost: only
   // the person can tell which are right.
   isOvertakenBy({ seen, shown = seen.map((revision) => [revision]), known }) {
@@ -327,46 +255,6 @@ export class PageSlots {
   sendAgain(page, content, before, { revision: number, content: lost }) {
     this.setLater(page, content, false);
     Object.assign(this.slots.get(page), { adopted: { before, number, replaced: [lost], content } });
-  }
-
-  // The server's answers, with those that it once had and has lost. (A reply to
-  // a save that was faster than this reading looks the same; then they are sent
-  // twice.)
-  withLostAnswers(page, content, earlier) {
-    const newest = this.newestHere(page);
-    const revision = this.seenOf(page);
-    const answers =
-      newest.revision > revision
-        ? this.withLost(page, content, newest).answers
-        : this.withMissing(content, this.knownContent(page), earlier);
-    const kept = (this.history.get(page) ?? []).filter((entry) => entry.revision <= revision);
-    this.history.set(page, kept);
-    this.noteKnown(page, { revision, content, loaded: false });
-    return answers;
-  }
-
-  // `content`, with the lost answers of the page. isForeign: one of them replaces an
-  // answer that this tab never had, so that another tab may have given it since.
-  withLost(page, content, lost) {
-    const history = this.history.get(page);
-    const had = pairsIn(history.flatMap((one) => [one.content, ...(one.replaced ?? [])]));
-    const merged = new Map(Object.entries(JSON.parse(content)));
-    let isForeign = false;
-    for (const [name, answer] of Object.entries(JSON.parse(lost.content))) {
-      const current = merged.get(name) ?? null;
-      const isOlder = current === null || had.has(JSON.stringify([name, current]));
-      if (isOlder || answer !== null) merged.set(name, answer);
-      if (!isOlder && answer !== null) isForeign = true;
-    }
-    return { answers: textOfAnswers(merged), isForeign };
-  }
-
-  // `content`, with those of the lost answers whose item has none, except `earlier`:
-  // names of items whose answers the server does not show.
-  withMissing(content, lost, earlier) {
-    const isShown = ([name]) => !earlier.includes(name);
-    const expected = Object.entries(JSON.parse(lost)).filter(isShown);
-    return textOfAnswers(new Map([...expected, ...Object.entries(JSON.parse(content))]));
   }
 
   // Takes blanks of these items out of what waits.
@@ -462,69 +350,4 @@ export class PageSlots {
     }
     this.persist(slot);
   }
-}
-
-// False for what was only taken over from closed tabs.
-function isEditedHere({ save, later, adopted }) {
-  if (adopted) return (later ?? save).content !== adopted.content;
-  return !(save?.restored && !later);
-}
-
-// A row of the server that is as high is newer.
-function numberOf({ save, later, adopted }) {
-  return adopted?.number ?? (later ? later.number : save.revision) ?? Infinity;
-}
-
-// `before`, but with an answer of `theirs` where that is one which these answers
-// have replaced: it is no change of another tab.
-function withReplaced(before, replaced = [], theirs = "{}") {
-  const [answers, current] = [before, theirs].map((text) => Object.entries(JSON.parse(text)));
-  const known = pairsIn(replaced);
-  const isReplaced = (pair) => known.has(JSON.stringify(pair));
-  return textOfAnswers(new Map([...answers, ...current.filter(isReplaced)]));
-}
-
-function pairsIn(contents) {
-  const pairs = contents.flatMap((text) => Object.entries(JSON.parse(text)));
-  return new Set(pairs.map((pair) => JSON.stringify(pair)));
-}
-
-function isSameTab(one, two) {
-  return one % TABS === two % TABS;
-}
-
-function waitingSave(page, save) {
-  const { replaced = [] } = save;
-  return { page, ...save, replaced, attempts: 0, restored: false, refused: null };
-}
-
-// Everything in a save's body, so that a retry is identical to the byte. `seen`
-// tells the server which rows this tab has shown to the person. `base` is the
-// save's own revision; in records of earlier releases, the tab's first.
-function bodyFields({ revision, seen, shown, oldest, base, content }) {
-  return { revision, seen, shown, oldest, base, content };
-}
-
-// The answers that `replaced` lists were replaced by these, and may be on the
-// server all the same.
-function keptFields(save) {
-  return { ...bodyFields(save), replaced: save.replaced };
-}
-
-// Two drafts that were taken over are as old as the older one.
-function joinAdopted(one, two) {
-  const number = Math.min(one.number, two.number);
-  return { ...two, number, replaced: [...one.replaced, ...two.replaced] };
-}
-
-function replacedByRecord({ save, later }) {
-  const parts = [save, later].filter(Boolean);
-  return parts.flatMap(({ replaced = [], content }) => [...replaced, content]);
-}
-
-function replacedBy({ save, later, adopted }) {
-  if (!later) return save ? [...save.replaced, save.content] : [];
-  // The closed tab may have sent its draft.
-  const wasAdopted = adopted !== null && later.content === adopted.content;
-  return wasAdopted ? [...later.replaced, later.content] : [...later.replaced];
 }

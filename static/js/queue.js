@@ -4,7 +4,8 @@
 // reorder everything.
 
 import { fullJitter, FIRST_WAIT } from "./clock.js";
-import { PageSlots, TABS } from "./page_slots.js";
+import { PageSlots } from "./page_slots.js";
+import { TABS } from "./waiting_saves.js";
 
 export function drawTab() {
   return crypto.getRandomValues(new Uint32Array(1))[0] % TABS;

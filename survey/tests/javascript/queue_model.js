@@ -1,7 +1,7 @@
 // Simulates a person, a network and a server that misbehave at random, with the
 // real queue. The seed decides everything, including the order of events.
 
-import { TABS } from "/js/page_slots.js";
+import { TABS } from "/js/waiting_saves.js";
 import { Queue } from "/js/queue.js";
 import { classify } from "/js/send_save.js";
 import { statusOf } from "/js/save_status.js";

@@ -4,7 +4,7 @@
 // promoted. The seed decides everything, including the order of events.
 
 import { Drafts } from "/js/drafts.js";
-import { TABS } from "/js/page_slots.js";
+import { TABS } from "/js/waiting_saves.js";
 import { Queue } from "/js/queue.js";
 import { Recovery } from "/js/recovery.js";
 import { statusOf } from "/js/save_status.js";
