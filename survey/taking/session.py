@@ -119,15 +119,15 @@ def give_up_seat(
     came from the resume cookie, in place of a session that was lost.
     """
     previous = resumed or parse_stored_session(request.session.get("taking"))
-    if previous is not None and previous.respondent_id != unless:
+    # The person's login on a second device has ended the session, not the cookie.
+    taker = previous or resume_cookie.read_token(request.COOKIES)
+    if taker is not None and taker.respondent_id != unless:
         sessions = caches[settings.SESSION_CACHE_ALIAS]
         # As long as any cookie of before this moment.
-        sessions.set(
-            f"left.{previous.respondent_id}",
-            int(time.time()),
-            settings.SESSION_COOKIE_AGE,
-        )
-        sessions.delete(f"live.{previous.respondent_id}")
+        left = f"left.{taker.respondent_id}"
+        sessions.set(left, int(time.time()), settings.SESSION_COOKIE_AGE)
+        if previous is not None:
+            sessions.delete(f"live.{taker.respondent_id}")
     request.session.flush()
 
 

@@ -51,7 +51,7 @@ def test_each_guard_of_the_saving_statement_is_removed_by_a_control_of_its_own()
 
 
 GUARDS = [
-    "WHERE survey_response.revision < excluded.revision",
+    "WHEN survey_response.revision < excluded.revision",
     "AND (survey_response.revision = ANY(%s::bigint[])",
 ]
 

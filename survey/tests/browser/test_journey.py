@@ -295,9 +295,9 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
     )
     context.unroute("**/take/pages/**")
 
-    # Maya's waiting page is never saved for Noor.
-    other.page.goto("/take/")
-    other.page.wait_for_selector("#page section.page")
+    # Maya's waiting page is never saved for Noor, who went back to the login page
+    # and so ended her session.
+    other.log_in(noor)
     other.page.wait_for_timeout(1500)
     assert not Response.objects.filter(respondent_id=noor.pk).exists()
 

@@ -727,6 +727,15 @@ def test_a_copied_cookie_ends_with_a_failed_login_at_the_computer(browser, copie
     assert is_asked_for_a_code(copied)
 
 
+def test_a_copied_cookie_ends_too_where_another_device_has_ended_the_session(
+    browser, maya, copied, noor
+):
+    Browser().log_in(maya)
+    assert copied.get("/take/", headers=JSON).status_code == 200
+    browser.log_in(noor)
+    assert is_asked_for_a_code(copied)
+
+
 def test_the_same_person_may_log_in_again_and_keep_another_device(
     browser, maya, copied
 ):
