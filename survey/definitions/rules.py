@@ -154,9 +154,10 @@ class RuleState:
                 self.problems[name] = "constraint"
 
     def is_offered(self, name: str, value: str) -> bool:
-        chosen = {value}
-        if self.item(name)["kind"] == "select_multiple":
-            chosen = set(value.split(" "))
+        if self.item(name)["kind"] != "select_multiple":
+            options = self.options(name)
+            return any(o["value"] == value and self.offers(name, o) for o in options)
+        chosen = set(value.split(" "))
         # The filter runs for the chosen options alone, not for 5,000.
         known = [o for o in self.options(name) if o["value"] in chosen]
         return chosen <= {o["value"] for o in known if self.offers(name, o)}
