@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib import import_module
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser as ChromiumBrowser
 
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
+from settings.tests.patience import patience
 from survey.access_codes import code_for, current_version, digest_for
 from survey.administrations import open_administration
 from survey.models import (
@@ -81,13 +83,25 @@ PAGES: list[dict[str, dict[str, Any]]] = [
 ]
 
 
+def clear_sessions() -> None:
+    """Wait for a Redis that takes longer than a page save would wait for it."""
+    latest = time.monotonic() + patience(10)
+    while True:
+        try:
+            return caches[settings.SESSION_CACHE_ALIAS].clear()
+        except ConnectionError:
+            if time.monotonic() > latest:
+                raise
+            time.sleep(0.1)
+
+
 @pytest.fixture(autouse=True)
 def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
     cache.clear()
     # Keys of respondents come again when a test has emptied the tables.
-    caches[settings.SESSION_CACHE_ALIAS].clear()
+    clear_sessions()
     yield
     forget_published()
     forget_digests()
