@@ -69,7 +69,7 @@ class Stack:
 
     def invite(self) -> None:
         codes = self.home / "codes.txt"
-        shape = "--respondents 20 --pages 3 --items 2 --name term"
+        shape = "--respondents 60 --pages 3 --items 2 --name term"
         self.command("manage", "open_rehearsal", *shape.split(), f"--codes={codes}")
         self.codes = iter(codes.read_text().split())
 
@@ -469,7 +469,9 @@ def test_too_large_a_file_is_refused_with_a_page(stack):
     status, body = sent(320)
     assert status == 413
     assert b"A file may have up to 300 MB" in body
-    assert sent(320, "application/json") == (413, b'{"error":"too_large"}')
+    refusal = {"error": "too_large", "from": "groundswell"}
+    status, body = sent(320, "application/json")
+    assert (status, json.loads(body)) == (413, refusal)
     assert stack.ask("POST", "/unknown/", "x" * 2_000_000)[0] == 413
 
 
