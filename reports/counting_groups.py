@@ -48,7 +48,7 @@ NEVER_COUNTED: Members = (0, None)
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A person whose roster differs from the groups in which they count."""
+    """A person whose groups in the roster are not those that they count in yet."""
 
     respondent: int
     cohort: int
@@ -262,7 +262,7 @@ def _apply(changes: Sequence[GroupChange], cohort: int) -> None:
 def count_waiting(
     administrations: Sequence[int], alias: str
 ) -> dict[int, dict[int, int]]:
-    """Count by administration and school the people whose change waits."""
+    """Count the people whose change waits, by administration and school."""
     actual = Q(respondent__withdrawn_at=None) & (
         Q(school=None)
         | ~Q(school=F("respondent__school"))

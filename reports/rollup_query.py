@@ -212,7 +212,7 @@ def count(
 
 
 def has_frozen_groups(administrations: Iterable[Administration]) -> list[int]:
-    """Return the administrations whose figures must not follow single changes.
+    """Return the administrations in which roster changes count later.
 
     Elsewhere the list of people shows who has finished.
     """

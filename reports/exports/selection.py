@@ -31,7 +31,7 @@ NEVER_COUNTED = -1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects the people in these places who have started."""
+    """Select the people in these places who have started."""
 
     administrations: Sequence[Administration]
     places: Places

@@ -1,4 +1,4 @@
-"""Exports made before and after a change of the roster single nobody out.
+"""Compare exports made before and after a roster change: nobody stands out.
 
 Their rows can be matched by the answers, so a change of one person's cells would
 name the row of that person.
@@ -43,7 +43,7 @@ def administration(staff):
 
 @pytest.fixture
 def people(staff, administration, enrol):
-    """30 of grade 7 and 30 of grade 8, whose age tells their rows apart."""
+    """Invite 30 people of grade 7 and 30 of grade 8, each with another age."""
     found = []
     for number in range(60):
         one = enrol(
@@ -127,7 +127,7 @@ def test_changes_of_many_people_are_exported_on_the_next_day(
 def test_a_corrected_subgroup_of_many_people_follows_a_day_after_their_grade(
     staff, administration, people
 ):
-    """A few whose subgroup changes too hold nobody up."""
+    """Others count the next day, even if a few change their subgroup as well."""
     moved = [line(n, grade="8", sex="m" if n < 4 else "f") for n in range(30)]
     run_import(administration, HEADER, *moved)
     found = []
