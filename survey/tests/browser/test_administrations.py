@@ -78,6 +78,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     person.log_in(maya)
     person.answer_page()
     person.next()
+    person.sees("saved")
 
     page.reload()
     page.get_by_role("link", name="Close now").click()
@@ -90,6 +91,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     # Maya has ten minutes, and then no more.
     person.answer_page()
     person.next()
+    person.sees("saved")
     saved = Response.objects.filter(respondent_id=maya.pk).count()
     administration.refresh_from_db()
     put_back = {"opens_at": timedelta(hours=1), "closes_at": timedelta(minutes=11)}
