@@ -64,9 +64,10 @@ class RuleState:
 
     def rule(self, item: RuledItem, rule: RuleName) -> Expr | None:
         """Return the rule's expression, or None where it must not be applied."""
-        if self.only_local and rule not in item.get("local", ()):
+        expr = item.get(rule)
+        if expr is None or (self.only_local and rule not in item.get("local", ())):
             return None
-        return item.get(rule)
+        return expr
 
     def value_of(self, expr: Expr, row: Mapping[str, str] | None = None) -> Value:
         context = Context(
@@ -123,9 +124,11 @@ class RuleState:
 
     def compute_values(self, names: Iterable[str], answers: Mapping[str, str]) -> None:
         for name in names:
-            item = self.item(name)
-            self.relevant[name] = self.holds(item, "relevant", True)
-            if not self.relevant[name]:
+            item = self.definition["items"][name]
+            # Most items have no rules, and asking costs as much as the rest.
+            relevant = "relevant" not in item or self.holds(item, "relevant", True)
+            self.relevant[name] = relevant
+            if not relevant:
                 self.values[name] = ""
             elif item["kind"] == "hidden":
                 self.values[name] = str(item.get("default", ""))
@@ -141,7 +144,7 @@ class RuleState:
 
     def find_problems(self, names: Iterable[str]) -> None:
         for name in names:
-            item = self.item(name)
+            item = self.definition["items"][name]
             if not self.relevant[name] or item["kind"] not in ANSWERABLE:
                 continue
             value = self.values[name]
@@ -150,13 +153,15 @@ class RuleState:
                     self.problems[name] = "required"
             elif item["kind"] in SELECTS and not self.is_offered(name, value):
                 self.problems[name] = "option"
-            elif not self.holds(item, "constraint", True):
+            elif "constraint" in item and not self.holds(item, "constraint", True):
                 self.problems[name] = "constraint"
 
     def is_offered(self, name: str, value: str) -> bool:
         if self.item(name)["kind"] != "select_multiple":
-            options = self.options(name)
-            return any(o["value"] == value and self.offers(name, o) for o in options)
+            for option in self.options(name):
+                if option["value"] == value and self.offers(name, option):
+                    return True
+            return False
         chosen = set(value.split(" "))
         # The filter runs for the chosen options alone, not for 5,000.
         known = [o for o in self.options(name) if o["value"] in chosen]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.audit import address_of
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
-from survey.taking import devices, messages, plain_tab, rendering, resume_cookie
+from survey.taking import devices, plain_tab, rendering, resume_cookie
 from survey.taking.access_refusals import (
     chosen_language,
     end_session,
@@ -41,6 +41,7 @@ from survey.taking.page_save import (
     process_page,
     read_page_save,
 )
+from survey.taking.prepared_pages import login_context, login_page, survey_page
 from survey.taking.published import Published, SurveyNotFound, published_survey
 from survey.taking.refusals import refusal
 from survey.taking.saved_answers import SessionEnded, read_saved_answers
@@ -121,11 +122,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return JsonResponse(data)
     if saved.completed_at:
         return redirect("survey_complete")
-    response = render(
-        request,
-        "survey/survey_display.html",
-        {**frame_context(published, language, saved.role), "take": data},
-    )
+    response = HttpResponse(survey_page(session.digest, saved.role, data))
     if session.needs_extension():
         extend_session(request)
         resume_cookie.set_resume_cookie(response, resume_token_for(session))
@@ -323,17 +320,8 @@ def _show_login(
     language = login_language(request)
     if wants_json(request) and not error:
         return JsonResponse({"csrf": get_token(request)})
-    return render(
-        request,
-        "survey/survey_login.html",
-        {
-            "words": messages.messages_in(language),
-            "language": language,
-            "direction": messages.direction(language),
-            "chosen": chosen_language(request),
-            "languages": messages.languages(),
-            "error": error,
-            "code": code[:64],
-        },
-        status=422 if error else 200,
-    )
+    chosen = chosen_language(request)
+    if not error:
+        return HttpResponse(login_page(request, language, chosen))
+    context = {**login_context(language, chosen), "error": error, "code": code[:64]}
+    return render(request, "survey/survey_login.html", context, status=422)

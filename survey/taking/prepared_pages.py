@@ -1,0 +1,86 @@
+"""Render the most requested pages once, and fill in what differs per request.
+
+The login page and the survey's page are the same for nearly everyone, and
+rendering their templates takes as long as saving a page.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from functools import lru_cache
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.middleware.csrf import get_token
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.html import conditional_escape, json_script
+
+from survey.taking import messages
+from survey.taking.bootstrap import frame_context
+from survey.taking.published import published_survey
+
+# Random, so that no text of a survey can contain a placeholder.
+MARK = secrets.token_hex(8)
+NOW, TOKEN, TAG, DATA = (f"{MARK}-{key}" for key in ("now", "token", "tag", "data"))
+
+
+def login_page(request: HttpRequest, language: str, chosen: str) -> str:
+    make = prepared_login if settings.COMPRESS_OFFLINE else render_login
+    return fill_in(make(language, chosen), {TOKEN: get_token(request)})
+
+
+def survey_page(digest: str, role: str, data: Mapping[str, object]) -> str:
+    """Return the survey's page. `data` are `bootstrap_data` of the request."""
+    make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
+    page = make(digest, str(data["language"]), role)
+    return fill_in(page, {TAG: str(data["tag"]), DATA: json_script(data, "take")})
+
+
+def fill_in(page: str, values: Mapping[str, str]) -> str:
+    """Replace the placeholders; escape what is not marked as safe."""
+    now = timezone.localtime().isoformat()
+    for placeholder, value in {NOW: now, **values}.items():
+        page = page.replace(placeholder, conditional_escape(value))
+    return page
+
+
+def render_login(language: str, chosen: str) -> str:
+    return render_to_string(
+        "survey/survey_login.html",
+        {**login_context(language, chosen), "csrf_token": TOKEN, "now": NOW},
+    )
+
+
+def login_context(language: str, chosen: str) -> dict[str, object]:
+    return {
+        "words": messages.messages_in(language),
+        "language": language,
+        "direction": messages.direction(language),
+        "chosen": chosen,
+        "languages": messages.languages(),
+    }
+
+
+def render_survey(digest: str, language: str, role: str) -> str:
+    published = published_survey(digest)
+    take = {
+        "language": language,
+        "languages": published.definition["languages"],
+        "pages": len(published.answerable),
+        "tag": TAG,
+    }
+    return render_to_string(
+        "survey/survey_display.html",
+        {
+            **frame_context(published, language, role),
+            "take": take,
+            "data": DATA,
+            "now": NOW,
+        },
+    )
+
+
+prepared_login = lru_cache(maxsize=32)(render_login)
+prepared_survey = lru_cache(maxsize=256)(render_survey)

@@ -1,0 +1,66 @@
+"""Pages that are rendered once hold nothing of the person who came first."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pytest
+
+from survey.taking import prepared_pages
+from survey.taking.prepared_pages import MARK, fill_in, prepared_login, prepared_survey
+from survey.tests.conftest import FIRST_PAGE, Browser
+
+SECRET = "Only Maya wrote this"
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+@pytest.fixture(autouse=True)
+def prepared(monkeypatch):
+    """Prepare pages as in production, where bundles are built offline."""
+    for name, cached in {
+        "render_login": prepared_login,
+        "render_survey": prepared_survey,
+    }.items():
+        fresh = lru_cache(cached.__wrapped__)
+        monkeypatch.setattr(prepared_pages, name, fresh)
+
+
+def test_the_second_person_gets_only_their_own_page(maya, noor):
+    first = Browser().log_in(maya)
+    base = first.bootstrap()["revision"]
+    first.save(1, {**FIRST_PAGE, "comment": SECRET}, base)
+    mine = first.get("/take/").content.decode()
+
+    second = Browser().log_in(noor)
+    hers = second.get("/take/").content.decode()
+    assert second.bootstrap()["answers"] == {}
+    tags = [browser.session["taking"]["tag"] for browser in (first, second)]
+    assert tags[0] in mine and tags[1] not in mine
+    assert tags[1] in hers and tags[0] not in hers
+    assert SECRET in mine and SECRET not in hers
+    assert MARK not in mine + hers
+
+
+def test_a_page_is_prepared_for_each_language(maya):
+    browser = Browser().log_in(maya)
+    spanish = browser.get("/take/?language=es").content.decode()
+    english = browser.get("/take/?language=en").content.decode()
+    assert '<html lang="en"' in english and '<html lang="es"' in spanish
+
+
+def test_the_login_page_has_a_token_of_its_own_and_the_time():
+    pages = [Browser().get("/").content.decode() for _ in range(2)]
+    tokens = [
+        re.search(r'csrfmiddlewaretoken" value="(\w{64})"', page) for page in pages
+    ]
+    assert tokens[0] and tokens[1] and tokens[0][1] != tokens[1][1]
+    times = [re.search(r'data-now="(20[^"]{20,})"', page) for page in pages]
+    assert times[0] and times[1] and times[0][1] < times[1][1]
+    assert MARK not in "".join(pages)
+
+
+def test_what_is_filled_in_is_escaped():
+    page = f"<p>{prepared_pages.TAG}</p>"
+    filled = fill_in(page, {prepared_pages.TAG: "<script>"})
+    assert filled == "<p>&lt;script&gt;</p>"
