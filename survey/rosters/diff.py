@@ -126,6 +126,7 @@ def compare_roster(
         match_people(staging, administration, report)
         row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
         row_checks.reject_people_of_other_schools(staging, columns, scope, log)
+        row_checks.reject_new_addresses(staging, administration, columns, scope, log)
         find_missing(staging, administration, report, scope, complete_for)
         log.flush()
         # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.

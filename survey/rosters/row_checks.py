@@ -10,7 +10,7 @@ from survey.models import Administration
 from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
 from survey.rosters.row_parser import CellRejection
-from survey.rosters.scope import OTHER_SCHOOL, RosterScope
+from survey.rosters.scope import OTHER_ADDRESS, OTHER_SCHOOL, RosterScope
 from survey.rosters.staging import ADDED, Staging
 
 
@@ -208,6 +208,46 @@ def reject_people_of_other_schools(
         for row, external_id in batch:
             log.add_row([CellRejection(row, heading, OTHER_SCHOOL, external_id)])
     staging.execute(f"DELETE FROM roster_match WHERE {foreign}")  # noqa: S608
+
+
+def reject_new_addresses(
+    staging: Staging,
+    administration: Administration,
+    columns: RosterColumns,
+    scope: RosterScope,
+    log: RejectionLog,
+) -> None:
+    """Reject a school's changes of addresses to which secret codes are e-mailed.
+
+    Also of people without an address, and of withdrawn people. Otherwise a
+    coordinator could have anyone's code sent to an address of their own.
+    """
+    if not scope.is_single_schools or "email" not in columns.fields:
+        return
+    # Where progress is shown, coordinators see the codes of the others anyway.
+    people = "1 = 1"
+    if not administration.is_completion_confidential:
+        people = "r.started_at IS NOT NULL"
+    staging.execute(
+        f"""
+        CREATE TEMPORARY TABLE roster_new_address AS
+        SELECT new.row, new.email
+        FROM roster_match AS m
+        JOIN roster_row AS new ON new.row = m.row
+        JOIN survey_identity AS i ON i.respondent_id = m.respondent_id
+        JOIN survey_respondent AS r ON r.id = m.respondent_id
+        WHERE i.email <> new.email AND {people}
+        """  # noqa: S608
+    )
+    heading = columns.heading("email")
+    for batch in staging.fetch_in_batches(
+        "SELECT row, email FROM roster_new_address WHERE row > %s ORDER BY row LIMIT %s"
+    ):
+        for row, email in batch:
+            log.add_row([CellRejection(row, heading, OTHER_ADDRESS, email)])
+    rejected = "row IN (SELECT row FROM roster_new_address)"
+    staging.remove_rejected_rows(rejected)
+    staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608
 
 
 def _own_schools(scope: RosterScope) -> str:

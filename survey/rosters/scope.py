@@ -19,6 +19,7 @@ NOT_OFFERED = "is not one of this administration's schools"
 OTHER_SCHOOL = (
     "is on another school's roster, or was. Ask your district to move this person"
 )
+OTHER_ADDRESS = "differs from the roster. E-mail address changes need the district"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ QUERY_TABLES = (
     "roster_match",
     # New people whose ID is a known one without its zeros.
     "roster_lost_zero",
+    # Changed e-mail addresses that a school may not change.
+    "roster_new_address",
     # Respondents to withdraw.
     "roster_missing",
 )
