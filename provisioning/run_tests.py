@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -26,7 +27,9 @@ from provisioning.environment import (
 from provisioning.installation.servers import private_servers
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
-NO_TESTS_COLLECTED = 5
+TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
+# A few failures on a busy machine may be accidents; more are not.
+MOST_REPEATED = 5
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
 # More than cores: tests wait for browsers, servers and processes half of the time.
@@ -39,7 +42,8 @@ def main() -> int:
         description="Runs the tests on private instances of PostgreSQL (with a"
         " replica), pgbouncer, Redis and Memcached, which it starts and stops, in"
         " several processes; then the tests marked 'alone' one after another, and"
-        " beside them the tests marked 'sqlite' on SQLite.",
+        " beside them the tests marked 'sqlite' on SQLite. Up to"
+        f" {MOST_REPEATED} tests that failed are repeated by themselves.",
         epilog="Further arguments go to pytest, and then there is one process:"
         " provisioning/test survey/tests/taking/test_save_page.py -k late",
         allow_abbrev=False,
@@ -89,16 +93,14 @@ def main() -> int:
 
 
 def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) -> int:
-    """Run each group of tests; stop after the first group if it fails."""
+    """Run each group of tests, and return the first failure's status."""
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = start_servers(workers, stack)
         print("Tests on PostgreSQL", flush=True)
         statuses = [
-            run_pytest(chosen, select="not alone", workers=workers, servers=servers)
+            run_twice(chosen, select="not alone", workers=workers, servers=servers)
         ]
-        if is_failure(statuses[0]):
-            return statuses[0]
         # It needs none of the servers, and the tests of the stack mostly wait.
         # Its output would be mixed into theirs.
         output = stack.enter_context(tempfile.TemporaryFile())
@@ -106,7 +108,7 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
         if not postgres_only:
             on_sqlite = start_pytest(chosen, select="sqlite", output=output)
         print("Tests that run alone", flush=True)
-        statuses.append(run_pytest(chosen, select="alone", servers=servers))
+        statuses.append(run_twice(chosen, select="alone", servers=servers))
         if on_sqlite:
             print("Tests on SQLite of what has its own SQL for it", flush=True)
             statuses.append(wait_for_pytest(on_sqlite))
@@ -129,6 +131,27 @@ def start_servers(count: int, stack: ExitStack) -> list[Path]:
 
 def is_failure(status: int) -> bool:
     return status not in (0, NO_TESTS_COLLECTED)
+
+
+def run_twice(
+    chosen: Sequence[str],
+    *,
+    select: str,
+    servers: Sequence[Path],
+    workers: int = 1,
+) -> int:
+    """Run a group of tests, and a few that failed once more, by themselves."""
+    with tempfile.TemporaryDirectory() as cache:
+        options = [*chosen, "-o", f"cache_dir={cache}"]
+        status = run_pytest(options, select=select, workers=workers, servers=servers)
+        if status != TESTS_FAILED or chosen:
+            return status
+        failed = list(json.loads(Path(cache, "v/cache/lastfailed").read_text()))
+    if len(failed) > MOST_REPEATED:
+        return status
+    print("Repeated by themselves, because they failed:", *failed, sep="\n  ")
+    sys.stdout.flush()
+    return run_pytest(failed, servers=servers)
 
 
 def run_pytest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -14,26 +15,38 @@ from provisioning.run_tests import FAST, NO_TESTS_COLLECTED
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Record the calls of pytest, with the exit status that each returns."""
+    """Record the calls of pytest, with the exit status and failures of each."""
     calls: list[dict] = []
     statuses: dict[str, int] = {}
+    failures: dict[str, list[str]] = {}
     numbers = count()
 
     def start_pytest(chosen, *, select="", workers=1, servers=(), output=None):
-        calls.append({"select": select, "workers": workers, "servers": sorted(servers)})
+        tests = [each for each in chosen if "::" in each]
+        group = " ".join(tests) or select
+        calls.append({"group": group, "workers": workers, "servers": sorted(servers)})
+        for option in chosen:
+            if option.startswith("cache_dir=") and group in failures:
+                cache = Path(option.removeprefix("cache_dir="), "v/cache")
+                cache.mkdir(parents=True)
+                found = json.dumps(dict.fromkeys(failures[group], True))
+                (cache / "lastfailed").write_text(found)
         if output:
             output.write(f"the output of {select}\n".encode())
-        return select
+        return group
 
     @contextmanager
     def private_servers(*, in_memory):
         assert in_memory
         yield Path(f"/servers/{next(numbers)}")
 
+    def fail(group: str, *tests: str, status: int = 1) -> None:
+        statuses[group], failures[group] = status, list(tests)
+
     monkeypatch.setattr(run_tests, "start_pytest", start_pytest)
     monkeypatch.setattr(run_tests, "wait_for_pytest", lambda of: statuses.get(of, 0))
     monkeypatch.setattr(run_tests, "private_servers", private_servers)
-    return calls, statuses
+    return calls, fail
 
 
 def test_each_test_runs_once_and_some_also_on_sqlite(calls, capsys):
@@ -41,38 +54,55 @@ def test_each_test_runs_once_and_some_also_on_sqlite(calls, capsys):
     assert run_tests.run_everything([], 2, postgres_only=False) == 0
     both = [Path("/servers/0"), Path("/servers/1")]
     assert made == [
-        {"select": "not alone", "workers": 2, "servers": both},
-        {"select": "sqlite", "workers": 1, "servers": []},
-        {"select": "alone", "workers": 1, "servers": both},
+        {"group": "not alone", "workers": 2, "servers": both},
+        {"group": "sqlite", "workers": 1, "servers": []},
+        {"group": "alone", "workers": 1, "servers": both},
     ]
     assert "the output of sqlite" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("group", ["sqlite", "alone"])
-def test_a_failure_of_one_group_fails_the_run(calls, group):
-    made, statuses = calls
-    statuses[group] = 1
+@pytest.mark.parametrize("group", ["not alone", "sqlite", "alone"])
+def test_a_failure_of_one_group_fails_the_run_and_the_others_run(calls, group):
+    made, fail = calls
+    fail(group, "a.py::test_one")
+    fail("a.py::test_one")
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
-    assert len(made) == 3
+    assert {"not alone", "sqlite", "alone"} <= {call["group"] for call in made}
 
 
-def test_a_failure_on_postgresql_ends_the_run(calls):
-    made, statuses = calls
-    statuses["not alone"] = 1
+@pytest.mark.parametrize("group", ["not alone", "alone"])
+def test_a_few_failed_tests_are_repeated_by_themselves(calls, capsys, group):
+    made, fail = calls
+    fail(group, "a.py::test_one", "b.py::test_two")
+    assert run_tests.run_everything([], 2, postgres_only=False) == 0
+    repeated = [call for call in made if "::" in call["group"]]
+    both = [Path("/servers/0"), Path("/servers/1")]
+    assert repeated == [
+        {"group": "a.py::test_one b.py::test_two", "workers": 1, "servers": both}
+    ]
+    assert "because they failed:\n  a.py::test_one\n" in capsys.readouterr().out
+
+
+def test_many_failed_tests_or_another_error_are_not_repeated(calls):
+    made, fail = calls
+    fail("not alone", *(f"a.py::test_{number}" for number in range(6)))
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
-    assert len(made) == 1
+    fail("not alone", "a.py::test_one", status=2)
+    assert run_tests.run_everything([], 2, postgres_only=False) == 2
+    assert not [call for call in made if "::" in call["group"]]
 
 
 def test_chosen_tests_may_belong_to_one_group_only(calls):
-    _, statuses = calls
-    statuses.update({"not alone": NO_TESTS_COLLECTED, "sqlite": NO_TESTS_COLLECTED})
+    _, fail = calls
+    for group in ("not alone", "sqlite"):
+        fail(group, status=NO_TESTS_COLLECTED)
     assert run_tests.run_everything(["some_test.py"], 1, postgres_only=False) == 0
 
 
 def test_choosing_no_test_at_all_is_an_error(calls):
-    _, statuses = calls
+    _, fail = calls
     for group in ("not alone", "sqlite", "alone"):
-        statuses[group] = NO_TESTS_COLLECTED
+        fail(group, status=NO_TESTS_COLLECTED)
     status = run_tests.run_everything(["-k", "nothing"], 1, postgres_only=False)
     assert status == NO_TESTS_COLLECTED
 
@@ -80,7 +110,7 @@ def test_choosing_no_test_at_all_is_an_error(calls):
 def test_one_database_alone_can_be_chosen(calls):
     made, _ = calls
     run_tests.run_everything([], 1, postgres_only=True)
-    assert [call["select"] for call in made] == ["not alone", "alone"]
+    assert [call["group"] for call in made] == ["not alone", "alone"]
 
 
 def test_fast_tests_need_no_browser(request):
