@@ -45,12 +45,13 @@ OTHER: Texts = {
     "zh": "其他",
     "vi": "Khác",
 }
+# Without "you": an imported survey is for students (tú) or adults (usted).
 SPECIFY_OTHER: Texts = {
     "en": "Please specify",
-    "es": "Especifique, por favor",
+    "es": "Especificar",
     "ar": "يرجى التحديد",
-    "fr": "Veuillez préciser",
-    "pt": "Especifique, por favor",
+    "fr": "À préciser",
+    "pt": "Especificar",
     "de": "Bitte angeben",
     "pl": "Proszę podać",
     "zh": "请说明",

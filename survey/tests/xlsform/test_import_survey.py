@@ -252,6 +252,8 @@ def test_or_other_adds_an_option_to_that_question_only():
     assert [o.value for o in sets[items["old_pet"].option_set]] == ["cat", "dog"]
     assert sets[items["pet"].option_set][2].label == {"es": "Otro"}
     assert items["pet_other"].kind == "text"
+    # Neither "especifica" (tú) nor "especifique" (usted).
+    assert items["pet_other"].label == {"es": "Especificar"}
 
 
 def test_list_with_its_own_other_keeps_it():
