@@ -162,7 +162,9 @@ export class PageSlots extends KnownPages {
     const isEdited = slot && isEditedHere(slot);
     const editedAt = slot && (slot.later?.number ?? slot.save.revision);
     const theirs = this.recordContent(page, record, base);
-    const replaced = [...(slot ? replacedBy(slot) : []), base, ...replacedByRecord(record)];
+    // `base` may be what the closed tab knew, and the server has what this tab did.
+    const own = slot ? [...replacedBy(slot), slot.before] : [];
+    const replaced = [...own, base, ...replacedByRecord(record)];
     const content = slot ? mergeAnswers(base, this.rebasedContent(slot, base), theirs) : theirs;
     const held = slot ? Boolean(slot.later?.held) : Boolean(later?.held);
     const numbers = [slot, record].filter(Boolean).map(numberOf);
@@ -180,7 +182,10 @@ export class PageSlots extends KnownPages {
     restored.later = null;
     if (!isSent) {
       const from = { before: save ? save.content : base, number, replaced };
-      restored.adopted = { ...from, content: isEdited ? theirs : content };
+      // Without what was answered here.
+      const earlier = restored.adopted?.content ?? base;
+      const taken = isEdited ? mergeAnswers(base, earlier, theirs) : content;
+      restored.adopted = { ...from, content: taken };
       restored.later = { content, held, number: isEdited ? editedAt : number, replaced };
     }
     this.promote(restored);
@@ -191,6 +196,8 @@ export class PageSlots extends KnownPages {
   // than the server's answers, so the server's changes win; unless the server went
   // back behind what that tab knew.
   recordContent(page, { before, beforeRevision = 0, save, later, adopted }, base) {
+    // What another closed tab knew may be lost, so it is not newer than this draft.
+    const newest = this.newestHere(page).revision;
     let stored = base;
     if (save) {
       const sides = [base, save.content];
@@ -200,20 +207,18 @@ export class PageSlots extends KnownPages {
     if (!later) return stored;
     // That tab had taken over a draft in turn, which is older than its own changes.
     if (adopted) {
-      const taken = this.mergeDraft(page, adopted, stored);
-      return this.mergeDraft(page, { ...later, before: adopted.content }, taken);
+      const taken = this.mergeDraft(adopted, stored, newest);
+      return this.mergeDraft({ ...later, before: adopted.content }, taken, newest);
     }
-    return this.mergeDraft(page, { ...later, before: save ? save.content : before }, stored);
+    return this.mergeDraft({ ...later, before: save ? save.content : before }, stored, newest);
   }
 
   // A draft {before, replaced, content, number} of a closed tab. That tab sent its
   // last answers without waiting for storage, and other tabs may have saved since:
-  // a row with a higher number is newer than the draft, and its changes win.
-  mergeDraft(page, { before: earlier, replaced, content, number }, theirs) {
+  // if the newest row has a higher number than the draft, its changes win.
+  mergeDraft({ before: earlier, replaced, content, number }, theirs, newest) {
     const before = withReplaced(earlier, replaced, theirs);
-    if (this.newestKnown(page).revision >= (number ?? Infinity)) {
-      return mergeAnswers(before, theirs, content);
-    }
+    if (newest >= (number ?? Infinity)) return mergeAnswers(before, theirs, content);
     return mergeAnswers(before, content, theirs);
   }
 
@@ -242,19 +247,20 @@ export class PageSlots extends KnownPages {
     this.next = Math.max(this.next, base);
     this.noteShown(seen, shown);
     for (const [page, content] of known) {
-      const lost = this.newestKnown(page);
+      const { revision: number, content: lost } = this.newestKnown(page);
       const theirs = this.withLostAnswers(page, content, earlier);
+      // Lost answers are no changes of this tab: what is saved after them wins.
+      const isLost = theirs !== content;
+      const sentAgain = isLost ? { before: content, number, replaced: [lost], content: theirs } : null;
       const slot = this.slots.get(page);
-      if (slot) this.rebaseSlot(slot, theirs, content);
-      else if (theirs !== content) this.sendAgain(page, theirs, content, lost);
+      if (slot) {
+        this.rebaseSlot(slot, theirs, content, sentAgain);
+      } else if (isLost) {
+        this.setLater(page, theirs, false);
+        this.slots.get(page).adopted = sentAgain;
+      }
     }
     this.resume();
-  }
-
-  // Lost answers are no changes of this tab: what is saved after them wins.
-  sendAgain(page, content, before, { revision: number, content: lost }) {
-    this.setLater(page, content, false);
-    Object.assign(this.slots.get(page), { adopted: { before, number, replaced: [lost], content } });
   }
 
   // Takes blanks of these items out of what waits.
@@ -271,7 +277,8 @@ export class PageSlots extends KnownPages {
     }
   }
 
-  rebaseSlot(slot, theirs, stored) {
+  // sentAgain: the draft of lost answers that `theirs` has and `stored` lacks, or null.
+  rebaseSlot(slot, theirs, stored, sentAgain) {
     const { later, save } = slot;
     const wasShown = String(save?.shown ?? save?.seen);
     const isShown = String(this.shownOf(slot.page) ?? this.seenOf(slot.page));
@@ -282,7 +289,7 @@ export class PageSlots extends KnownPages {
     const content = this.rebasedContent(slot, theirs);
     if (save?.restored && !slot.adopted) slot.adopted = this.adoptedFrom(slot, theirs);
     // Without lost answers, which would look like changes of another tab next time.
-    if (slot.adopted) slot.adopted = { ...slot.adopted, before: stored };
+    slot.adopted = slot.adopted ? { ...slot.adopted, before: stored } : sentAgain;
     const held = Boolean(!save && later?.held);
     // A save that was in flight may still arrive, so it is sent again even if
     // the server has the same answers: see restore().
@@ -313,7 +320,7 @@ export class PageSlots extends KnownPages {
     const { content, replaced } = later ?? save;
     const stored = isRestored ? this.recordContent(page, { before, beforeRevision, save }, theirs) : theirs;
     if (adopted) {
-      const merged = this.mergeDraft(page, adopted, stored);
+      const merged = this.mergeDraft(adopted, stored, this.newestKnown(page).revision);
       slot.adopted = { ...adopted, before: theirs, content: merged };
       return mergeAnswers(adopted.content, content, merged);
     }
