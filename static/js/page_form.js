@@ -25,10 +25,11 @@ export class PageForm {
   // Options under the columns of a grid keep the order that all rows share.
   shuffle(element, seed) {
     const { item: name } = element.dataset;
-    if (!this.survey.item(name).randomize || element.closest(".grid.table")) return;
+    const item = this.survey.item(name);
+    if (!item.randomize || element.closest(".grid.table")) return;
     const options = [...element.querySelectorAll("[data-value]")];
     const parent = options[0]?.parentNode;
-    parent?.append(...shuffled(options, seed, name));
+    parent?.append(...shuffled(options, seed, name, item.seed));
   }
 
   fill(element) {

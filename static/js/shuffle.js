@@ -1,7 +1,7 @@
 // Shuffles options: the same order on every visit and device of one respondent,
-// and a different one for each item.
+// and a different one for each item, unless an item has a seed of its own.
 
-// FNV-1a over the name's UTF-16 units, so that items with one seed differ.
+// FNV-1a over the name's UTF-16 units, so that a respondent's items differ.
 function hashOf(name) {
   let hash = 0x811c9dc5;
   for (let at = 0; at < name.length; at += 1) {
@@ -21,9 +21,10 @@ function randomFrom(seed) {
   };
 }
 
-// A shuffled copy. `seed` is the respondent's 32-bit number.
-export function shuffled(list, seed, itemName) {
-  const random = randomFrom(seed ^ hashOf(itemName));
+// A shuffled copy. `seed` is the respondent's 32-bit number. With `itemSeed`, the
+// order is the same for everybody, and for all items with this seed.
+export function shuffled(list, seed, itemName, itemSeed) {
+  const random = randomFrom(itemSeed ?? seed ^ hashOf(itemName));
   const order = [...list];
   for (let last = order.length - 1; last > 0; last -= 1) {
     const other = Math.floor(random() * (last + 1));

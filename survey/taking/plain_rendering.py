@@ -117,8 +117,9 @@ def offered_options(
 ) -> list[OptionDefinition]:
     """List an item's options as its choice filter and its order show them."""
     options = answers.state.options(name)
-    if answers.definition["items"][name].get("randomize"):
-        options = shuffled(options, seed, name)
+    item = answers.definition["items"][name]
+    if item.get("randomize"):
+        options = shuffled(options, seed, name, item.get("seed"))
     return [option for option in options if answers.state.offers(name, option)]
 
 
@@ -177,14 +178,16 @@ def answers_elsewhere(
     return found
 
 
-def shuffled(options: Sequence[T], seed: int, name: str) -> list[T]:
+def shuffled(
+    options: Sequence[T], seed: int, name: str, item_seed: int | None = None
+) -> list[T]:
     """Return the order of `static/js/shuffle.js`, so that both pages show the same."""
     hashed = 0x811C9DC5
     units = name.encode("utf-16-le")
     for at in range(0, len(units), 2):
         hashed ^= int.from_bytes(units[at : at + 2], "little")
         hashed = hashed * 0x01000193 % 2**32
-    state = (seed ^ hashed) % 2**32
+    state = (seed ^ hashed if item_seed is None else item_seed) % 2**32
     order = list(options)
     for last in range(len(order) - 1, 0, -1):
         state = (state + 0x6D2B79F5) % 2**32

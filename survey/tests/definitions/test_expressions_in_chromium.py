@@ -302,6 +302,14 @@ def test_shuffled_options_keep_their_order_at_every_visit(page):
     assert one == again == ["e", "b", "a", "c", "d"]
 
 
+def test_options_with_a_seed_have_one_order_for_everybody(page):
+    options = ["a", "b", "c", "d", "e"]
+
+    mine, yours = (options, 4711, "pets", 7), (options, 4712, "toys", 7)
+
+    assert in_browser(page, SHUFFLE, [mine, yours]) == [["d", "b", "c", "e", "a"]] * 2
+
+
 def test_options_are_shuffled_evenly_and_differently_for_each_item(page):
     options = ["a", "b", "c"]
     given = [(options, number * 7919 - 2**31, "pets") for number in range(6000)]

@@ -401,6 +401,14 @@ def test_randomised_options_keep_their_order_for_each_respondent(show):
     assert all(sorted(one) == sorted(o["value"] for o in FRUIT) for one in orders)
 
 
+def test_an_item_with_a_seed_has_one_order_for_everybody(show, monkeypatch):
+    monkeypatch.setitem(ITEMS["eaten"], "seed", 3)
+    for seed in range(4):
+        inputs = show(seed=seed).item("eaten").locator("input").all()
+        order = [one.get_attribute("value") for one in inputs]
+        assert order == ["pear", "fig", "melon", "apple", "plum"]
+
+
 def test_a_default_is_filled_in_once_and_can_be_cleared(show):
     shown = show()
     assert shown.wire()["usual"] == "7"

@@ -273,6 +273,16 @@ def test_a_required_question_that_appears_is_asked_without_an_error(browser, lin
     assert rows(person)["why"] == ("hidden", None)
 
 
+def test_options_with_a_seed_have_one_order_for_everybody(browser, lincoln):
+    pets = {"kind": "select_one", "option_set": "agree", "randomize": True, "seed": 7}
+    administration = open_now(publish_items([{"pets": pets}]))
+    for language in ("en", "es"):
+        person = enrol(administration, lincoln, language=language)
+        page = start(browser.log_in(person))
+        # The order that the browser gives them: see static/js/shuffle.js.
+        assert re.findall(r'name="item-pets" value="(.)"', page.html) == list("231")
+
+
 def test_an_answer_can_be_taken_back(browser, noor):
     start(browser.log_in(noor)).send(safe="3")
     page = start(browser).send(teen="", born="2014-02-28")
