@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 
 
 def patience(seconds: float) -> float:
@@ -12,3 +14,11 @@ def patience(seconds: float) -> float:
     is measured when pytest starts; see `settings.tests.plugin`.
     """
     return seconds * float(os.environ.get("GROUNDSWELL_TEST_PATIENCE", "1"))
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until `holds()`, for what no element of a page shows."""
+    deadline = time.monotonic() + patience(seconds)
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

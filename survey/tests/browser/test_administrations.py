@@ -69,6 +69,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     expect(page.get_by_role("checkbox", name="Washington")).to_be_visible()
     expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
     page.get_by_role("button", name="Open administration").click()
+    page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
     expect(heading(page)).to_contain_text(f"{administration.title} open")
     expect(page.get_by_role("definition").filter(has_text="Lincoln")).to_be_visible()
@@ -154,6 +155,7 @@ def test_the_form_works_without_scripts(desk, staff, publish):
     expect(page.locator(".error")).to_have_count(0)
     page.get_by_role("checkbox", name="Lincoln, Riverside").check()
     page.get_by_role("button", name="Open administration").click()
+    page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
     expect(heading(page)).to_contain_text(f"{administration.title} planned")
     assert list(administration.schools.all()) == [staff.lincoln]

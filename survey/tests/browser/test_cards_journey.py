@@ -75,6 +75,7 @@ def test_reissuing_a_lost_card_and_printing_a_class(
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="López, Maya").click()
     page.get_by_role("button", name="Issue new code").click()
+    expect(page.locator(".code")).to_be_visible()
     maya.refresh_from_db()
     expect(page.locator(".code")).to_have_text(format_code(code_of(maya)))
 

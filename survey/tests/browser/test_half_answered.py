@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from settings.tests.patience import eventually
 from survey.models import Respondent, Response
 from survey.tests.browser.test_tab import (
     HIDE,
@@ -64,7 +65,7 @@ def test_open_questions_of_a_page_are_asked_again(open_grid, grid, leave):
     else:
         page.evaluate(HIDE)
         has_status(page, "saved")
-    assert answers_of(grid) == {"row2": "3"}
+    eventually(lambda: answers_of(grid) == {"row2": "3"})
 
     other = open_grid()
     is_on(other, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from django.db import transaction
 from playwright.sync_api import expect
 
 import survey.simulation.demo
-from settings.tests.patience import patience
+from settings.tests.patience import eventually
 from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent, Response
 from survey.tests.browser.conftest import LAPTOP
@@ -215,14 +214,7 @@ def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, publish
     again.page.wait_for_selector("#page section.page")
     again.sees("saved")
     assert stored(maya, published) == person.answers
-    assert kept(again.page) == []
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + patience(seconds)
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: kept(again.page) == [])
 
 
 def kept(page) -> list[dict]:
@@ -272,6 +264,7 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
     person.sees("waiting")
 
     # There is something to leak, and it is not readable.
+    eventually(lambda: len(kept(person.page)) == 1)
     (record,) = kept(person.page)
     texts = [value for value in person.answers.values() if value and len(value) > 3]
     for text in (*person.answers, *texts):

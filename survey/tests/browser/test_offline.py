@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, Error, Page, expect
 
+from settings.tests.patience import eventually
 from survey.tests.browser.live_server import Server
 from survey.tests.browser.test_tab import (
     answers_of,
@@ -17,6 +19,7 @@ from survey.tests.browser.test_tab import (
     choose,
     has_status,
     is_on,
+    keeps_answers,
 )
 from survey.tests.browser.test_two_people import log_in
 from survey.tests.conftest import code_of
@@ -79,19 +82,14 @@ def reaches_server(page: Page) -> None:
 
 
 def leaves(page: Page, expected: dict[str, object]) -> None:
-    for _ in range(100):
-        left = page.evaluate(LEFT)
-        if left == expected:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(left)
+    eventually(lambda: page.evaluate(LEFT) == expected)
 
 
 def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
     page = open_tab()
     save_first_page(page)
     page.fill("#born-input", "2014-02-28")
-    page.wait_for_timeout(600)
+    keeps_answers(page)
     server.kill()
     page.reload()
 
@@ -112,7 +110,7 @@ def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
     page.click("#next")
     is_on(page, 3)
     page.fill("#last-input", "typed without a network")
-    page.wait_for_timeout(600)
+    keeps_answers(page)
     # And once more.
     page.reload()
     is_on(page, 3)
@@ -269,7 +267,8 @@ def test_the_next_persons_survey_removes_what_the_last_ones_tabs_kept(
     noors.evaluate(LOG_IN, code_of(noor))
     noors.goto("/take/")
     noors.wait_for_selector("#page section.page")
-    noors.wait_for_timeout(1000)
+    mayas = parse_qs(urlsplit(page.url).query)["for"][0]
+    eventually(lambda: mayas not in noors.evaluate(KEPT))
     server.kill()
     page.reload()
     expect(page.locator("#page")).to_contain_text("could not be loaded")

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
-from settings.tests.patience import patience
+from settings.tests.patience import eventually, patience
 from survey.models import Administration
 from survey.tests.browser.accessibility import violations
 from survey.tests.browser.test_half_answered import next_page
@@ -21,6 +21,7 @@ from survey.tests.browser.test_tab import (
     close_at,
     has_status,
     is_on,
+    kept_on,
 )
 from survey.tests.browser.test_two_people import log_in
 from survey.tests.conftest import code_of
@@ -29,12 +30,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 STOP = "**/take/stop/"
 SECRET = "only mine"
-KEPT = """async () => {
-  const opened = indexedDB.open("groundswell", 1);
-  const database = await new Promise((done) => (opened.onsuccess = () => done(opened.result)));
-  const rows = database.transaction("kept").objectStore("kept").getAll();
-  return new Promise((done) => (rows.onsuccess = () => done(rows.result.length)));
-}"""
 
 
 @pytest.fixture
@@ -74,7 +69,7 @@ def test_stopping_saves_what_was_answered_and_frees_the_computer(answering, maya
     assert (stored["comment"], stored["promise"]) == (SECRET, "OK")
     # As when a page is left without *Next*: the other questions stay open.
     assert "bus" not in stored
-    assert answering.evaluate(KEPT) == 0
+    eventually(lambda: kept_on(answering) == 0)
     assert answering.evaluate("Object.keys(localStorage)") == []
     assert code_of(maya) not in answering.content()
 
@@ -148,7 +143,7 @@ def test_offline_it_says_so_hides_the_answers_and_saves_them_later(answering, ma
     expect(notice).to_contain_text("Some answers are not saved yet")
     expect(answering.locator("#notice-access-code")).to_be_visible()
     assert violations(answering) == []
-    assert answering.evaluate(KEPT) == 1
+    eventually(lambda: kept_on(answering) == 1)
     assert "promise" not in answers_of(maya)
 
     answering.context.set_offline(False)
@@ -227,7 +222,7 @@ def test_all_tabs_of_a_person_stop_together(answering, maya):
         page.wait_for_url("**/take/stop/**")
     stored = answers_of(maya)
     assert (stored["promise"], stored["comment"]) == ("OK", "from the other tab")
-    assert answering.evaluate(KEPT) == 0
+    eventually(lambda: kept_on(answering) == 0)
 
 
 def test_a_tab_stops_nobody_but_its_own_person(answering, maya, noor):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
-from settings.tests.patience import patience
+from settings.tests.patience import eventually
 from survey.models import Administration, Response
 from survey.tests.browser.test_tab import (
     DEAF,
@@ -17,8 +16,11 @@ from survey.tests.browser.test_tab import (
     answers_of,
     begin,  # noqa: F401
     choose,
+    go_to_last_page,
     has_status,
     is_on,
+    keeps_answers,
+    kept_on,
 )
 from survey.tests.conftest import code_of
 
@@ -29,11 +31,11 @@ TYPED = "By scooter and then the blue bus with my sister"
 
 
 def close(page: Page) -> BrowserContext:
-    """Close the tab in an open browser, and wait for its last save."""
+    """Close the tab in an open browser; its last save may still be under way."""
     context = page.context
-    other = context.new_page()
-    page.close(run_before_unload=True)
-    other.wait_for_timeout(1500)
+    context.new_page()
+    with page.expect_event("close"):
+        page.close(run_before_unload=True)
     return context
 
 
@@ -41,8 +43,9 @@ def go_on(page: Page) -> None:
     """Next, and *Continue here* if that is what the page asks."""
     page.wait_for_timeout(600)
     page.click("#next")
-    page.wait_for_timeout(1000)
     button = page.locator("#notice button:visible")
+    saved = page.locator("#status[data-state=saved]")
+    expect(button.or_(saved).first).to_be_visible()
     if button.count():
         button.first.click()
     has_status(page, "saved")
@@ -58,7 +61,7 @@ def test_the_last_typed_text_survives_a_closed_tab(begin, maya):  # noqa: F811
     page = begin()
     type_comment(page)
     context = close(page)
-    assert answers_of(maya)["comment"] == TYPED
+    eventually(lambda: answers_of(maya).get("comment") == TYPED)
     again = begin(context)
     again.wait_for_timeout(1500)
     again.goto("/take/#page-1/comment")
@@ -77,7 +80,7 @@ def test_the_last_typed_text_survives_a_reload(begin, maya):  # noqa: F811
     expect(page.locator("#comment-input")).to_have_value(TYPED)
     page.click("#next")
     is_on(page, 2)
-    page.wait_for_timeout(500)
+    has_status(page, "saved")
     assert not page.locator("#notice").is_visible()
     assert answers_of(maya)["comment"] == TYPED
 
@@ -86,9 +89,9 @@ def test_answers_of_a_closed_tab_do_not_undo_another_device(begin, maya):  # noq
     Administration.objects.update(replays_answers=True)
     page = begin()
     choose(page, "safe", "1")
-    page.wait_for_timeout(900)
+    keeps_answers(page)
     context = close(page)
-    assert answers_of(maya)["safe"] == "1"
+    eventually(lambda: answers_of(maya).get("safe") == "1")
     phone = begin()
     phone.goto("/take/#page-1/safe")
     is_on(phone, 1)
@@ -130,9 +133,8 @@ def test_answers_of_a_closed_tab_go_to_a_tab_that_saved_the_page(begin, maya):  
     first.evaluate("dispatchEvent(new Event('online'))")
     first.wait_for_timeout(2000)
     first.close(run_before_unload=True)
-    second.wait_for_timeout(2500)
-    found = answers_of(maya)
-    assert (found["age"], found["comment"]) == ("12", "from the second")
+    eventually(lambda: answers_of(maya).get("age") == "12")
+    assert answers_of(maya)["comment"] == "from the second"
 
 
 def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
@@ -146,13 +148,12 @@ def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
     second.wait_for_timeout(1300)
     is_on(second, 1)
     second.fill("#comment-input", "from the second")
-    second.wait_for_timeout(800)
+    keeps_answers(second)
     first.close(run_before_unload=True)
-    second.wait_for_timeout(2500)
+    expect(second.locator("#item-safe input:checked")).to_have_value("3")
     go_on(second)
-    second.wait_for_timeout(800)
-    found = answers_of(maya)
-    assert (found["safe"], found["comment"]) == ("3", "from the second")
+    eventually(lambda: answers_of(maya).get("comment") == "from the second")
+    assert answers_of(maya)["safe"] == "3"
 
 
 def test_answers_of_an_earlier_person_wait_and_the_login_page_says_so(
@@ -169,7 +170,7 @@ def test_answers_of_an_earlier_person_wait_and_the_login_page_says_so(
     choose(page, "safe", "3")
     page.click("#next")
     has_status(page, "waiting")
-    assert kept_on(page) == 1
+    eventually(lambda: kept_on(page) == 1)
     # The device's clock is wrong by years: only the server's time counts.
     page.clock.set_fixed_time(timezone.now() + timedelta(days=4000))
     page.goto("/")
@@ -181,7 +182,7 @@ def test_answers_of_an_earlier_person_wait_and_the_login_page_says_so(
         page.click("button[type=submit]")
         page.wait_for_selector("#page section.page")
         page.wait_for_timeout(1500)
-        assert kept_on(page) == waiting
+        eventually(lambda waiting=waiting: kept_on(page) == waiting)
     assert answers_of(maya)["safe"] == "3"
     page.goto("/")
     page.wait_for_timeout(500)
@@ -191,12 +192,7 @@ def test_answers_of_an_earlier_person_wait_and_the_login_page_says_so(
 def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya):  # noqa: F811
     context = device()
     page = begin(context)
-    for answer in (lambda: choose(page, "safe", "3"), lambda: None):
-        answer()
-        page.wait_for_timeout(450)
-        page.click("#next")
-    is_on(page, 3)
-    has_status(page, "saved")
+    go_to_last_page(page)
     page.wait_for_timeout(450)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
@@ -211,9 +207,9 @@ def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya): 
     has_status(other, "waiting")
     page.reload()
     expect(page.locator("#finish-button")).to_be_disabled()
-    other.close()
     # Through the survey, which sends it, and back.
-    page.wait_for_url("**/take/?**")
+    with page.expect_navigation(url="**/take/?**"):
+        other.close()
     page.wait_for_url("**/take/complete/**")
     expect(page.locator("#finish-button")).to_be_enabled()
     assert answers_of(maya)["last"] == "from the crashed tab"
@@ -222,12 +218,7 @@ def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya): 
 def test_answers_that_the_server_lost_are_sent_again_before_the_review(begin, maya):  # noqa: F811
     """A standby without the last commit took the primary's place."""
     page = begin()
-    for answer in (lambda: choose(page, "safe", "3"), lambda: None):
-        answer()
-        page.wait_for_timeout(450)
-        page.click("#next")
-    is_on(page, 3)
-    has_status(page, "saved")
+    go_to_last_page(page)
     lost = Response.objects.filter(respondent_id=maya.pk)
     assert answers_of(maya)["safe"] == "3"
     lost.delete()
@@ -261,10 +252,7 @@ def test_answers_that_the_server_lost_are_sent_again_when_the_tab_goes_on(
         page.locator("#item-bus input").press("ArrowRight")
         page.wait_for_timeout(450)
         page.click("#next")
-    deadline = time.monotonic() + patience(20)
-    while "safe" not in answers_of(maya) and time.monotonic() < deadline:
-        page.wait_for_timeout(100)
-    assert answers_of(maya)["safe"] == "3"
+    eventually(lambda: answers_of(maya).get("safe") == "3", seconds=20)
 
 
 def test_a_browser_whose_answers_wait_is_asked_to_keep_them(begin, device):  # noqa: F811
@@ -280,17 +268,3 @@ def test_a_browser_whose_answers_wait_is_asked_to_keep_them(begin, device):  # n
     page.click("#next")
     has_status(page, "waiting")
     assert page.evaluate("globalThis.isAsked")
-
-
-def kept_on(page: Page) -> int:
-    return page.evaluate(
-        """async () => {
-          const request = indexedDB.open("groundswell", 1);
-          await new Promise((resolve) => (request.onsuccess = resolve));
-          const kept = request.result.transaction("kept").objectStore("kept");
-          const count = kept.count();
-          await new Promise((resolve) => (count.onsuccess = resolve));
-          request.result.close();
-          return count.result;
-        }"""
-    )
