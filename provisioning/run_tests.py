@@ -74,7 +74,7 @@ def main() -> int:
         help="start the servers alone and keep them until Ctrl-C",
     )
     options, chosen = parser.parse_known_args()
-    install_missing_packages(browser=True)
+    install_missing_packages(for_tests=True)
     prepare_environment(PRODUCTION, TESTS, STACK)
     if options.prepare_only:
         return 0

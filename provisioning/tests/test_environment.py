@@ -86,7 +86,7 @@ def missing(tmp_path, monkeypatch):
         environment.install_missing_packages(**options)
         return found
 
-    for role in environment.STACK_ROLES:
+    for role in environment.TEST_ROLES:
         (tmp_path / role).mkdir()
         (tmp_path / role / "packages.txt").touch()
     monkeypatch.setattr(environment, "ROLES", tmp_path)
@@ -106,7 +106,13 @@ def test_a_package_may_be_recognised_by_a_file(missing, tmp_path):
 def test_the_tests_need_a_browser_as_well(missing, monkeypatch):
     monkeypatch.setattr(environment, "path_of_program", lambda name: "")
     assert missing() == []
-    assert missing(browser=True) == [environment.BROWSER]
+    assert missing(for_tests=True) == [environment.BROWSER]
+
+
+def test_the_tests_need_the_program_that_checks_firewall_rules(missing, tmp_path):
+    (tmp_path / "firewall" / "packages.txt").write_text("none no-such-program\n")
+    assert missing() == []
+    assert "none" in missing(for_tests=True)
 
 
 @pytest.mark.parametrize("listed", ["", "none no-such-program\n"])
@@ -123,6 +129,6 @@ def test_chromium_does_if_its_headless_shell_cannot_be_installed(
     )
     if listed:
         with pytest.raises(Refusal):
-            environment.install_missing_packages(browser=True)
+            environment.install_missing_packages(for_tests=True)
     else:
-        environment.install_missing_packages(browser=True)
+        environment.install_missing_packages(for_tests=True)
