@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
@@ -44,7 +43,11 @@ from survey.taking.page_save import (
 from survey.taking.prepared_pages import login_context, login_page, survey_page
 from survey.taking.published import Published, SurveyNotFound, published_survey
 from survey.taking.refusals import refusal
-from survey.taking.saved_answers import SessionEnded, read_saved_answers
+from survey.taking.saved_answers import (
+    SavedAnswers,
+    SessionEnded,
+    read_saved_answers,
+)
 from survey.taking.session import (
     RespondentSession,
     current_session,
@@ -212,9 +215,8 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     if tab is not None:
         addresses = plain_tab.review_addresses(tab, session, language)
         context |= {"plain_tab": tab.signed(), "addresses": addresses}
-    completed_at: datetime | None = None
     # Not known once the survey has closed: its page suits all roles.
-    role = ""
+    role, is_finished = "", False
     try:
         saved = read_saved_answers(
             session, published, devices.device_of(request.COOKIES)
@@ -224,40 +226,61 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
             return end_session(request, ended.reason)
         context["closed"] = True
     else:
-        role, completed_at = saved.role, saved.completed_at
-        now = timezone.localtime()
-        if saved.is_finished and devices.has_finished_here(
-            request.COOKIES, session.respondent_id
-        ):
-            # The true moment would tell whether it was another device.
-            completed_at = completed_at or now
-        clock = {
-            "today": now.date().isoformat(),
-            "now": now.isoformat(timespec="seconds"),
-        }
-        context |= {
-            "hidden": saved.hidden,
-            "tag": session.tag,
-            "finished_at": completed_at,
-        }
-        if completed_at is None:
-            result = review(session, published, saved, language=language, **clock)
-            context |= {
-                "missing": result.gaps,
-                "reviewed": result.reviewed,
-                "review": None if saved.hidden else result,
-            }
-        else:
-            pages, stored = count_stored_pages(
-                published, saved, language=language, **clock
-            )
-            context |= {"pages": pages, "stored_pages": stored}
+        role = saved.role
+        is_finished = saved.completed_at is not None or (
+            saved.is_finished
+            and devices.has_finished_here(request.COOKIES, session.respondent_id)
+        )
+        show = _thanks_context if is_finished else _review_context
+        context |= show(session, published, saved, language)
     context |= frame_context(published, language, role)
     response = render(request, "survey/survey_complete.html", context)
     # The reply that shortened the session was lost, and the browser asks again.
-    if request.method == "POST" and completed_at is not None:
+    if request.method == "POST" and is_finished:
         shorten_session(request, response, session)
     return response
+
+
+def _review_context(
+    session: RespondentSession, published: Published, saved: SavedAnswers, language: str
+) -> dict[str, object]:
+    now = timezone.localtime()
+    result = review(
+        session,
+        published,
+        saved,
+        language=language,
+        today=now.date().isoformat(),
+        now=now.isoformat(timespec="seconds"),
+    )
+    return {
+        "tag": session.tag,
+        "hidden": saved.hidden,
+        "finished_at": None,
+        "missing": result.gaps,
+        "reviewed": result.reviewed,
+        "review": None if saved.hidden else result,
+    }
+
+
+def _thanks_context(
+    session: RespondentSession, published: Published, saved: SavedAnswers, language: str
+) -> dict[str, object]:
+    now = timezone.localtime()
+    pages, stored = count_stored_pages(
+        published,
+        saved,
+        language=language,
+        today=now.date().isoformat(),
+        now=now.isoformat(timespec="seconds"),
+    )
+    return {
+        "tag": session.tag,
+        # The true moment would tell whether it was another device.
+        "finished_at": saved.completed_at or now,
+        "pages": pages,
+        "stored_pages": stored,
+    }
 
 
 def _finish(
