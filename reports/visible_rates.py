@@ -95,11 +95,7 @@ class VisibleRate(Protocol):
 def rates_for(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[SchoolRate]:
-    """Return the schools the user may see, as `VisibleRate` rows.
-
-    Columns for sorting and filtering are made of the `shown_` columns alone:
-    the position of a school in a sorted list would give a hidden number away.
-    """
+    """Return the schools the user may see, as `VisibleRate` rows."""
     smallest = SMALLEST_SCHOOL[administration.role]
     too_few = Q(eligible__gt=0) & (
         Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
@@ -133,6 +129,16 @@ def rates_for(
         shown_today=unless_hidden("finished_today"),
         shown_last=unless_hidden("last_started_at", DateTimeField()),
     )
+    return _with_order_columns(rows, administration)
+
+
+def _with_order_columns(
+    rows: QuerySet[SchoolRate], administration: Administration
+) -> QuerySet[SchoolRate]:
+    """Add columns for sorting and filtering, made of the `shown_` columns alone.
+
+    The position of a school in a sorted list would give a hidden number away.
+    """
     return rows.annotate(
         # Not NULL, which PostgreSQL and SQLite sort to different ends.
         rate_order=Case(
