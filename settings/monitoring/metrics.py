@@ -34,6 +34,7 @@ HOT_VIEWS = frozenset(
         "survey_login",
         "survey_display",
         "survey_change_page",
+        "survey_plain_page",
         "survey_content",
         "survey_complete",
     )
@@ -49,8 +50,10 @@ SAVE_OUTCOMES = {
 # More precise outcomes, which a view may set as `response.outcome`.
 VIEW_OUTCOMES = frozenset(
     ("retried", "superseded", "finished", "withdrawn", "closed", "reissued")
-    + ("uncertain", "resumed")
+    + ("uncertain", "resumed", "saved", "invalid")
 )
+# A plain form is answered with the next page, so only its view knows the outcome.
+SAVE_VIEWS = frozenset(("survey_change_page", "survey_plain_page"))
 LOGIN_OUTCOMES = {
     200: "admitted",
     302: "admitted",
@@ -254,7 +257,7 @@ def observed(
     if method not in ("GET", "POST"):
         method = "other"
     _seconds[view, method].observe(seconds)
-    if view == "survey_change_page":
+    if view in SAVE_VIEWS and method == "POST":
         is_known = outcome in VIEW_OUTCOMES
         _saves[outcome if is_known else SAVE_OUTCOMES.get(status, "refused")].inc()
     elif view == "survey_login" and method == "POST":

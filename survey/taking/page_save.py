@@ -169,7 +169,7 @@ def process_page(
         language=session.language,
     )
     if problems:
-        return PageReply(422, refusal("answers", items=problems))
+        return PageReply(422, refusal("answers", items=problems), "invalid")
     receipt = save_page(
         administration_id=session.administration_id,
         respondent_id=session.respondent_id,

@@ -25,7 +25,7 @@ from survey.taking.access_refusals import is_another_persons_tab, refuse_other_p
 from survey.taking.bootstrap import frame_context, language_of
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies
-from survey.taking.page_save import PageSave, process_page
+from survey.taking.page_save import PageReply, PageSave, process_page
 from survey.taking.plain_answers import PageAnswers
 from survey.taking.plain_notices import cannot_go_on, refuse_code, send_again
 from survey.taking.plain_rendering import (
@@ -241,14 +241,35 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
         shown=form.shown if len(form.shown) > 1 else (),
     )
     reply = process_page(visit.session, visit.published, answers.n, save)
+    is_stopping = go == "stop" and reply.status == 200
+    if is_stopping:
+        response = survey_stop(visit.request)
+    else:
+        response = _after_save(visit, answers, form, go, problems, reply)
+    # For the metrics.
+    response.outcome = reply.outcome  # type: ignore[attr-defined]
+    if is_stopping:
+        # The session has ended, and is not extended.
+        raise Elsewhere(response)
+    return response
+
+
+def _after_save(
+    visit: Visit,
+    answers: PageAnswers,
+    form: PlainForm,
+    go: str,
+    problems: Mapping[str, str],
+    reply: PageReply,
+) -> HttpResponse:
+    """Show what the person asked for, or why the page could not be left."""
+    names = form.before.keys()
     if reply.content.get("error") == "superseded":
         return _merge(visit, answers, form)
     if reply.status == 422:
         problems = cast(dict[str, str], reply.content["items"])
     elif reply.status != 200:
         return cannot_go_on(visit.request, str(reply.content["error"]))
-    elif go == "stop":
-        raise Elsewhere(survey_stop(visit.request))
     elif go != "next":
         # A required answer may still be missing: the review lists it.
         problems = answers.withheld()

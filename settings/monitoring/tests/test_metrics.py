@@ -22,7 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from settings.monitoring import logs, metrics, metrics_page
 from settings.monitoring.middleware import MonitoringMiddleware
 from settings.tests.patience import patience
+from survey.taking import plain_forms
+from survey.taking.page_save import PageReply
+from survey.taking.unavailable import ServiceUnavailable
 from survey.tests.conftest import FIRST_PAGE, code_of
+from survey.tests.taking.test_plain_forms import start
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +64,40 @@ def test_a_person_is_counted_from_login_to_save(browser, maya):
         1,
         3,
     ]
+
+
+@pytest.mark.django_db
+def test_saves_without_javascript_are_counted_by_outcome(browser, maya, monkeypatch):
+    first = {"safe": "3", "subjects": "sport", "age": "12"}
+
+    def counted_by(action):
+        names = ("saved", "retried", "superseded", "invalid", "unavailable", "refused")
+        before = [counted("page_saves_total", outcome=name) for name in names]
+        action()
+        after = [counted("page_saves_total", outcome=name) for name in names]
+        changed = zip(names, before, after, strict=True)
+        return {name: new - old for name, old, new in changed if new != old}
+
+    page = start(browser.log_in(maya))
+    other = start(browser)
+    assert counted_by(lambda: start(browser)) == {}
+    # The answers without a problem are saved, and the page is shown again.
+    assert counted_by(lambda: page.post(age="12")) == {"saved": 1}
+    assert counted_by(lambda: page.post(age="12")) == {"retried": 1}
+    assert counted_by(lambda: other.post(**first)) == {"superseded": 1}
+    page = start(browser)
+    assert counted_by(lambda: page.post("stop", **first)) == {"saved": 1}
+    browser.log_in(maya)
+    page = start(browser)
+    invalid = PageReply(422, {"items": {"age": "not_whole"}}, "invalid")
+    monkeypatch.setattr(plain_forms, "process_page", lambda *_: invalid)
+    assert counted_by(lambda: page.post(**first)) == {"invalid": 1}
+
+    def fail(*_):
+        raise ServiceUnavailable("again")
+
+    monkeypatch.setattr(plain_forms, "process_page", fail)
+    assert counted_by(lambda: page.post(**first)) == {"unavailable": 1}
 
 
 def test_clients_cannot_add_label_values():
