@@ -8,6 +8,13 @@ from survey.models.administration import (
 from survey.models.card_set import CardSet
 from survey.models.counted_group import CountedGroup
 from survey.models.device_login import DeviceLogin
+from survey.models.email_schedule import (
+    EmailDelivery,
+    EmailSchedule,
+    EmailStep,
+    EmailTemplate,
+    SuppressedAddress,
+)
 from survey.models.instrument import (
     Block,
     Item,
@@ -29,6 +36,10 @@ __all__ = [
     "Block",
     "CardSet",
     "CountedGroup",
+    "EmailDelivery",
+    "EmailSchedule",
+    "EmailStep",
+    "EmailTemplate",
     "Identity",
     "Item",
     "Job",
@@ -43,6 +54,7 @@ __all__ = [
     "RosterRejection",
     "RosterSchool",
     "RosterUpload",
+    "SuppressedAddress",
     "Survey",
     "SurveyUpload",
     "Wave",

@@ -1,0 +1,125 @@
+"""Check and fill in the texts of e-mails: "Hello {name}, ..."."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from django.core.exceptions import ValidationError
+
+from survey.models import EmailStep, EmailTemplate
+from survey.reminders.default_texts import DEFAULT_TEXTS, EMAIL_WORDS
+
+# Each with what it stands for.
+VARIABLES = {
+    "name": "the person's given name",
+    "survey": "the title of the survey",
+    "school": "the name of the person's school",
+    "opens": "the first day of the survey",
+    "closes": "the last day of the survey",
+    "link": "the person's own link to the survey",
+    "code": "the person's access code",
+}
+# Mail servers log subjects, and telephones show them to everybody.
+SECRET = frozenset({"link", "code"})
+LONGEST_SUBJECT = 150
+LONGEST_BODY = 10_000
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+
+def check_template(*, kind: str, subject: str, body: str) -> None:
+    """Raise ValidationError, with messages for "subject" and "body"."""
+    errors = {
+        "subject": [*_wrong_variables(subject), *_wrong_subject(subject)],
+        "body": [*_wrong_variables(body), *_wrong_body(kind, body)],
+    }
+    if found := {name: messages for name, messages in errors.items() if messages}:
+        raise ValidationError(found)
+
+
+def _wrong_variables(text: str) -> list[str]:
+    found = list(dict.fromkeys(_VARIABLE.findall(text)))
+    known = ", ".join(f"{{{name}}}" for name in VARIABLES)
+    wrong = [
+        f"{{{name[:40]}}} is not a variable. Use these: {known}."
+        for name in found
+        if name not in VARIABLES
+    ]
+    if set(_VARIABLE.sub("", text)) & {"{", "}"}:
+        wrong.append("Use { and } only around variables, such as {name}.")
+    if "\0" in text:
+        wrong.append("Remove the invisible characters.")
+    return wrong
+
+
+def _wrong_subject(subject: str) -> list[str]:
+    wrong = []
+    if not subject.strip():
+        wrong.append("Write a subject.")
+    # Every line break that Python or a mail server knows.
+    if len(subject.splitlines()) > 1 or subject != subject.rstrip("\r\n"):
+        wrong.append("Write the subject in one line.")
+    if len(subject) > LONGEST_SUBJECT:
+        wrong.append(f"Use at most {LONGEST_SUBJECT} characters.")
+    if SECRET & set(_VARIABLE.findall(subject)):
+        wrong.append("Put {link} and {code} in the text: others can see a subject.")
+    return wrong
+
+
+def _wrong_body(kind: str, body: str) -> list[str]:
+    wrong = []
+    used = set(_VARIABLE.findall(body))
+    if not body.strip():
+        wrong.append("Write a text.")
+    elif kind == EmailStep.Kind.THANKS and SECRET & used:
+        wrong.append("The survey is closed by then: remove {link} and {code}.")
+    elif kind != EmailStep.Kind.THANKS and "link" not in used:
+        wrong.append("Add {link}, so that people can open the survey.")
+    if len(body) > LONGEST_BODY:
+        wrong.append(f"Use at most {LONGEST_BODY:,} characters.")
+    return wrong
+
+
+def fill_in(text: str, values: Mapping[str, str]) -> str:
+    """Replace the variables of a checked text. Values are not looked into."""
+    filled = _VARIABLE.sub(lambda found: values[found[1]], text)
+    if not values["name"]:
+        # "Hello ," reads badly.
+        filled = re.sub(r",? +(?=[,.:،])", "", filled)
+    return filled
+
+
+def fill_in_subject(subject: str, values: Mapping[str, str]) -> str:
+    """Fill in a subject, in one line whatever the values hold."""
+    return " ".join(fill_in(subject, values).split())
+
+
+def add_default_templates(step: EmailStep) -> None:
+    EmailTemplate.objects.bulk_create(
+        EmailTemplate(
+            step=step,
+            language=language,
+            subject=texts[step.kind].subject,
+            body=texts[step.kind].body,
+        )
+        for language, texts in DEFAULT_TEXTS.items()
+    )
+
+
+def choose_language(wanted: str, available: Mapping[str, object], first: str) -> str:
+    """Return the person's language, the survey's first, English, or any there is.
+
+    "es-MX" is also Spanish.
+    """
+    for language in (wanted, first, "en"):
+        exact = language.replace("_", "-").lower()
+        for candidate in (exact, exact.split("-")[0]):
+            if candidate in available:
+                return candidate
+    return next(iter(available))
+
+
+def words_for(language: str) -> str:
+    """Return the language of `EMAIL_WORDS` to put around a text."""
+    return choose_language(language, EMAIL_WORDS, "en")
