@@ -272,6 +272,11 @@ CELERY_TASK_DEFAULT_QUEUE = "quick"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "delete old cards": {"task": "survey.tasks.delete_old_cards", "schedule": 3600},
     "wake forgotten jobs": {"task": "survey.tasks.wake_forgotten_jobs", "schedule": 15},
+    "start e-mails": {
+        "task": "survey.tasks.start_emails",
+        "schedule": 30,
+        "options": {"expires": 30},
+    },
     "forget old rosters": {
         "task": "survey.tasks.forget_old_rosters",
         "schedule": 6 * 60 * 60,

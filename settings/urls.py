@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
 from survey import urls as respondents
+from survey.reminders.unsubscribe import unsubscribe
 
 # Each route has an access rule; see accounts.access. Respondents log in with a
 # code, so their views are open to anyone.
@@ -15,6 +16,7 @@ urlpatterns = [
     path("console/", include("accounts.urls")),
     path("console/", include("survey.console.urls")),
     path("console/", include("reports.urls")),
+    path("unsubscribe/<str:token>/", unsubscribe, name="unsubscribe"),
     path("", include(under(ANYONE, respondents.urlpatterns))),
 ]
 

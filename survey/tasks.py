@@ -11,6 +11,7 @@ from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
+from survey.reminders import sending
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
@@ -33,3 +34,8 @@ def forget_old_rosters() -> None:
 @shared_task
 def delete_old_cards() -> None:
     card_sets.delete_old_cards()
+
+
+@shared_task
+def start_emails() -> None:
+    sending.start_due()

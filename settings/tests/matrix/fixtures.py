@@ -120,6 +120,8 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_content renderer", lambda place, route: "x", owned=False),
     RouteParameter("survey_content language", lambda place, route: "en", owned=False),
     RouteParameter("survey_content n", lambda place, route: 1, owned=False),
+    # The link in an e-mail, which everybody may have been sent.
+    RouteParameter("unsubscribe token", lambda place, route: "1:x", owned=False),
     # The console.
     RouteParameter("job_* pk", pk_of("job"), shared=True, only_user="administrator"),
     RouteParameter(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from survey.models import Respondent
-from survey.reminders import schedules
+from settings.tests.patience import patience
+from survey import jobs
+from survey.models import Job, Respondent
+from survey.reminders import schedules, sending
 from survey.tests.people import invite
+from survey.tests.reminders.smtp_server import SmtpServer
 
 
 @pytest.fixture
@@ -45,3 +50,31 @@ def confirmed(plan, people, staff):
     schedules.confirm(schedule=schedule, by=staff.state)
     schedule.refresh_from_db()
     return schedule
+
+
+@pytest.fixture
+def send():
+    """Return a function that runs one slice, as if its steps had not rested."""
+
+    def send(schedule) -> Job:
+        schedule.steps.update(rests_until=None, position=0)
+        job = sending.start_sending(schedule)
+        jobs.run(job.pk)
+        return Job.objects.get(pk=job.pk)
+
+    return send
+
+
+@pytest.fixture
+def by_hand(settings):
+    """Send no messages: the test runs the jobs itself."""
+    settings.JOBS_BY_MESSAGE = False
+
+
+@pytest.fixture
+def smtp(settings) -> Iterator[SmtpServer]:
+    with SmtpServer() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        settings.EMAIL_TIMEOUT = patience(2)
+        yield server

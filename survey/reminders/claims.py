@@ -1,0 +1,215 @@
+"""Choose the people of a step, and claim one e-mail at a time in the ledger.
+
+Both use the same conditions, and the claim checks them again in the statement
+that writes the row: whoever has finished, was withdrawn or has opted out by
+then gets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from survey.models import (
+    EmailDelivery,
+    EmailSchedule,
+    EmailStep,
+    Job,
+    Respondent,
+    SuppressedAddress,
+)
+from survey.reminders.suppression import digest_of
+
+# People read at a time.
+BATCH = 500
+# Between two e-mails to one person: those who are invited late don't get a reminder
+# on the same day.
+SPACING = timedelta(hours=20)
+# The thanks are not sent later than this after the closing.
+THANKS_FOR = timedelta(days=14)
+
+
+class Claim(NamedTuple):
+    """A row of the ledger, claimed by this worker."""
+
+    pk: int
+    attempts: int
+
+
+class Person(NamedTuple):
+    """A person whom a step is due for, as the roster is now."""
+
+    pk: int
+    issue: int
+    code_key_version: int
+    language: str
+    address: str
+    name: str
+    school: str
+
+
+_TABLES = """
+FROM survey_respondent r
+JOIN survey_identity i ON i.respondent_id = r.id
+JOIN survey_administration a ON a.id = r.administration_id
+JOIN survey_emailschedule m ON m.administration_id = a.id
+JOIN survey_emailstep s ON s.schedule_id = m.id
+"""
+# A reminder counts from the person's own invitation, which may have come late. The
+# thanks go to everyone who was invited: only to those who finished, they would tell
+# the readers of a school's mailboxes who that is.
+_CONDITIONS = """
+    AND s.id = %(step)s
+    AND i.email <> ''
+    AND r.withdrawn_at IS NULL
+    AND (s.kind = 'thanks' OR r.completed_at IS NULL)
+    AND m.confirmed_at IS NOT NULL AND m.paused_at IS NULL
+    AND a.opens_at <= %(now)s
+    AND ((s.kind <> 'thanks' AND a.closes_at > %(now)s)
+         OR (s.kind = 'thanks' AND a.closes_at <= %(now)s
+             AND a.closes_at > %(thanks_after)s))
+    AND (s.kind = 'invitation' OR EXISTS (
+        SELECT 1 FROM survey_emaildelivery d
+        JOIN survey_emailstep t ON t.id = d.step_id
+        WHERE t.schedule_id = m.id AND t.kind = 'invitation'
+          AND d.respondent_id = r.id
+          AND d.state = 'sent' AND d.recorded_at <= %(invited_before)s))
+    AND NOT EXISTS (
+        SELECT 1 FROM survey_emaildelivery d
+        JOIN survey_emailstep t ON t.id = d.step_id
+        WHERE t.schedule_id = m.id AND t.id <> s.id
+          AND d.respondent_id = r.id AND d.claimed_at > %(quiet_since)s)
+"""
+_CANDIDATES = f"""
+SELECT r.id, r.issue, r.code_key_version, r.language, i.email, i.given_name, c.name
+{_TABLES}
+JOIN accounts_school c ON c.id = r.school_id
+WHERE r.id > %(after)s {_CONDITIONS}
+    AND NOT EXISTS (
+        SELECT 1 FROM survey_emaildelivery d
+        WHERE d.step_id = s.id AND d.respondent_id = r.id
+          AND (d.retry_at IS NULL OR d.retry_at > %(now)s))
+ORDER BY r.id
+LIMIT {BATCH}
+"""  # noqa: S608
+# The job's attempt must still be the current one: a worker that was suspended, and
+# whose job another one has taken over, claims nothing more.
+_CLAIM = f"""
+INSERT INTO survey_emaildelivery (
+    step_id, respondent_id, state, reason, address_digest, attempts, repeated,
+    claimed_at, job_id, job_attempt)
+SELECT s.id, r.id, 'claimed', '', %(digest)s, 1, %(no)s, %(now)s, j.id, j.attempts
+{_TABLES}
+JOIN survey_job j ON j.id = %(job)s
+WHERE r.id = %(respondent)s AND i.email = %(address)s
+    AND j.attempts = %(attempt)s AND j.state = 'running'
+    {_CONDITIONS}
+    AND NOT EXISTS (
+        SELECT 1 FROM survey_suppressedaddress x WHERE x.digest = %(digest)s)
+ON CONFLICT (step_id, respondent_id) DO UPDATE SET
+    state = 'claimed', reason = '', address_digest = excluded.address_digest,
+    attempts = survey_emaildelivery.attempts + 1, recorded_at = NULL,
+    retry_at = NULL, claimed_at = excluded.claimed_at,
+    job_id = excluded.job_id, job_attempt = excluded.job_attempt
+    WHERE survey_emaildelivery.retry_at <= excluded.claimed_at
+RETURNING id, attempts
+"""  # noqa: S608
+
+
+def candidates(step: EmailStep) -> Iterator[Person]:
+    """Yield the people whom a step is due for, after its position, in batches."""
+    after = step.position
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_CANDIDATES, {**_moments(step), "after": after})
+            people = [Person(*row) for row in cursor.fetchall()]
+        yield from people
+        if len(people) < BATCH:
+            return
+        after = people[-1].pk
+
+
+def claim(step: EmailStep, person: Person, job: Job) -> Claim | None:
+    """Claim the e-mail of one step to one person. 1 statement.
+
+    Returns None if the person is to get nothing (any more), or if another worker
+    has claimed it.
+    """
+    values = {
+        **_moments(step),
+        "respondent": person.pk,
+        "address": person.address,
+        "digest": digest_of(person.address),
+        "job": job.pk,
+        "attempt": job.attempts,
+        "no": False,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, values)
+        row = cursor.fetchone()
+    return Claim(*row) if row else None
+
+
+def _moments(step: EmailStep) -> dict[str, Any]:
+    now = timezone.now()
+    moments: dict[str, datetime] = {
+        "now": now,
+        "invited_before": now - timedelta(days=step.days),
+        "quiet_since": now - SPACING,
+        "thanks_after": now - THANKS_FOR,
+    }
+    adapt = connection.ops.adapt_datetimefield_value
+    return {"step": step.pk, **{name: adapt(at) for name, at in moments.items()}}
+
+
+def retry_abandoned_claims(schedule: EmailSchedule) -> int:
+    """Let the e-mails be sent again that a dead worker was sending; count them.
+
+    At most one for each worker that died: it claims the next e-mail in the
+    transaction that records the one before. They may arrive twice.
+    """
+    running = Job.objects.filter(
+        pk=OuterRef("job_id"), attempts=OuterRef("job_attempt"), state=Job.State.RUNNING
+    )
+    abandoned = EmailDelivery.objects.filter(
+        ~Exists(running), step__schedule=schedule, state=EmailDelivery.State.CLAIMED
+    )
+    return abandoned.update(
+        state=EmailDelivery.State.FAILED,
+        reason=EmailDelivery.Reason.ABANDONED,
+        repeated=True,
+        retry_at=timezone.now(),
+    )
+
+
+def cancel_retries(schedule: EmailSchedule) -> int:
+    """Cancel what would be tried again for people who are to get nothing any more."""
+    return _to_cancel(schedule).update(
+        state=EmailDelivery.State.CANCELLED, retry_at=None
+    )
+
+
+def _to_cancel(schedule: EmailSchedule) -> QuerySet[EmailDelivery]:
+    administration = schedule.administration
+    waiting = EmailDelivery.objects.filter(
+        step__schedule=schedule, retry_at__isnull=False
+    )
+    over = Q(
+        Exists(
+            Respondent.objects.filter(pk=OuterRef("respondent")).exclude(
+                withdrawn_at=None
+            )
+        )
+    ) | Q(Exists(SuppressedAddress.objects.filter(pk=OuterRef("address_digest"))))
+    finished = Respondent.objects.filter(pk=OuterRef("respondent")).exclude(
+        completed_at=None
+    )
+    over |= Q(Exists(finished)) & ~Q(step__kind=EmailStep.Kind.THANKS)
+    if timezone.now() >= administration.closes_at:
+        over |= ~Q(step__kind=EmailStep.Kind.THANKS)
+    return waiting.filter(over)

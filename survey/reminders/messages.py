@@ -1,0 +1,116 @@
+"""Write the e-mail of one step to one person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.utils import timezone, translation
+from django.utils.crypto import salted_hmac
+from django.utils.formats import date_format
+
+from survey import access_codes
+from survey.definitions.schema import load_definition
+from survey.models import Administration, EmailStep
+from survey.reminders.claims import Person
+from survey.reminders.default_texts import EMAIL_WORDS, Text
+from survey.reminders.templates import (
+    choose_language,
+    fill_in,
+    fill_in_subject,
+    words_for,
+)
+from survey.reminders.unsubscribe import unsubscribe_headers, unsubscribe_link
+
+# In previews and test e-mails: no code of a person is shown to anybody else.
+SAMPLE_CODE = "ABCD-EFGH-KLMN"
+
+
+class Texts(NamedTuple):
+    """The texts of a step, and what they are filled in with for everybody."""
+
+    by_language: Mapping[str, Text]
+    titles: Mapping[str, str]
+    first_language: str
+    default_title: str
+    opens_at: datetime
+    closes_at: datetime
+
+    def in_language(self, wanted: str) -> str:
+        return choose_language(wanted, self.by_language, self.first_language)
+
+
+def texts_of(step: EmailStep, administration: Administration) -> Texts:
+    """Read the texts of a step. 1 statement."""
+    definition = load_definition(administration.published.definition)
+    languages = [language["code"] for language in definition["languages"]]
+    return Texts(
+        by_language={
+            template.language: Text(template.subject, template.body)
+            for template in step.templates.all()
+        },
+        titles=definition["title"],
+        first_language=languages[0] if languages else "",
+        default_title=administration.published.survey.default_title,
+        opens_at=administration.opens_at,
+        closes_at=administration.closes_at,
+    )
+
+
+def write_text(texts: Texts, person: Person, code: str) -> tuple[str, Text]:
+    """Fill in a person's text; return its language too."""
+    language = texts.in_language(person.language)
+    text = texts.by_language[language]
+    # An administration that closes at midnight is last open the day before.
+    last = texts.closes_at - timedelta(seconds=1)
+    values = {
+        "name": person.name,
+        "survey": texts.titles.get(language) or texts.default_title,
+        "school": person.school,
+        "opens": _day(texts.opens_at, language),
+        "closes": _day(last, language),
+        # In the fragment, which browsers send to no server.
+        "link": f"{settings.PUBLIC_ADDRESS}/#{code}",
+        "code": code,
+    }
+    return language, Text(
+        fill_in_subject(text.subject, values), fill_in(text.body, values)
+    )
+
+
+def write_message(
+    texts: Texts, step: EmailStep, person: Person, delivery_id: int
+) -> EmailMessage:
+    """Return the e-mail of a claimed row, with the person's code and links."""
+    code = access_codes.code_for(person.pk, person.issue, person.code_key_version)
+    language, text = write_text(texts, person, access_codes.format_code(code))
+    link = unsubscribe_link(delivery_id)
+    footer = EMAIL_WORDS[words_for(language)].footer
+    return EmailMessage(
+        text.subject,
+        f"{text.body.rstrip()}\n\n-- \n{footer}\n{link}\n",
+        to=[person.address],
+        headers={
+            "Message-ID": _message_id(step, person),
+            "Content-Language": language,
+            "Auto-Submitted": "auto-generated",
+            **unsubscribe_headers(link),
+        },
+    )
+
+
+def _message_id(step: EmailStep, person: Person) -> str:
+    # The same if it has to be sent again: many mailboxes then show one e-mail.
+    key = f"{step.pk}/{person.pk}"
+    digest = salted_hmac("survey.reminders.message", key, algorithm="sha256")
+    host = urlsplit(settings.PUBLIC_ADDRESS).hostname or "localhost"
+    return f"<{digest.hexdigest()[:32]}@{host}>"
+
+
+def _day(moment: datetime, language: str) -> str:
+    with translation.override(language):
+        return date_format(timezone.localtime(moment), "DATE_FORMAT")
