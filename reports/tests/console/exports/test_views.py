@@ -123,6 +123,13 @@ def test_filters_apply_to_the_file(staff, fall, people, submit):
     assert two.places["schools"] == [staff.lincoln.pk]
 
 
+def test_a_reason_that_names_require_is_not_called_optional(staff, fall, client):
+    log_in(client, staff.dana)
+    page = client.get(reverse("export_new")).content.decode()
+    assert ">Reason for including names</label>" in page
+    assert 'Language of labels <span class="optional">' in page
+
+
 def test_names_need_a_reason_that_is_logged(staff, fall, people, submit, client):
     response = submit(staff.dana, fall, identities="on", reason="hm")
     assert "Explain in one sentence why" in response.content.decode()
