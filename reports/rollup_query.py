@@ -24,26 +24,27 @@ REPLAY_TIMEOUT = 1.0
 # More time and memory than a page may use: all groups have to fit into it.
 LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 
-# One scan makes three counts: by grade, by hour of starting and by hour of
-# finishing; `kind` says which of them a row belongs to. The hours of a place
-# are joined into one text here, because they would be half a million rows for
-# Python to read each minute.
-#
 # People count in their `CountedGroup` if they have one. The table is small, so
 # the join costs each other person one look-up in a hash table.
-POSTGRESQL = """
-WITH people AS (
+PEOPLE = """
     SELECT r.administration_id, r.started_at, r.completed_at,
            CASE WHEN c.respondent_id IS NULL THEN r.school_id ELSE c.school_id END
            AS school_id,
            CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade
     FROM survey_respondent r
     LEFT JOIN survey_countedgroup c
-           ON c.respondent_id = r.id AND c.administration_id = ANY(%s)
-    WHERE r.administration_id = ANY(%s)
+           ON c.respondent_id = r.id AND c.administration_id {in_frozen}
+    WHERE r.administration_id {in_chosen}
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
-), counted AS MATERIALIZED (
+"""
+
+# One scan makes three counts: by grade, by hour of starting and by hour of
+# finishing; `kind` says which of them a row belongs to. The hours of a place
+# are joined into one text here, because they would be half a million rows for
+# Python to read each minute.
+POSTGRESQL = """
+WITH people AS ({people}), counted AS MATERIALIZED (
     SELECT administration_id, school_id, grouping(grade, {started}, {finished}) AS kind,
            grade, coalesce({started}, {finished}) AS hour,
            count(*)::int AS eligible, count(started_at)::int AS started,
@@ -82,30 +83,19 @@ FROM hours GROUP BY administration_id, school_id, district_id
 POSTGRESQL_HOUR = "date_bin('1 hour', {column}, '{origin}')"
 
 SQLITE = """
-WITH invited AS (
-    SELECT r.administration_id, r.started_at, r.completed_at,
-           CASE WHEN c.respondent_id IS NULL THEN r.school_id ELSE c.school_id END
-           AS school_id,
-           CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade
-    FROM survey_respondent r
-    LEFT JOIN survey_countedgroup c
-           ON c.respondent_id = r.id AND c.administration_id IN ({frozen})
-    WHERE r.administration_id IN ({ids})
-      AND (c.school_id IS NOT NULL
-           OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
-)
+WITH people AS ({people})
 SELECT administration_id, school_id, {grades}, grade, NULL,
        count(*), count(started_at), count(completed_at),
        count(CASE WHEN completed_at >= %s THEN 1 END), max(started_at)
-FROM invited GROUP BY 1, 2, 4
+FROM people GROUP BY 1, 2, 4
 UNION ALL
 SELECT administration_id, school_id, {starts}, NULL, {started},
        count(*), count(*), 0, 0, NULL
-FROM invited WHERE started_at IS NOT NULL GROUP BY 1, 2, 5
+FROM people WHERE started_at IS NOT NULL GROUP BY 1, 2, 5
 UNION ALL
 SELECT administration_id, school_id, {finishes}, NULL, {finished},
        count(*), 0, count(*), 0, NULL
-FROM invited WHERE completed_at IS NOT NULL GROUP BY 1, 2, 5
+FROM people WHERE completed_at IS NOT NULL GROUP BY 1, 2, 5
 """
 SQLITE_HOUR = (
     "(CAST(strftime('%%s', {column}) AS integer) - {offset}) / 3600 * 3600 + {offset}"
@@ -224,6 +214,7 @@ def _count_postgresql(
 ) -> datetime:
     origin = datetime.fromtimestamp(_hour_offset(), UTC).isoformat()
     statement = POSTGRESQL.format(
+        people=PEOPLE.format(in_frozen="= ANY(%s)", in_chosen="= ANY(%s)"),
         started=POSTGRESQL_HOUR.format(column="started_at", origin=origin),
         finished=POSTGRESQL_HOUR.format(column="completed_at", origin=origin),
         grades=BY_GRADE,
@@ -261,8 +252,10 @@ def _count_sqlite(
 ) -> datetime:
     offset = _hour_offset()
     statement = SQLITE.format(
-        frozen=", ".join(["%s"] * len(frozen)) or "NULL",
-        ids=", ".join(["%s"] * len(counts)),
+        people=PEOPLE.format(
+            in_frozen=f"IN ({', '.join(['%s'] * len(frozen)) or 'NULL'})",
+            in_chosen=f"IN ({', '.join(['%s'] * len(counts))})",
+        ),
         grades=BY_GRADE,
         starts=BY_START,
         finishes=BY_FINISH,

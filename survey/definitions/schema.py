@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired, Required, TypedDict
+from typing import Any, Final, Literal, NotRequired, Required, TypedDict, get_args
 
 # Text by language code: {"en": "My school", "es": "Mi escuela"}. Where there
 # is a text at all, it is there in the survey's first language.
@@ -48,14 +48,7 @@ RuleName = Literal[
     "default_expression",
 ]
 # The keys of an item that hold compiled expressions.
-RULES: Final[tuple[RuleName, ...]] = (
-    "required",
-    "relevant",
-    "constraint",
-    "calculation",
-    "choice_filter",
-    "default_expression",
-)
+RULES: Final[tuple[RuleName, ...]] = get_args(RuleName)
 
 # Kinds of items, see `survey.models.Item.Kind`. Respondents answer these:
 ANSWERABLE: Final = frozenset(
