@@ -65,6 +65,12 @@ def test_a_closed_laptop_whose_timers_stood_still_is_stopped(page):
     assert told(page, "pass(0, 60); idle.check();") == ["stop"]
 
 
+def test_a_page_that_is_shown_again_is_checked_at_once(page):
+    body = """idle.listen(); pass(0, 60);
+        document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));"""
+    assert told(page, body) == ["stop"]
+
+
 def test_the_first_input_after_a_long_sleep_is_not_the_persons(page):
     assert told(page, "pass(0, 60); idle.noteInput(); idle.check();") == ["stop"]
 
@@ -95,6 +101,9 @@ def test_a_time_in_the_future_counts_for_nothing(page):
     assert told(
         page, "pass(0, 600); idle.restart(); pass(15, -585); idle.check();"
     ) == ["stop"]
+    note = 'JSON.stringify({ tag: "maya", at: time.wall + 600 * MINUTE })'
+    other = f'localStorage.setItem("groundswell active", {note});'
+    assert told(page, f"pass(10); {other} idle.check();") == ["ask"]
 
 
 def test_nothing_happens_after_it_has_stopped(page):
