@@ -25,7 +25,7 @@ from survey.models import (
 )
 from survey.reminders.suppression import digest_of
 
-# People read at a time.
+# People looked at in one statement.
 BATCH = 500
 # Between two e-mails to one person: those who are invited late don't get a reminder
 # on the same day.
@@ -54,7 +54,6 @@ class Person(NamedTuple):
 
 
 _TABLES = """
-FROM survey_respondent r
 JOIN survey_identity i ON i.respondent_id = r.id
 JOIN survey_administration a ON a.id = r.administration_id
 JOIN survey_emailschedule m ON m.administration_id = a.id
@@ -62,7 +61,9 @@ JOIN survey_emailstep s ON s.schedule_id = m.id
 """
 # A reminder counts from the person's own invitation, which may have come late. The
 # thanks go to everyone who was invited: only to those who finished, they would tell
-# the readers of a school's mailboxes who that is.
+# the readers of a school's mailboxes who that is. The subqueries are looked up for
+# each person: as EXISTS they became joins, which without fresh statistics read all
+# of today's e-mails for every person.
 _CONDITIONS = """
     AND s.id = %(step)s
     AND i.email <> ''
@@ -73,29 +74,37 @@ _CONDITIONS = """
     AND ((s.kind <> 'thanks' AND a.closes_at > %(now)s)
          OR (s.kind = 'thanks' AND a.closes_at <= %(now)s
              AND a.closes_at > %(thanks_after)s))
-    AND (s.kind = 'invitation' OR EXISTS (
-        SELECT 1 FROM survey_emaildelivery d
+    AND (s.kind = 'invitation' OR (
+        SELECT max(d.recorded_at) FROM survey_emaildelivery d
         JOIN survey_emailstep t ON t.id = d.step_id
         WHERE t.schedule_id = m.id AND t.kind = 'invitation'
-          AND d.respondent_id = r.id
-          AND d.state = 'sent' AND d.recorded_at <= %(invited_before)s))
-    AND NOT EXISTS (
-        SELECT 1 FROM survey_emaildelivery d
+          AND d.respondent_id = r.id AND d.state = 'sent') <= %(invited_before)s)
+    AND coalesce((
+        SELECT max(d.claimed_at) FROM survey_emaildelivery d
         JOIN survey_emailstep t ON t.id = d.step_id
         WHERE t.schedule_id = m.id AND t.id <> s.id
-          AND d.respondent_id = r.id AND d.claimed_at > %(quiet_since)s)
+          AND d.respondent_id = r.id) <= %(quiet_since)s, TRUE)
+"""
+# So many people are looked at, and not so many found: else a statement would read
+# all people of an administration in which nearly all have their e-mail.
+_PAGE = """
+SELECT id FROM survey_respondent
+WHERE administration_id = %(administration)s AND id > %(after)s
+ORDER BY id LIMIT %(batch)s
 """
 _CANDIDATES = f"""
-SELECT r.id, r.issue, r.code_key_version, r.language, i.email, i.given_name, c.name
-{_TABLES}
-JOIN accounts_school c ON c.id = r.school_id
-WHERE r.id > %(after)s {_CONDITIONS}
+WITH page AS MATERIALIZED ({_PAGE})
+SELECT page.id, r.id, r.issue, r.code_key_version, r.language, i.email, i.given_name,
+       c.name
+FROM page
+LEFT JOIN (survey_respondent r {_TABLES}
+    JOIN accounts_school c ON c.id = r.school_id)
+ON r.id = page.id {_CONDITIONS}
     AND NOT EXISTS (
         SELECT 1 FROM survey_emaildelivery d
         WHERE d.step_id = s.id AND d.respondent_id = r.id
           AND (d.retry_at IS NULL OR d.retry_at > %(now)s))
-ORDER BY r.id
-LIMIT {BATCH}
+ORDER BY page.id
 """  # noqa: S608
 # The job's attempt must still be the current one: a worker that was suspended, and
 # whose job another one has taken over, claims nothing more.
@@ -104,6 +113,7 @@ INSERT INTO survey_emaildelivery (
     step_id, respondent_id, state, reason, address_digest, attempts, repeated,
     claimed_at, job_id, job_attempt)
 SELECT s.id, r.id, 'claimed', '', %(digest)s, 1, %(no)s, %(now)s, j.id, j.attempts
+FROM survey_respondent r
 {_TABLES}
 JOIN survey_job j ON j.id = %(job)s
 WHERE r.id = %(respondent)s AND i.email = %(address)s
@@ -123,15 +133,15 @@ RETURNING id, attempts
 
 def candidates(step: EmailStep) -> Iterator[Person]:
     """Yield the people whom a step is due for, after its position, in batches."""
-    after = step.position
-    while True:
+    after, count = step.position, BATCH
+    page = {"administration": step.schedule.administration_id, "batch": BATCH}
+    while count == BATCH:
         with connection.cursor() as cursor:
-            cursor.execute(_CANDIDATES, {**_moments(step), "after": after})
-            people = [Person(*row) for row in cursor.fetchall()]
-        yield from people
-        if len(people) < BATCH:
-            return
-        after = people[-1].pk
+            cursor.execute(_CANDIDATES, {**_moments(step), **page, "after": after})
+            rows = cursor.fetchall()
+        yield from (Person(*row[1:]) for row in rows if row[1] is not None)
+        count = len(rows)
+        after = rows[-1][0] if rows else after
 
 
 def claim(step: EmailStep, person: Person, job: Job) -> Claim | None:

@@ -280,6 +280,32 @@ def test_no_more_than_the_rate_is_sent_in_a_minute(
     assert recipients() == ["noor"]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_batches_without_recipients_are_passed_over(
+    confirmed, people, send, staff, monkeypatch, size
+):
+    monkeypatch.setattr(claims, "BATCH", size)
+    withdraw(people[0])
+    finish(people[1])
+    invite(confirmed.administration, staff.lincoln, "5", "Zoë", "zoe@example.org")
+    send(confirmed)
+    assert recipients() == ["noor", "zoe"]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="reads PostgreSQL's plan")
+def test_without_statistics_people_are_looked_up_one_by_one(confirmed, people, send):
+    """A join would read all of today's e-mails for every person."""
+    step = confirmed.steps.get(kind="reminder")
+    page = {"administration": confirmed.administration_id, "batch": 500, "after": 0}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"EXPLAIN {claims._CANDIDATES}", {**claims._moments(step), **page}
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "one_email_per_person_and_step" in plan
+    assert "emails_by_time" not in plan
+
+
 def test_sending_goes_on_where_it_stopped(confirmed, people, send, monkeypatch):
     EmailSchedule.objects.update(rate_per_minute=2)
     now = timezone.now()
