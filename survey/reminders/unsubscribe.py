@@ -59,7 +59,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
         request,
         "survey/unsubscribe.html",
         {
-            "words": EMAIL_WORDS[language],
+            "texts": EMAIL_WORDS[language],
             "language": language,
             "direction": "rtl" if language == "ar" else "ltr",
             "is_done": is_done,
