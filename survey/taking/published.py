@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
@@ -14,12 +15,22 @@ from survey.definitions.schema import (
     ANSWERABLE,
     ItemDefinition,
     SurveyDefinition,
+    Texts,
     load_definition,
 )
 from survey.models import PublishedSurvey
 
 # A process that serves more surveys than this reads some of them again.
 MOST_IN_MEMORY = 64
+
+
+class SurveyTexts(NamedTuple):
+    """Texts in one language, with the names of items in place of answers."""
+
+    # By item.
+    labels: Mapping[str, str]
+    # By item and value.
+    options: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,8 @@ class Published:
     ruled: tuple[Sequence[str], ...]
     # Item id -> name.
     names: Mapping[int, str]
+    # By language, prepared when the first review asks for one.
+    _texts: dict[str, SurveyTexts] = field(default_factory=dict, compare=False)
 
     @property
     def languages(self) -> list[str]:
@@ -43,6 +56,12 @@ class Published:
     def title_in(self, language: str) -> str:
         title = self.definition["title"]
         return title.get(language) or title.get(self.languages[0], "")
+
+    def texts_in(self, language: str) -> SurveyTexts:
+        found = self._texts.get(language)
+        if found is None:
+            found = self._texts[language] = prepare_texts(self.definition, language)
+        return found
 
 
 class SurveyNotFound(LookupError):
@@ -77,6 +96,27 @@ def published_in_memory(digest: str) -> Published | None:
 def forget_published() -> None:
     """Empty this process's cache, for tests that roll the database back."""
     _in_memory.clear()
+
+
+def prepare_texts(definition: SurveyDefinition, language: str) -> SurveyTexts:
+    first = definition["languages"][0]["code"]
+
+    def text(texts: Texts, otherwise: str) -> str:
+        return texts.get(language) or texts.get(first) or otherwise
+
+    option_sets = {
+        # Where two options have one value, the first one counts.
+        name: {o["value"]: text(o["label"], o["value"]) for o in reversed(options)}
+        for name, options in definition["option_sets"].items()
+    }
+    items = definition["items"].items()
+    return SurveyTexts(
+        labels={name: text(item.get("label", {}), name) for name, item in items},
+        options={
+            name: option_sets.get(item.get("option_set", ""), {})
+            for name, item in items
+        },
+    )
 
 
 def _load(digest: str) -> Published:

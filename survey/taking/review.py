@@ -75,6 +75,8 @@ def reviewed_pages(
 ) -> list[ReviewedPage]:
     """List the pages that this person sees. `stored` are the items with a row."""
     definition = published.definition
+    labels, options = published.texts_in(language)
+    values = state.values
     visible = state.visible_pages()
     pages = []
     for number, page in enumerate(definition["pages"], start=1):
@@ -87,8 +89,9 @@ def reviewed_pages(
         items = [
             ReviewedItem(
                 name,
-                label_of(definition, name, language, state.values),
-                answer_in_words(state, name, language),
+                fill_pipes(labels[name], values),
+                fill_pipes(options[name].get(values[name], ""), values)
+                or answer_in_words(state, name, language),
             )
             for name in (names if have_rows else ())
         ]
