@@ -264,9 +264,9 @@ def test_only_a_valid_request_id_is_kept(given, kept):
 def test_log_lines_contain_the_request_id(browser, monkeypatch):
     def say(*args):
         logging.getLogger("survey").warning("looking")
-        return {}
+        return ""
 
-    monkeypatch.setattr(views.messages, "messages_in", say)
+    monkeypatch.setattr(views, "login_page", say)
     sent = "0123456789abcdef0123456789abcdef"
     with captured_logs(logs.JsonFormatter()) as written:
         response = browser.get("/", headers={"X-Request-ID": sent})
