@@ -229,7 +229,9 @@ def _sizes_in(
 ) -> Counter[Members]:
     sizes: Counter[Members] = Counter()
     in_schools = {"administration": administration, "school__in": schools}
-    unchanged = Respondent.objects.filter(**in_schools, withdrawn_at=None, counted=None)
+    unchanged = Respondent.objects.on_roster().filter(
+        **in_schools, withdrawn_at=None, counted=None
+    )
     for school, grade, people in _sizes(unchanged, "school", "grade"):
         sizes[0, units.of(school, grade)] += people
     changed = CountedGroup.objects.filter(**in_schools)

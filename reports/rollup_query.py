@@ -24,6 +24,7 @@ REPLAY_TIMEOUT = 1.0
 # More time and memory than a page may use: all groups have to fit into it.
 LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 
+# People who began with an open code are on no roster, and count nowhere here.
 # People count in their `CountedGroup` if they have one. The table is small, so
 # the join costs each other person one look-up in a hash table.
 PEOPLE = """
@@ -34,7 +35,7 @@ PEOPLE = """
     FROM survey_respondent r
     LEFT JOIN survey_countedgroup c
            ON c.respondent_id = r.id AND c.administration_id {in_frozen}
-    WHERE r.administration_id {in_chosen}
+    WHERE r.administration_id {in_chosen} AND r.open_code_id IS NULL
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 """

@@ -21,6 +21,7 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
+from django.utils.crypto import salted_hmac
 
 from survey.models import Respondent
 
@@ -66,11 +67,29 @@ def current_version() -> int:
 def code_for(respondent_id: int, issue: int, version: int | None = None) -> str:
     """Derive a code of twelve symbols; without a version, under the newest key."""
     key = _subkey(_master_key(version), b"spell")
+    return _spell(key, b"%d/%d" % (respondent_id, issue))
+
+
+def open_code_for(open_code_id: int, issue: int, version: int | None = None) -> str:
+    """Derive the code that a school hands out to everybody."""
+    key = _subkey(_master_key(version), b"spell")
+    return _spell(key, b"open/%d/%d" % (open_code_id, issue))
+
+
+def personal_code_for(form: str) -> str:
+    """Derive the code of a person who begins with this form of the start page.
+
+    From the web servers' key, because the respondents' pool can't spell other codes.
+    """
+    key = salted_hmac("survey.open_codes", "personal code", algorithm="sha256").digest()
+    return _spell(key, form.encode())
+
+
+def _spell(key: bytes, message: bytes) -> str:
     code, block = b"", 0
     # One block of 32 bytes is too short once in 10^23 codes.
     while len(code) < LENGTH:
-        message = b"%d/%d/%d" % (respondent_id, issue, block)
-        mac = hmac.digest(key, message, "sha256")
+        mac = hmac.digest(key, b"%b/%d" % (message, block), "sha256")
         code += mac.translate(_SYMBOL_OF_BYTE, _UNUSABLE_BYTES)
         block += 1
     return code[:LENGTH].decode("ascii")
@@ -107,10 +126,15 @@ def digest_for(code: str, version: int) -> bytes:
 
 def digests(code: str) -> list[bytes]:
     """Return the digests that may be stored for a code: one per key, newest first."""
+    return [digest_for(code, version) for version in digest_versions()]
+
+
+def digest_versions() -> list[int]:
+    """Return the versions of the digests' keys, newest first."""
     versions = {*settings.ACCESS_CODE_KEYS, *settings.ACCESS_CODE_DIGEST_KEYS}
     if not versions:
         raise CodeKeyMissing("There is no key for the digests of access codes.")
-    return [digest_for(code, version) for version in sorted(versions, reverse=True)]
+    return sorted(versions, reverse=True)
 
 
 def code_of(respondent: Respondent) -> str:

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
+from survey.open_codes import views as open_codes
 from survey.taking import offline, plain_forms, stop, views
 
 urlpatterns = [
     path("", views.survey_login, name="survey_login"),
+    path("open/", open_codes.open_start, name="open_start"),
+    path("open/begin/", open_codes.open_begin, name="open_begin"),
+    path("open/decline/", open_codes.open_decline, name="open_decline"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),

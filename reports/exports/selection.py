@@ -11,7 +11,7 @@ from survey.models import Administration
 # Respondents with the cells of their `CountedGroup`. The cohort is NEVER_COUNTED
 # for people who came after the opening and don't count yet.
 COUNTED_RESPONDENTS = """(
-    SELECT r.id, r.administration_id, r.started_at, r.completed_at,
+    SELECT r.id, r.administration_id, r.open_code_id, r.started_at, r.completed_at,
         coalesce(c.school_id, r.school_id) AS school_id,
         CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade,
         CASE WHEN c.respondent_id IS NULL THEN r.language ELSE c.language END
@@ -59,6 +59,11 @@ class Selection:
         conditions = [
             f"r.administration_id = {int(administration.pk)}",
             "r.started_at IS NOT NULL",
+            # A start with an open code may be a look at the first page, or a
+            # program's.
+            "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"
+            f" WHERE e.administration_id = {int(administration.pk)}"
+            " AND e.respondent_id = r.id))",
         ]
         if self.finished_only:
             conditions.append("r.completed_at IS NOT NULL")

@@ -27,3 +27,20 @@ function isCodeLike(typed) {
   const isPlain = /^[\sA-Za-z0-9-]*$/.test(typed);
   return isPlain && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
 }
+
+// Links on cards and posters have the code in the fragment, which no server logs.
+// It is removed from the address, so that it is not in the history either.
+export function takeCodeFromAddress() {
+  if (!location.hash) return "";
+  const code = decodeFragment(location.hash);
+  history.replaceState(null, "", location.pathname + location.search);
+  return groupCode(code);
+}
+
+function decodeFragment(fragment) {
+  try {
+    return decodeURIComponent(fragment.slice(1));
+  } catch {
+    return "";
+  }
+}

@@ -1,25 +1,13 @@
 // The login page: the code is typed, or comes from the link on a login card.
 
-import { groupCode, groupWhileTyping } from "./access_codes.js";
+import { groupWhileTyping, takeCodeFromAddress } from "./access_codes.js";
 import { unmarkStopping } from "./forget_device.js";
 import { forgetOffline } from "./offline.js";
 import { countKept, wipeEnded } from "./store.js";
 
-// Links on cards have the code in the fragment, which no server logs. It is
-// removed from the address, so that it is not in the history either.
 function moveCodeFromAddress(field) {
-  if (!location.hash) return;
-  const code = decodeFragment(location.hash);
-  history.replaceState(null, "", location.pathname + location.search);
-  if (groupCode(code)) field.value = groupCode(code);
-}
-
-function decodeFragment(fragment) {
-  try {
-    return decodeURIComponent(fragment.slice(1));
-  } catch {
-    return "";
-  }
+  const code = takeCodeFromAddress();
+  if (code) field.value = code;
 }
 
 // Answers that an earlier person could not send: only that person's code opens

@@ -28,7 +28,7 @@ from survey.administrations.plans import (
 from survey.administrations.queries import may_manage
 from survey.administrations.subgroups import Subgroups, default_subgroups
 from survey.database import advisory_locks
-from survey.models import Administration, PublishedSurvey, Wave
+from survey.models import Administration, Denominator, PublishedSurvey, Wave
 from survey.models.administration import MINIMUM_GROUP
 
 # The properties that are columns of the administration itself.
@@ -54,6 +54,7 @@ def open_administration(
     subgroups: Subgroups | None = None,
     minimum_group: int = MINIMUM_GROUP,
     replays_answers: bool = False,
+    denominator: str = Denominator.ROSTER,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -82,6 +83,7 @@ def open_administration(
         subgroups=default_subgroups() if subgroups is None else subgroups,
         minimum_group=minimum_group,
         replays_answers=replays_answers,
+        denominator=denominator,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)

@@ -24,7 +24,14 @@ from survey.administrations.queries import (
     schools_offered,
 )
 from survey.definitions.ownership import is_offerable
-from survey.models import Administration, PublishedSurvey, Respondent, Role, Wave
+from survey.models import (
+    Administration,
+    OpenCode,
+    PublishedSurvey,
+    Respondent,
+    Role,
+    Wave,
+)
 from survey.taking.storage import GRACE
 
 # A date beyond these is a typing error.
@@ -114,8 +121,13 @@ def _check_stays_comparable(
             " can't be combined. Fix its wording with a corrected version of the"
             " survey, or open another administration for a different survey."
         )
+    if to.denominator != before.denominator:
+        reasons["denominator"] = (
+            "People are already invited or have open codes, so this can't be changed."
+            " Open another administration for other people."
+        )
     # The query runs only if one of them changes.
-    if reasons and has_people(current):
+    if reasons and (has_people(current) or current.open_codes.exists()):
         raise ChangeBlocked(reasons)
 
 
@@ -222,9 +234,20 @@ def _check_invited_schools_stay(
     removed = (
         schools_offered(current.district, before.districts, before.schools)
         .exclude(pk__in=remaining.values("pk"))
-        .filter(Exists(invited))
         .order_by("name")
     )
+    codes = OpenCode.objects.filter(
+        administration=current, school=OuterRef("pk"), revoked_at=None
+    )
+    names = [str(school) for school in removed.filter(Exists(codes))[: MAX_NAMES + 1]]
+    if names:
+        raise ChangeBlocked(
+            {
+                "places": f"Open codes of {_list_names(names)} are in use. Revoke them"
+                " first."
+            }
+        )
+    removed = removed.filter(Exists(invited))
     names = [str(school) for school in removed[: MAX_NAMES + 1]]
     if names:
         raise ChangeBlocked(

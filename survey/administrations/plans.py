@@ -32,6 +32,7 @@ class AdministrationPlan:
     subgroups: Subgroups
     minimum_group: int
     replays_answers: bool
+    denominator: str
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -48,6 +49,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         subgroups=administration.subgroups,
         minimum_group=administration.minimum_group,
         replays_answers=administration.replays_answers,
+        denominator=administration.denominator,
     )
 
 
@@ -95,6 +97,7 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "closes": format_moment(plan.closes_at),
         "coordinators see who has finished": plan.coordinators_see_finished,
         "codes show earlier answers on new devices": plan.replays_answers,
+        "response rates by": str(plan.denominator),
         "subgroups": format_subgroups(plan.subgroups) or "none",
         "minimum group in exports": plan.minimum_group,
     }

@@ -94,7 +94,7 @@ def schools_offered(
 
 def invited_people(administration: Administration) -> QuerySet[Respondent]:
     """Return all people on the roster who were not withdrawn."""
-    return administration.respondents.filter(withdrawn_at=None)
+    return administration.respondents.on_roster().filter(withdrawn_at=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def count_progress(administration: Administration) -> ProgressCounts:
     """
     people = invited_people(administration)
     if administration.is_completion_confidential:
-        people = administration.respondents.filter(
+        people = administration.respondents.on_roster().filter(
             Q(counted=None, withdrawn_at=None) | Q(counted__school__isnull=False)
         )
     counts = people.aggregate(
@@ -128,6 +128,7 @@ def count_progress(administration: Administration) -> ProgressCounts:
 
 
 def has_people(administration: Administration) -> bool:
+    """Return whether anyone is invited or has begun, also with an open code."""
     return administration.respondents.exists()
 
 

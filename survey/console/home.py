@@ -74,7 +74,9 @@ def have_people_in_own_schools(
     """Return for each administration whether people are invited. 1 statement."""
     if not administrations:
         return []
-    people = Respondent.objects.filter(school__in=permissions.schools(C.SEE_RATES))
+    people = Respondent.objects.on_roster().filter(
+        school__in=permissions.schools(C.SEE_RATES)
+    )
     # The keys are in the statement as numbers. With a reference to another
     # row, the planner would expect people in every administration, and read
     # two million rows to find that a new one has none.

@@ -1,5 +1,6 @@
 from survey.models.administration import (
     Administration,
+    Denominator,
     Identity,
     Respondent,
     Role,
@@ -27,6 +28,7 @@ from survey.models.instrument import (
     SurveyUpload,
 )
 from survey.models.job import Job
+from survey.models.open_code import OpenCode, OpenCodeSeat, OpenDecline
 from survey.models.response import Response
 from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 
@@ -40,9 +42,13 @@ __all__ = [
     "EmailSchedule",
     "EmailStep",
     "EmailTemplate",
+    "Denominator",
     "Identity",
     "Item",
     "Job",
+    "OpenCode",
+    "OpenCodeSeat",
+    "OpenDecline",
     "Option",
     "OptionSet",
     "Page",

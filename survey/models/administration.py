@@ -20,6 +20,13 @@ class Role(models.TextChoices):
     PARENT = "parent"
 
 
+class Denominator(models.TextChoices):
+    """What response rates are a share of."""
+
+    ROSTER = "roster", "Roster: people with access codes of their own"
+    COUNT = "count", "Count: anyone with a school's open code"
+
+
 # The usual number of people below which statistics offices show no cell.
 MINIMUM_GROUP = 5
 MAX_MINIMUM_GROUP = 100
@@ -108,6 +115,14 @@ class Administration(models.Model):
         db_default=MINIMUM_GROUP,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_MINIMUM_GROUP)],
     )
+    # Only with COUNT, schools can hand out open codes: a person on a roster would
+    # answer twice.
+    denominator = models.CharField(
+        max_length=16,
+        choices=Denominator,
+        default=Denominator.ROSTER,
+        db_default=Denominator.ROSTER,
+    )
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
     # Counts the changes: a form that was filled in for an older state is refused.
@@ -172,18 +187,42 @@ class Administration(models.Model):
         return f"{self.published.survey.default_title}, {self.audience}, {month}"
 
 
-class Respondent(models.Model):
-    """One person on a roster, in one administration. Holds no identity.
+class RespondentQuerySet(models.QuerySet["Respondent"]):
+    def on_roster(self) -> RespondentQuerySet:
+        """Return the people on rosters, without those who began with an open code."""
+        return self.filter(open_code=None)
 
-    `issue` counts the access codes this person was given; only the newest
-    one's digest is stored, never the code itself.
+
+class Respondent(models.Model):
+    """One person in one administration, from a roster or an open code.
+
+    Holds no identity. `issue` counts the access codes this person was given; only
+    the newest one's digest is stored, never the code itself.
     """
 
+    # Without constraints: a start with an open code would lock the rows of the
+    # administration and the school, which all starts share.
     administration = models.ForeignKey(
-        Administration, on_delete=models.PROTECT, related_name="respondents"
+        Administration,
+        on_delete=models.PROTECT,
+        related_name="respondents",
+        db_constraint=False,
     )
     school = models.ForeignKey(
-        "accounts.School", on_delete=models.PROTECT, related_name="respondents"
+        "accounts.School",
+        on_delete=models.PROTECT,
+        related_name="respondents",
+        db_constraint=False,
+    )
+    # Null for people on rosters.
+    open_code = models.ForeignKey(
+        "survey.OpenCode",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="respondents",
+        db_constraint=False,
+        db_index=False,
     )
     grade = models.CharField(max_length=16, blank=True)
     language = models.CharField(max_length=16, blank=True)
@@ -198,6 +237,8 @@ class Respondent(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RespondentQuerySet.as_manager()
 
     class Meta:
         constraints = (

@@ -40,7 +40,7 @@ def schools_with_people(diff: RosterDiff) -> list[int]:
         return []
     schools = [one.school_id for one in diff.report.schools if one.added]
     # Withdrawn people count for a while.
-    people = diff.administration.respondents.filter(school__in=schools)
+    people = diff.administration.respondents.on_roster().filter(school__in=schools)
     return list(people.values_list("school", flat=True).distinct())
 
 

@@ -64,7 +64,8 @@ def count_by_school(
     for school, number in staging.fetch_all(
         f"""
         SELECT school_id, count(*) FROM survey_respondent
-        WHERE administration_id = %s AND withdrawn_at IS NULL {only}
+        WHERE administration_id = %s AND withdrawn_at IS NULL
+          AND open_code_id IS NULL {only}
         GROUP BY school_id
         """,  # noqa: S608
         [administration.pk],

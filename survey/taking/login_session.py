@@ -34,6 +34,11 @@ def log_in(request: HttpRequest) -> tuple[Login, RespondentSession, str]:
         with suppress(ConnectionError):
             give_up_seat(request)
         raise
+    return login, begin_session(request, login), device_id
+
+
+def begin_session(request: HttpRequest, login: Login) -> RespondentSession:
+    """Start a session for a person who may answer. 1 session write."""
     offered = published_survey(login.digest).languages
     accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
     # What a person chose wins over what the roster says of them.
@@ -47,7 +52,7 @@ def log_in(request: HttpRequest) -> tuple[Login, RespondentSession, str]:
         tag=tag_for(login.respondent_id),
     )
     start_session(request, session)
-    return login, session, device_id
+    return session
 
 
 def set_login_cookies(

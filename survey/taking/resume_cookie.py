@@ -79,7 +79,7 @@ def is_login_attempt(request: HttpRequest) -> bool:
     return (
         request.method == "POST"
         and match is not None
-        and match.url_name == "survey_login"
+        and match.url_name in ("survey_login", "open_begin")
     )
 
 

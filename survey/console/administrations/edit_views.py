@@ -99,6 +99,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             replays_answers=cleaned["replays_answers"],
+            denominator=cleaned["denominator"],
             by=request.user,
             request=request,
         )

@@ -36,7 +36,13 @@ from survey.console.administrations.fields import (
     WaveField,
     place_choices,
 )
-from survey.models import Administration, PublishedSurvey, Role, Wave
+from survey.models import (
+    Administration,
+    Denominator,
+    PublishedSurvey,
+    Role,
+    Wave,
+)
 from survey.models.administration import MAX_MINIMUM_GROUP, MINIMUM_GROUP
 from survey.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
 from survey.waves import waves_for
@@ -97,6 +103,18 @@ class AdministrationForm(forms.Form):
         help_text="Otherwise only on the device that they were given on. Anyone who"
         " holds a code could read them.",
     )
+    denominator = forms.ChoiceField(
+        label="Who takes part",
+        choices=[
+            (Denominator.ROSTER, "People on a roster, each with a login card"),
+            (Denominator.COUNT, "Anyone with a school's open code, such as parents"),
+        ],
+        initial=Denominator.ROSTER,
+        widget=forms.RadioSelect,
+        help_text="Can't be changed once people are invited or have open codes.",
+        error_messages={"invalid_choice": "Choose a roster or open codes."},
+        required=False,
+    )
     subgroups = SubgroupsField(
         required=False,
         max_length=20_000,
@@ -146,6 +164,9 @@ class AdministrationForm(forms.Form):
     def clean_minimum_group(self) -> int:
         # Left empty: the number that the page had shown.
         return self.cleaned_data["minimum_group"] or self["minimum_group"].initial
+
+    def clean_denominator(self) -> str:
+        return self.cleaned_data["denominator"] or self["denominator"].initial
 
     def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         waves = waves_for(permissions).select_related("district")
@@ -229,6 +250,7 @@ class OpenAdministrationForm(AdministrationForm):
         "places",
         "coordinators_see_finished",
         "replays_answers",
+        "denominator",
         "subgroups",
         "minimum_group",
     )
@@ -332,6 +354,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
                 "replays_answers": plan.replays_answers,
+                "denominator": plan.denominator,
                 "seen": administration.changes,
             },
         )
@@ -346,7 +369,7 @@ class ChangeAdministrationForm(AdministrationForm):
             reason = "It is closed. To accept answers again, reopen it."
             self._disable("closes_at", reason)
         if has_people(administration):
-            for name in ("published", "role"):
+            for name in ("published", "role", "denominator"):
                 self._disable(name, "Can't be changed, because people are invited.")
             if has_started(administration):
                 reason = "Can't be changed, because people have started."
@@ -384,6 +407,7 @@ class ChangeAdministrationForm(AdministrationForm):
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             replays_answers=cleaned["replays_answers"],
+            denominator=cleaned["denominator"],
         )
 
 

@@ -33,7 +33,7 @@ def respondent_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> Respondent:
     """Return one person with identity and school."""
-    people = Respondent.objects.filter(administration=administration)
+    people = Respondent.objects.on_roster().filter(administration=administration)
     people = people.select_related("identity", "school__district", "administration")
     # Other people are a 404, as if they did not exist.
     return get_object_or_404(
@@ -86,7 +86,9 @@ def schools_for(
 
 def groups_of(administration: Administration, school: School) -> list[tuple[str, str]]:
     """Return a school's (grade, class) pairs that have people. 1 statement."""
-    people = administration.respondents.filter(school=school, withdrawn_at=None)
+    people = administration.respondents.on_roster().filter(
+        school=school, withdrawn_at=None
+    )
     return sorted(people.order_by().values_list("grade", "classroom").distinct())
 
 

@@ -22,7 +22,7 @@ def find_people(
     ID: these are found by indexes. Only matches are sorted and counted.
     """
     words = [word for word in query.split() if len(word) >= MIN_WORD_LENGTH]
-    people = Respondent.objects.filter(administration=administration)
+    people = Respondent.objects.on_roster().filter(administration=administration)
     if not words:
         return people.none(), False
     matches = Identity.objects.filter(administration=administration)

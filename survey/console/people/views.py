@@ -115,7 +115,9 @@ def _people_of_school(
         groups=groups_of(administration, school),
         statuses=statuses,
     )
-    people = Respondent.objects.filter(administration=administration, school=school)
+    people = Respondent.objects.on_roster().filter(
+        administration=administration, school=school
+    )
     filters: dict[str, str] = {}
     if form.is_valid():
         for name in ("grade", "classroom", "state"):

@@ -16,6 +16,7 @@ MODULES = sorted(Path(settings.BASE_DIR, "static", "js").glob("*.js"))
 BUNDLES = {
     "take": "_take_scripts",
     "login": "_login_scripts",
+    "open_start": "_open_scripts",
     "complete": "_complete_scripts",
     "preview": "console/_survey_preview_take_scripts",
     "preview_review": "console/_survey_preview_review_scripts",

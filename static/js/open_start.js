@@ -1,0 +1,20 @@
+// The page for typing an open code, which may come from the link on a poster.
+
+import { groupWhileTyping, takeCodeFromAddress } from "./access_codes.js";
+
+function showCode(field) {
+  const code = takeCodeFromAddress();
+  if (!code) return;
+  field.value = code;
+  field.form.requestSubmit ? field.form.requestSubmit() : field.form.submit();
+}
+
+function startOpenPage() {
+  const field = document.getElementById("code");
+  if (!field) return;
+  groupWhileTyping(field);
+  showCode(field);
+  addEventListener("hashchange", () => showCode(field));
+}
+
+startOpenPage();

@@ -1,0 +1,192 @@
+"""Create the respondent of a person who begins with an open code.
+
+The form that the person sends names a number that only this form has. The personal
+code is derived from it, and its digest is unique: sending a form twice makes one
+respondent.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from django.conf import settings
+from django.core.cache import caches
+from django.core.signing import BadSignature, Signer
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.utils import timezone
+
+from survey.access_codes import digest_for, digest_versions, personal_code_for
+from survey.models import OpenDecline
+from survey.open_codes.lookup import KnownCode, read_open_code
+from survey.taking.devices import store_device_login
+from survey.taking.login import Login, LoginRefused
+from survey.taking.storage import as_datetime
+
+SALT = "survey.open_codes.form"
+# A family has a few children, a school's tablet at a parents' evening more people.
+# Beyond this, a program fills the table.
+MOST_PER_DEVICE_AND_HOUR = 60
+# After this, a form that was used begins nothing any more: at a shared
+# computer, the next person may go back to it.
+REPEATABLE = timedelta(minutes=2)
+
+# Nothing is locked. The rows of the code and the administration are read in the
+# statement, so that revoking, replacing and closing apply at once.
+START = """
+INSERT INTO survey_respondent
+    (administration_id, school_id, open_code_id, grade, language, classroom,
+     attributes, issue, code_digest, code_key_version, started_at)
+SELECT c.administration_id, c.school_id, c.id, '', %s, '', '{{}}', 1, %s, %s, %s
+FROM survey_opencode c
+JOIN survey_administration a ON a.id = c.administration_id
+WHERE c.code_digest IN ({places}) AND c.revoked_at IS NULL
+  AND a.opens_at <= %s AND a.closes_at > %s
+  AND (c.opens_at IS NULL OR c.opens_at <= %s)
+  AND (c.closes_at IS NULL OR c.closes_at > %s)
+ON CONFLICT (code_digest) DO NOTHING
+RETURNING id
+"""
+BEGUN = """
+SELECT id, started_at, completed_at, withdrawn_at, issue FROM survey_respondent
+WHERE code_digest = %s AND open_code_id = %s
+"""
+# Free seats that another start has locked are passed over, and not waited for.
+CLAIM = """
+UPDATE survey_opencodeseat SET respondent_id = %s, claimed_at = %s
+WHERE id = (SELECT id FROM survey_opencodeseat
+            WHERE open_code_id = %s AND respondent_id IS NULL
+            LIMIT 1 {lock})
+"""
+
+
+def new_form(code: KnownCode, device: str) -> str:
+    """Return what a form of the start page sends; valid once, on this device."""
+    return Signer(salt=SALT).sign(f"{code.id}.{device}.{secrets.token_hex(16)}")
+
+
+def begin(
+    code: KnownCode,
+    candidates: Sequence[bytes],
+    *,
+    form: str,
+    device: str,
+    language: str,
+) -> Login:
+    """Create the respondent. 2 statements: their own row, and their device.
+
+    A limited code costs 1 statement more, for the seat. A form that is sent again
+    costs 1 more, and returns the respondent that it made.
+
+    Raises LoginRefused.
+    """
+    _check_form(form, code, device)
+    now = timezone.now()
+    code.check_open(now)
+    if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
+        raise LoginRefused("open_too_often")
+    version = digest_versions()[0]
+    digest = digest_for(personal_code_for(form), version)
+    at = connection.ops.adapt_datetimefield_value(now)
+    values = [language, digest, version, at, *candidates, at, at, at, at]
+    if code.is_limited:
+        respondent_id = _insert_with_seat(code, candidates, values, at)
+    else:
+        respondent_id = _insert(candidates, values)
+    started_at, issue = now, 1
+    if respondent_id is None:
+        respondent_id, started_at, issue = _find_begun(code, candidates, digest, now)
+    store_device_login(
+        respondent_id=respondent_id,
+        administration_id=code.administration_id,
+        device=device,
+        at=started_at,
+        after_finishing=False,
+    )
+    return Login(
+        respondent_id=respondent_id,
+        administration_id=code.administration_id,
+        issue=issue,
+        digest=code.digest,
+        language=language,
+        completed=False,
+    )
+
+
+def decline(code: KnownCode, *, form: str, device: str) -> None:
+    """Count a decision not to take part. 1 statement; nothing of the person is kept.
+
+    Raises LoginRefused.
+    """
+    _check_form(form, code, device)
+    now = timezone.now()
+    if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
+        raise LoginRefused("open_too_often")
+    row = OpenDecline(
+        form_digest=sha256(form.encode()).digest(), open_code_id=code.id, at=now
+    )
+    OpenDecline.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def _check_form(form: str, code: KnownCode, device: str) -> None:
+    try:
+        code_id, of_device, _ = Signer(salt=SALT).unsign(form).split(".")
+    except (BadSignature, ValueError):
+        raise LoginRefused("open_form_used") from None
+    if not device or (code_id, of_device) != (str(code.id), device):
+        raise LoginRefused("open_form_used")
+
+
+def _count(device: str, now: datetime) -> int:
+    """Count this device's starts in one hour of the clock, this one included."""
+    sessions = caches[settings.SESSION_CACHE_ALIAS]
+    key = f"starts.{device}.{now:%d%H}"
+    # Two hours, so that the count can't expire between the two calls.
+    return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)
+
+
+def _insert(candidates: Sequence[bytes], values: list[object]) -> int | None:
+    """Return the new respondent; None if the form was used or the code has ended."""
+    places = ", ".join(["%s"] * len(candidates))
+    with connection.cursor() as cursor:
+        cursor.execute(START.format(places=places), values)
+        row = cursor.fetchone()
+    return row and row[0]
+
+
+def _insert_with_seat(
+    code: KnownCode, candidates: Sequence[bytes], values: list[object], at: object
+) -> int | None:
+    lock = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    # The respondent comes first: a start that finds no seat has locked none.
+    with transaction.atomic(), connection.cursor() as cursor:
+        respondent_id = _insert(candidates, values)
+        if respondent_id is not None:
+            cursor.execute(CLAIM.format(lock=lock), [respondent_id, at, code.id])
+            if not cursor.rowcount:
+                raise LoginRefused("open_code_full")
+    return respondent_id
+
+
+def _find_begun(
+    code: KnownCode, candidates: Sequence[bytes], digest: bytes, now: datetime
+) -> tuple[int, datetime, int]:
+    """Return the respondent of a form that was sent before. 1 statement; else 2."""
+    with connection.cursor() as cursor:
+        cursor.execute(BEGUN, [digest, code.id])
+        row = cursor.fetchone()
+    if row is None:
+        # It ended after the caches were filled.
+        current = read_open_code(DEFAULT_DB_ALIAS, candidates)
+        if current is None:
+            raise LoginRefused("open_code_revoked")
+        current.check_open(now)
+        # It was opened again a moment ago: the form is still good.
+        raise LoginRefused("open_form_used")
+    respondent_id, started_at, completed_at, withdrawn_at, issue = row
+    started_at = as_datetime(started_at)
+    if completed_at or withdrawn_at or now - started_at > REPEATABLE:
+        raise LoginRefused("open_form_used")
+    return respondent_id, started_at, issue

@@ -1,0 +1,177 @@
+"""The public pages on which people begin with an open code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.http import require_http_methods
+
+from accounts.audit import address_of
+from survey.database.routers import uses_forced_read_router
+from survey.models import OpenCode, PublishedSurvey, Role
+from survey.open_codes import starts
+from survey.open_codes.lookup import KnownCode, find_open_code
+from survey.taking import devices, messages
+from survey.taking.access_refusals import (
+    chosen_language,
+    login_language,
+    refusal_message,
+)
+from survey.taking.login import LoginRefused
+from survey.taking.login_session import begin_session, set_login_cookies
+from survey.taking.published import published_survey
+from survey.taking.unavailable import retry_once
+from survey.taking.wrong_codes import count_wrong_code
+
+
+def _public(view: Callable[[HttpRequest], HttpResponse]) -> Callable[..., HttpResponse]:
+    """Apply what these views share; a refusal shows the page for typing a code."""
+
+    @never_cache
+    @ensure_csrf_cookie
+    @require_http_methods(["GET", "HEAD", "POST"])
+    @retry_once
+    @uses_forced_read_router(OpenCode, PublishedSurvey)
+    @wraps(view)
+    def wrapper(request: HttpRequest) -> HttpResponse:
+        try:
+            return view(request)
+        except LoginRefused as refused:
+            if refused.key == "open_code_wrong":
+                count_wrong_code(address_of(request))
+            return _ask_for_code(
+                request, refusal_message(refused, login_language(request))
+            )
+
+    return wrapper
+
+
+@_public
+def open_start(request: HttpRequest) -> HttpResponse:
+    """Ask for an open code; with one, say who asks, and offer to begin.
+
+    0 statements when warm, and nothing is stored.
+    """
+    if request.method != "POST":
+        return _ask_for_code(request)
+    code, _ = find_open_code(request.POST.get("code", ""))
+    code.check_open(timezone.now())
+    return _offer(request, code)
+
+
+@_public
+def open_begin(request: HttpRequest) -> HttpResponse:
+    """Create a respondent, and start a session as after a login.
+
+    2 statements, of which neither waits for another start; 1 session write.
+    """
+    if request.method != "POST":
+        return redirect("open_start")
+    code, candidates = find_open_code(request.POST.get("code", ""))
+    device_id = devices.read_device_id(request.COOKIES)
+    try:
+        login = starts.begin(
+            code,
+            candidates,
+            form=request.POST.get("form", ""),
+            device=devices.digest_of(device_id),
+            language=_survey_language(request, code),
+        )
+    except LoginRefused as refused:
+        if refused.key != "open_form_used":
+            raise
+        return _offer(request, code, error=refused)
+    session = begin_session(request, login)
+    response = redirect("survey_display")
+    set_login_cookies(response, request, login, session, device_id)
+    return response
+
+
+@_public
+def open_decline(request: HttpRequest) -> HttpResponse:
+    """Count a decision not to take part. 1 statement."""
+    if request.method != "POST":
+        return redirect("open_start")
+    code, _ = find_open_code(request.POST.get("code", ""))
+    device = devices.device_of(request.COOKIES)
+    try:
+        starts.decline(code, form=request.POST.get("form", ""), device=device)
+    except LoginRefused as refused:
+        if refused.key != "open_form_used":
+            raise
+        return _offer(request, code, error=refused)
+    language = _survey_language(request, code)
+    return _render(request, language, code.role, {"declined": True})
+
+
+def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
+    context = {
+        "chosen": chosen_language(request),
+        "languages": messages.languages(),
+        "error": error,
+        "code": request.POST.get("code", "")[:64],
+    }
+    status = 422 if error else 200
+    return _render(
+        request, login_language(request), Role.STUDENT, context, status=status
+    )
+
+
+def _offer(
+    request: HttpRequest, code: KnownCode, error: LoginRefused | None = None
+) -> HttpResponse:
+    """Show the page of a code, with a new form that begins one respondent."""
+    language = _survey_language(request, code)
+    device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
+    published = published_survey(code.digest)
+    context = {
+        "school": code.school,
+        "survey": published.title_in(language),
+        "languages": [
+            (one["code"], one["name"]) for one in published.definition["languages"]
+        ],
+        "code": request.POST.get("code", "")[:64],
+        "form": starts.new_form(code, devices.digest_of(device_id)),
+        "error": refusal_message(error, language) if error else "",
+    }
+    status = 422 if error else 200
+    response = _render(request, language, code.role, context, status=status)
+    # The form is valid on this device alone.
+    devices.set_device_cookie(response, device_id)
+    return response
+
+
+def _render(
+    request: HttpRequest,
+    language: str,
+    role: str,
+    context: dict[str, object],
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    # A survey may come in more languages than these words.
+    of_words = messages.language_for(language)
+    shared = {
+        "words": messages.messages_in(of_words, role),
+        "language": of_words,
+        "direction": messages.direction(of_words),
+        "survey_language": language,
+        "survey_direction": messages.direction(language),
+    }
+    return render(
+        request, "survey/open_start.html", {**shared, **context}, status=status
+    )
+
+
+def _survey_language(request: HttpRequest, code: KnownCode) -> str:
+    """Choose among the survey's languages: chosen, the code's, the browser's."""
+    offered = published_survey(code.digest).languages
+    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
+    wanted = (chosen_language(request), code.language, accepted)
+    return next((one for one in wanted if one in offered), offered[0])
