@@ -34,6 +34,7 @@ from survey.models import (
     Role,
     Survey,
 )
+from survey.open_codes.lookup import forget_open_codes
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
 from survey.taking.session import tag_for
@@ -99,12 +100,14 @@ def clear_sessions() -> None:
 def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
+    forget_open_codes()
     cache.clear()
     # Keys of respondents come again when a test has emptied the tables.
     clear_sessions()
     yield
     forget_published()
     forget_digests()
+    forget_open_codes()
 
 
 @pytest.fixture(scope="session")

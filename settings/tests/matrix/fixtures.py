@@ -44,6 +44,7 @@ from survey.models import (
     SurveyUpload,
     Wave,
 )
+from survey.open_codes.codes import code_of, create_open_code
 from survey.tests.workbooks import form
 from survey.xlsform import import_survey, read_xlsform
 
@@ -236,12 +237,16 @@ def create_place(
     respondent = create_respondent(administration, school, published, mark)
     respondent_of_shared = create_respondent(shared, school, published, mark)
     surveys = create_surveys(mark, administrator, district)
-    create_administration(
+    parents = create_administration(
         f"{mark}-own-survey",
         surveys["published_own"],
         role="parent",
         district=district,
         schools=schools,
+        denominator="count",
+    )
+    open_code = create_open_code(
+        administration=parents, school=school, by=administrator, label=mark, limit=1
     )
     return PlaceObjects(
         mark,
@@ -249,11 +254,17 @@ def create_place(
         school,
         *staff,
         administration,
-        secrets=[*codes_of(respondent), *codes_of(respondent_of_shared)],
+        secrets=[
+            *codes_of(respondent),
+            *codes_of(respondent_of_shared),
+            code_of(open_code),
+            format_code(code_of(open_code)),
+        ],
         objects={
             "published": published,
             "shared": shared,
             "wave": wave,
+            "open_code": open_code,
             "respondent": respondent,
             "respondent_of_shared": respondent_of_shared,
             "membership": coordinator.memberships.get(),
@@ -613,6 +624,7 @@ def rows_of(
         place.job,
         place.survey,
         place.card_set,
+        place.open_code,
         place.roster,
         place.export,
         place.survey_upload,
@@ -635,6 +647,7 @@ def form_values_of(place: PlaceObjects) -> dict[str, Any]:
         "job": place.job.pk,
         "survey": place.survey.pk,
         "card_set": place.card_set.pk,
+        "open_code": place.open_code.pk,
         "export": place.export.pk,
         "upload": place.roster.pk,
     }

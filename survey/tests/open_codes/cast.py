@@ -1,0 +1,50 @@
+"""A parents' survey that Lincoln offers by an open code."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.models import School
+from survey.administrations import open_administration
+from survey.models import Administration, Denominator, OpenCode, Role
+from survey.open_codes.codes import code_of, create_open_code
+from survey.tests.conftest import Browser, publish_items
+
+
+def open_to_parents(**fields: Any) -> Administration:
+    now = timezone.now()
+    fields = {
+        "name": "parents-2027",
+        "role": Role.PARENT,
+        "denominator": Denominator.COUNT,
+        "opens_at": now - timedelta(days=1),
+        "closes_at": now + timedelta(days=30),
+    } | fields
+    if "published" not in fields:
+        fields["published"] = publish_items()
+    return open_administration(**fields)
+
+
+def open_code(
+    administration: Administration, school: School, **fields: Any
+) -> OpenCode:
+    return create_open_code(
+        administration=administration, school=school, by="a test", **fields
+    )
+
+
+def form_of(browser: Browser, code: OpenCode, **fields: str) -> dict[str, str]:
+    """Open the page of a code, and return what its form sends."""
+    page = browser.post("/open/", {"code": code_of(code), **fields})
+    assert page.status_code == 200, page.content
+    names = re.findall(r'name="(\w+)" value="([^"]*)"', page.content.decode())
+    # The first form of the page chooses the language.
+    return {name: value for name, value in names if name != "csrfmiddlewaretoken"}
+
+
+def begin(browser: Browser, code: OpenCode, **fields: str) -> Any:
+    return browser.post("/open/begin/", form_of(browser, code, **fields))

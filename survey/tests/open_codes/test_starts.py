@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import OperationalError, connection
+from django.test import Client
+from django.utils import timezone
+
+from survey.access_codes import LENGTH, format_code
+from survey.models import (
+    Administration,
+    DeviceLogin,
+    OpenCode,
+    OpenCodeSeat,
+    OpenDecline,
+    Respondent,
+    Response,
+)
+from survey.open_codes import lookup, starts
+from survey.open_codes.codes import code_of, replace_open_code, revoke_open_code
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
+from survey.tests.open_codes.cast import begin, form_of, open_code
+from survey.tests.taking.test_budgets import cost
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+def test_a_parent_begins_answers_and_finishes(browser, code, lincoln):
+    page = browser.get("/open/")
+    assert page.status_code == 200
+    page = browser.post("/open/", {"code": format_code(code_of(code)).lower()})
+    text = page.content.decode()
+    assert "Lincoln invites you to answer this survey." in text
+    assert "Our school" in text
+    # Nothing is stored before Begin.
+    assert not Respondent.objects.exists()
+    assert "taking" not in browser.session
+
+    reply = begin(browser, code)
+    assert (reply.status_code, reply["Location"]) == (302, "/take/")
+    respondent = Respondent.objects.get()
+    assert respondent.school == lincoln
+    assert respondent.open_code == code
+    assert respondent.administration == code.administration
+    assert not hasattr(respondent, "identity")
+    base = browser.bootstrap()["revision"]
+    for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": None}), start=1):
+        assert browser.save(n, answers, base + n).status_code == 200
+    review = browser.get("/take/complete/")
+    browser.post("/take/complete/", {"reviewed": review.context["reviewed"]})
+    respondent.refresh_from_db()
+    assert respondent.completed_at is not None
+    assert Response.objects.filter(respondent_id=respondent.pk).exists()
+
+
+def test_answers_come_back_after_a_reload(browser, code):
+    begin(browser, code)
+    base = browser.bootstrap()["revision"]
+    browser.save(1, FIRST_PAGE, base)
+    assert browser.bootstrap()["answers"]["safe"] == "3"
+
+
+def test_begin_costs_two_statements_and_one_session_write(browser, code, monkeypatch):
+    begin(Browser(), code)
+    form = form_of(browser, code)
+    with cost(monkeypatch) as spent:
+        assert browser.post("/open/begin/", form).status_code == 302
+    assert [sql.split()[:3] for sql in spent.statements] == [
+        ["INSERT", "INTO", "survey_respondent"],
+        ["INSERT", "INTO", "survey_devicelogin"],
+    ]
+    assert spent.counts["session writes"] == 1
+    assert spent.counts["session reads"] == 0
+
+
+def test_the_page_of_a_code_costs_nothing_when_warm(browser, code, monkeypatch):
+    form_of(Browser(), code)
+    with cost(monkeypatch) as spent:
+        form_of(browser, code)
+    assert spent.statements == []
+    assert spent.counts["session writes"] == 0
+
+
+def test_another_process_reads_the_code_from_the_cache(browser, code, monkeypatch):
+    form_of(Browser(), code)
+    lookup.forget_open_codes()
+    with cost(monkeypatch) as spent:
+        form_of(browser, code)
+    assert spent.statements == []
+    assert spent.counts["cache reads"] == 1
+    cache.clear()
+    lookup.forget_open_codes()
+    with cost(monkeypatch) as spent:
+        form_of(browser, code)
+    assert [sql.split()[0] for sql in spent.statements] == ["SELECT"]
+
+
+def test_a_damaged_cache_entry_is_read_again(browser, code, monkeypatch):
+    form_of(Browser(), code)
+    lookup.forget_open_codes()
+    monkeypatch.setattr(lookup.cache, "get", lambda key: {"other": "release"})
+    assert form_of(browser, code)
+
+
+if connection.vendor == "postgresql":
+
+    def test_beginning_locks_and_writes_no_shared_row(browser, code):
+        """A lock leaves its transaction in the row, as a write does."""
+        shared = ("survey_opencode", "survey_administration", "accounts_school")
+
+        def marks():
+            with connection.cursor() as cursor:
+                found = {}
+                for table in shared:
+                    cursor.execute(f"SELECT xmin::text, xmax::text FROM {table}")  # noqa: S608
+                    found[table] = cursor.fetchall()
+                return found
+
+        before = marks()
+        assert begin(browser, code).status_code == 302
+        assert marks() == before
+        # The test sees a lock, if there is one.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM survey_opencode FOR KEY SHARE")
+        assert marks() != before
+
+
+def test_sending_the_form_twice_makes_one_respondent(browser, code):
+    form = form_of(browser, code)
+    first = browser.post("/open/begin/", form)
+    second = browser.post("/open/begin/", form)
+    assert first.status_code == second.status_code == 302
+    respondent = Respondent.objects.get()
+    assert browser.session["taking"]["respondent_id"] == respondent.pk
+    assert DeviceLogin.objects.count() == 1
+
+
+def test_a_new_page_begins_for_another_child(browser, code):
+    begin(browser, code)
+    begin(browser, code)
+    assert Respondent.objects.count() == 2
+    assert len(set(Respondent.objects.values_list("code_digest", flat=True))) == 2
+
+
+def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
+    """The next person at a shared computer may go back to it."""
+    form = form_of(browser, code)
+    browser.post("/open/begin/", form)
+    Respondent.objects.update(
+        started_at=timezone.now() - starts.REPEATABLE - timedelta(seconds=1)
+    )
+    again = browser.post("/open/begin/", form)
+    assert again.status_code == 422
+    assert "This page was used before" in again.content.decode()
+    assert Respondent.objects.count() == 1
+    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', again.content.decode()))
+    assert browser.post("/open/begin/", new).status_code == 302
+    assert Respondent.objects.count() == 2
+
+
+def test_a_form_that_began_a_finished_survey_does_not_open_it(browser, code):
+    form = form_of(browser, code)
+    browser.post("/open/begin/", form)
+    Respondent.objects.update(completed_at=timezone.now())
+    assert browser.post("/open/begin/", form).status_code == 422
+
+
+@pytest.mark.parametrize("form", ["", "x", "1.2.3", "1.2.3:x", "\0", "é" * 5000])
+@pytest.mark.parametrize("address", ["/open/begin/", "/open/decline/"])
+def test_a_form_that_nobody_made_stores_nothing(browser, code, form, address):
+    sent = {**form_of(browser, code), "form": form}
+    assert browser.post(address, sent).status_code == 422
+    assert not Respondent.objects.exists()
+    assert not OpenDecline.objects.exists()
+
+
+def test_a_form_works_only_for_its_code_and_on_its_device(
+    browser, code, parents, roosevelt
+):
+    form = form_of(browser, code)
+    other = code_of(open_code(parents, roosevelt))
+    assert browser.post("/open/begin/", {**form, "code": other}).status_code == 422
+    device = Browser()
+    assert device.post("/open/begin/", form).status_code == 422
+    form_of(device, code)
+    assert device.post("/open/begin/", form).status_code == 422
+    assert not Respondent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "   ", "ABC", "ABCDEFGHKLMN", "x" * 100_000, "\0" * 12, "🙂" * 12]
+)
+@pytest.mark.parametrize("address", ["/open/", "/open/begin/", "/open/decline/"])
+def test_a_wrong_code_shows_a_message(browser, code, typed, address):
+    reply = browser.post(address, {**form_of(browser, code), "code": typed})
+    assert reply.status_code == 422
+    assert reply.context["error"]
+    assert not Respondent.objects.exists()
+
+
+@pytest.mark.parametrize("language", ["", "xx", "\0", "é" * 5000, "es-MX", "../en"])
+def test_no_language_is_an_error(browser, code, language):
+    assert browser.get("/open/", {"language": language}).status_code == 200
+    form = {**form_of(browser, code), "language": language}
+    assert browser.post("/open/begin/", form).status_code == 302
+    assert Respondent.objects.get().language in ("en", "es")
+
+
+@pytest.mark.parametrize("address", ["/open/begin/", "/open/decline/"])
+def test_a_page_that_is_loaded_again_asks_for_the_code(browser, db, address):
+    assert browser.get(address)["Location"] == "/open/"
+
+
+def test_begin_needs_the_token_of_the_page(code):
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post("/open/", {"code": code_of(code)}).status_code == 403
+    assert strict.post("/open/begin/", {"code": code_of(code)}).status_code == 403
+
+
+def test_a_parent_begins_in_spanish(browser, code):
+    page = browser.post("/open/", {"code": code_of(code), "language": "es"})
+    assert "Nuestra escuela" in page.content.decode()
+    begin(browser, code, language="es")
+    assert Respondent.objects.get().language == "es"
+    assert browser.bootstrap()["language"] == "es"
+
+
+def test_the_language_of_a_code_wins_over_the_browsers(browser, parents, lincoln):
+    spanish = open_code(parents, lincoln, language="es")
+    page = browser.post("/open/", {"code": code_of(spanish)})
+    assert page.context["survey_language"] == "es"
+
+
+def test_declining_is_counted_once_and_stores_nothing_else(browser, code, monkeypatch):
+    form = form_of(browser, code)
+    with cost(monkeypatch) as spent:
+        page = browser.post("/open/decline/", form)
+    assert page.status_code == 200
+    assert "You have chosen not to take part" in page.content.decode()
+    writes = [sql for sql in spent.statements if sql.startswith("INSERT")]
+    assert len(writes) == len(spent.statements) == 1
+    browser.post("/open/decline/", form)
+    assert OpenDecline.objects.get().open_code == code
+    assert not Respondent.objects.exists()
+    assert not DeviceLogin.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"opens_at": timedelta(hours=1)}, "is not open yet"),
+        ({"closes_at": timedelta(minutes=-1)}, "closed on"),
+    ],
+)
+@pytest.mark.parametrize("model", [OpenCode, Administration])
+def test_a_code_begins_only_in_its_window(browser, code, model, change, words):
+    form = form_of(browser, code)
+    now = timezone.now()
+    Administration.objects.update(opens_at=now - timedelta(days=9))
+    model.objects.update(**{name: now + delta for name, delta in change.items()})
+    # The caches do not know it yet: the statement decides.
+    reply = browser.post("/open/begin/", form)
+    assert reply.status_code == 422
+    assert words in reply.context["error"]
+    lookup.forget_open_codes()
+    cache.clear()
+    reply = browser.post("/open/", form)
+    assert reply.status_code == 422
+    assert words in reply.context["error"]
+    assert not Respondent.objects.exists()
+
+
+def test_a_revoked_code_begins_nothing_at_once(browser, code):
+    form = form_of(browser, code)
+    revoke_open_code(code=code, by="a test")
+    reply = browser.post("/open/begin/", form)
+    assert reply.status_code == 422
+    assert "can no longer be used" in reply.context["error"]
+    assert not Respondent.objects.exists()
+
+
+def test_a_revoked_code_shows_its_page_for_seconds(browser, code, monkeypatch):
+    form_of(browser, code)
+    revoke_open_code(code=code, by="a test")
+    assert browser.post("/open/", {"code": code_of(code)}).status_code == 200
+    monkeypatch.setattr(lookup, "SECONDS_IN_MEMORY", 0)
+    lookup.forget_open_codes()
+    cache.clear()
+    assert browser.post("/open/", {"code": code_of(code)}).status_code == 422
+
+
+def test_a_replaced_code_begins_nothing_and_the_new_one_does(browser, code):
+    form = form_of(browser, code)
+    replaced = replace_open_code(code=code, by="a test")
+    assert code_of(replaced) != code_of(code)
+    assert browser.post("/open/begin/", form).status_code == 422
+    assert not Respondent.objects.exists()
+    assert begin(browser, replaced).status_code == 302
+    assert Respondent.objects.get().open_code == code
+
+
+def test_people_who_have_begun_go_on_after_their_code_was_revoked(browser, code):
+    begin(browser, code)
+    revoke_open_code(code=code, by="a test")
+    base = browser.bootstrap()["revision"]
+    assert browser.save(1, FIRST_PAGE, base).status_code == 200
+
+
+def test_a_device_begins_only_so_often_in_an_hour(browser, code, monkeypatch):
+    monkeypatch.setattr(starts, "MOST_PER_DEVICE_AND_HOUR", 2)
+    replies = [begin(browser, code) for _ in range(3)]
+    assert [reply.status_code for reply in replies] == [302, 302, 422]
+    assert "Too many surveys" in replies[-1].context["error"]
+    # Other devices at the same address begin.
+    assert begin(Browser(), code).status_code == 302
+    assert Respondent.objects.count() == 3
+
+
+def test_a_database_that_is_down_gives_the_503_page(browser, code, monkeypatch):
+    form = form_of(browser, code)
+
+    def fail(*args):
+        raise OperationalError("the database system is starting up")
+
+    monkeypatch.setattr(starts, "_insert", fail)
+    reply = browser.post("/open/begin/", form)
+    assert reply.status_code == 503
+    assert b"enter it once more" in reply.content
+    # Another try with the same form is safe.
+    monkeypatch.undo()
+    assert browser.post("/open/begin/", form).status_code == 302
+
+
+def test_beginning_replaces_the_session_of_the_person_before(browser, code, maya):
+    browser.log_in(maya)
+    first = browser.session.session_key
+    begin(browser, code)
+    assert browser.session.session_key != first
+    assert browser.session["taking"]["respondent_id"] != maya.pk
+
+
+def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeypatch):
+    code = open_code(parents, lincoln, limit=2)
+    assert OpenCodeSeat.objects.filter(open_code=code).count() == 2
+    replies = [begin(Browser(), code) for _ in range(2)]
+    late = Browser()
+    form = form_of(late, code)
+    with cost(monkeypatch) as spent:
+        replies.append(late.post("/open/begin/", form))
+    assert [reply.status_code for reply in replies] == [302, 302, 422]
+    assert "All the places for this code are taken" in replies[-1].context["error"]
+    assert "taking" not in late.session
+    assert [sql.split()[0] for sql in spent.statements] == ["INSERT", "UPDATE"]
+    assert Respondent.objects.count() == 2
+    assert OpenCodeSeat.objects.filter(respondent=None).count() == 0
+
+
+def test_a_form_that_is_sent_twice_takes_one_seat(browser, parents, lincoln):
+    code = open_code(parents, lincoln, limit=2)
+    form = form_of(browser, code)
+    assert browser.post("/open/begin/", form).status_code == 302
+    assert browser.post("/open/begin/", form).status_code == 302
+    assert OpenCodeSeat.objects.filter(respondent=None).count() == 1
+
+
+def test_an_open_code_is_no_personal_code(browser, code):
+    assert len(code_of(code)) == LENGTH
+    assert browser.post("/", {"code": code_of(code)}).status_code == 422
