@@ -53,7 +53,11 @@ class OpenCode(models.Model):
     code_key_version = models.PositiveSmallIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
 
