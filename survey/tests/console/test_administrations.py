@@ -613,3 +613,24 @@ def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     [entry] = AuditEntry.objects.filter(action="change administration")
     assert entry.before == {"minimum group in exports": 8}
     assert entry.after == {"minimum group in exports": 10}
+
+
+def test_who_takes_part_is_a_setting(client, staff, published):
+    log_in(client, staff.state)
+    client.post(NEW, form_for(published))
+    administration = Administration.objects.get()
+    assert administration.denominator == "roster"
+    detail = reverse("administration_detail", args=[administration.pk])
+    assert "People on a roster" in client.get(detail).content.decode()
+    held = current_values(client, administration.pk)
+    refused = errors(client.post(f"{detail}change/", {**held, "denominator": "x"}))
+    assert "Choose a roster or open codes." in refused
+    client.post(f"{detail}change/", {**held, "denominator": "count"})
+    administration.refresh_from_db()
+    assert administration.denominator == "count"
+    [entry] = AuditEntry.objects.filter(action="change administration")
+    assert entry.after == {"response rates by": "count"}
+    assert "school's open code" in client.get(detail).content.decode()
+    enrol(administration, staff.lincoln)
+    form = client.get(f"{detail}change/").context["form"]
+    assert form.fields["denominator"].disabled

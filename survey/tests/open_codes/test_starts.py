@@ -21,7 +21,7 @@ from survey.models import (
 )
 from survey.open_codes import lookup, starts
 from survey.open_codes.codes import code_of, replace_open_code, revoke_open_code
-from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
+from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin, form_of, open_code
 from survey.tests.taking.test_budgets import cost
 
@@ -334,7 +334,10 @@ def test_a_database_that_is_down_gives_the_503_page(browser, code, monkeypatch):
     assert browser.post("/open/begin/", form).status_code == 302
 
 
-def test_beginning_replaces_the_session_of_the_person_before(browser, code, maya):
+def test_beginning_replaces_the_session_of_the_person_before(
+    browser, code, parents, lincoln
+):
+    maya = enrol(parents, lincoln)
     browser.log_in(maya)
     first = browser.session.session_key
     begin(browser, code)
