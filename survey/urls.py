@@ -9,6 +9,7 @@ urlpatterns = [
     path("", views.survey_login, name="survey_login"),
     path("open/", open_codes.open_start, name="open_start"),
     path("open/begin/", open_codes.open_begin, name="open_begin"),
+    path("open/begun/", open_codes.open_begun, name="open_begun"),
     path("open/decline/", open_codes.open_decline, name="open_decline"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),

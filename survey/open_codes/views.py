@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -13,8 +14,9 @@ from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods
 
 from accounts.audit import address_of
+from survey.access_codes import format_code, normalise, personal_code_for
 from survey.database.routers import uses_forced_read_router
-from survey.models import OpenCode, PublishedSurvey, Role
+from survey.models import OpenCode, PublishedSurvey, Respondent, Role
 from survey.open_codes import starts
 from survey.open_codes.lookup import KnownCode, find_open_code
 from survey.taking import devices, messages
@@ -26,6 +28,7 @@ from survey.taking.access_refusals import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
+from survey.taking.session import current_session
 from survey.taking.unavailable import retry_once
 from survey.taking.wrong_codes import count_wrong_code
 
@@ -73,13 +76,14 @@ def open_begin(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return redirect("open_start")
-    code, candidates = find_open_code(request.POST.get("code", ""))
+    typed, form = request.POST.get("code", ""), request.POST.get("form", "")
+    code, candidates = find_open_code(typed)
     device_id = devices.read_device_id(request.COOKIES)
     try:
         login = starts.begin(
             code,
             candidates,
-            form=request.POST.get("form", ""),
+            form=form,
             device=devices.digest_of(device_id),
             language=_survey_language(request, code),
         )
@@ -87,10 +91,28 @@ def open_begin(request: HttpRequest) -> HttpResponse:
         if refused.key != "open_form_used":
             raise
         return _offer(request, code, error=refused)
-    session = begin_session(request, login)
-    response = redirect("survey_display")
+    session = begin_session(
+        request,
+        login,
+        open_code=normalise(typed) or "",
+        personal_code=personal_code_for(form),
+    )
+    response = redirect("open_begun")
     set_login_cookies(response, request, login, session, device_id)
     return response
+
+
+@_public
+def open_begun(request: HttpRequest) -> HttpResponse:
+    """Show the code with which the person continues elsewhere. 1 session read."""
+    session = current_session(request)
+    if session is None or not session.personal_code:
+        return redirect("open_start" if session is None else "survey_display")
+    context = {
+        "personal_code": format_code(session.personal_code),
+        "tag": session.tag,
+    }
+    return _render(request, session.language, Role.PARENT, context)
 
 
 @_public
@@ -138,6 +160,7 @@ def _offer(
         ],
         "code": request.POST.get("code", "")[:64],
         "form": starts.new_form(code, devices.digest_of(device_id)),
+        "unfinished": _unfinished_tag(request, code),
         "error": refusal_message(error, language) if error else "",
     }
     status = 422 if error else 200
@@ -145,6 +168,28 @@ def _offer(
     # The form is valid on this device alone.
     devices.set_device_cookie(response, device_id)
     return response
+
+
+def _unfinished_tag(request: HttpRequest, code: KnownCode) -> str:
+    """Return the tag of a person who began here with this code and has not finished.
+
+    1 session read and 1 statement; nothing for a browser without a session. Only a
+    session counts, as where an address of the survey is opened again: the device's
+    cookie is there for a year, and other people use the device.
+    """
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return ""
+    session = current_session(request)
+    if session is None or session.administration_id != code.administration_id:
+        return ""
+    unfinished = Respondent.objects.filter(
+        pk=session.respondent_id,
+        issue=session.issue,
+        open_code=code.id,
+        completed_at=None,
+        withdrawn_at=None,
+    )
+    return session.tag if unfinished.exists() else ""
 
 
 def _render(

@@ -37,7 +37,9 @@ def log_in(request: HttpRequest) -> tuple[Login, RespondentSession, str]:
     return login, begin_session(request, login), device_id
 
 
-def begin_session(request: HttpRequest, login: Login) -> RespondentSession:
+def begin_session(
+    request: HttpRequest, login: Login, *, open_code: str = "", personal_code: str = ""
+) -> RespondentSession:
     """Start a session for a person who may answer. 1 session write."""
     offered = published_survey(login.digest).languages
     accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
@@ -50,6 +52,8 @@ def begin_session(request: HttpRequest, login: Login) -> RespondentSession:
         digest=login.digest,
         language=next((code for code in wanted if code in offered), offered[0]),
         tag=tag_for(login.respondent_id),
+        open_code=open_code,
+        personal_code=personal_code,
     )
     start_session(request, session)
     return session

@@ -50,6 +50,10 @@ class RespondentSession:
     tag: str
     # When it was last written, in seconds since 1970.
     written_at: int = 0
+    # Of a person who began with an open code in this browser: that code, and the
+    # one with which only they continue.
+    open_code: str = ""
+    personal_code: str = ""
     # Restored from the resume cookie. Not stored in the session.
     resumed: bool = False
 

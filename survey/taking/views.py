@@ -13,6 +13,7 @@ from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.audit import address_of
+from survey.access_codes import format_code
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.taking import devices, plain_tab, rendering, resume_cookie
@@ -280,6 +281,8 @@ def _thanks_context(
         "finished_at": saved.completed_at or now,
         "pages": pages,
         "stored_pages": stored,
+        "open_code": session.open_code,
+        "personal_code": format_code(session.personal_code),
     }
 
 

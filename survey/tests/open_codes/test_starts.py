@@ -40,7 +40,7 @@ def test_a_parent_begins_answers_and_finishes(browser, code, lincoln):
     assert "taking" not in browser.session
 
     reply = begin(browser, code)
-    assert (reply.status_code, reply["Location"]) == (302, "/take/")
+    assert (reply.status_code, reply["Location"]) == (302, "/open/begun/")
     respondent = Respondent.objects.get()
     assert respondent.school == lincoln
     assert respondent.open_code == code
