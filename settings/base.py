@@ -281,6 +281,10 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "survey.tasks.forget_old_rosters",
         "schedule": 6 * 60 * 60,
     },
+    "return unused seats": {
+        "task": "survey.tasks.return_unused_seats",
+        "schedule": 10 * 60,
+    },
     # A task that waited for a minute is skipped: the next one is queued already.
     "roll up response rates": {
         "task": "reports.tasks.roll_up_rates",

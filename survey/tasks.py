@@ -12,6 +12,7 @@ from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
 from survey.reminders import sending
+from survey.open_codes import seats
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
@@ -29,6 +30,11 @@ def wake_forgotten_jobs() -> None:
 @shared_task
 def forget_old_rosters() -> None:
     retention.delete_old_files()
+
+
+@shared_task
+def return_unused_seats() -> None:
+    seats.return_unused_seats()
 
 
 @shared_task
