@@ -60,7 +60,7 @@ class KnownCode:
     def check_open(self, now: datetime) -> None:
         """Raise LoginRefused where nobody can begin with it now."""
         if self.is_revoked:
-            raise LoginRefused("open_code_revoked")
+            raise LoginRefused("start_code_revoked")
         if now.timestamp() < self.opens_at:
             opens_at = datetime.fromtimestamp(self.opens_at, now.tzinfo)
             raise LoginRefused("not_open_yet", opens_at)
@@ -90,7 +90,7 @@ def find_open_code(typed: str) -> tuple[KnownCode, Sequence[bytes]]:
         return found, candidates
     found = _from_cache(key) or _read(candidates)
     if found is None:
-        raise LoginRefused("open_code_wrong")
+        raise LoginRefused("start_code_wrong")
     _in_memory[key] = time.monotonic() + SECONDS_IN_MEMORY, found
     _in_memory.move_to_end(key)
     while len(_in_memory) > MOST_IN_MEMORY:

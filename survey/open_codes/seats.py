@@ -26,8 +26,8 @@ def return_unused_seats() -> int:
             [returned] = cursor.fetchone()
         return returned
     answers = Response.objects.filter(
-        administration=OuterRef("respondent__administration"),
-        respondent=OuterRef("respondent"),
+        administration_id=OuterRef("respondent__administration_id"),
+        respondent_id=OuterRef("respondent_id"),
     )
     with transaction.atomic():
         unused = OpenCodeSeat.objects.filter(~Exists(answers), claimed_at__lt=before)

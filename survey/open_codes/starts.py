@@ -86,7 +86,7 @@ def begin(
     now = timezone.now()
     code.check_open(now)
     if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
-        raise LoginRefused("open_too_often")
+        raise LoginRefused("start_too_often")
     version = digest_versions()[0]
     digest = digest_for(personal_code_for(form), version)
     at = connection.ops.adapt_datetimefield_value(now)
@@ -123,7 +123,7 @@ def decline(code: KnownCode, *, form: str, device: str) -> None:
     _check_form(form, code, device)
     now = timezone.now()
     if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
-        raise LoginRefused("open_too_often")
+        raise LoginRefused("start_too_often")
     row = OpenDecline(
         form_digest=sha256(form.encode()).digest(), open_code_id=code.id, at=now
     )
@@ -134,9 +134,9 @@ def _check_form(form: str, code: KnownCode, device: str) -> None:
     try:
         code_id, of_device, _ = Signer(salt=SALT).unsign(form).split(".")
     except (BadSignature, ValueError):
-        raise LoginRefused("open_form_used") from None
+        raise LoginRefused("start_form_used") from None
     if not device or (code_id, of_device) != (str(code.id), device):
-        raise LoginRefused("open_form_used")
+        raise LoginRefused("start_form_used")
 
 
 def _count(device: str, now: datetime) -> int:
@@ -166,7 +166,7 @@ def _insert_with_seat(
         if respondent_id is not None:
             cursor.execute(CLAIM.format(lock=lock), [respondent_id, at, code.id])
             if not cursor.rowcount:
-                raise LoginRefused("open_code_full")
+                raise LoginRefused("start_code_full")
     return respondent_id
 
 
@@ -181,12 +181,12 @@ def _find_begun(
         # It ended after the caches were filled.
         current = read_open_code(DEFAULT_DB_ALIAS, candidates)
         if current is None:
-            raise LoginRefused("open_code_revoked")
+            raise LoginRefused("start_code_revoked")
         current.check_open(now)
         # It was opened again a moment ago: the form is still good.
-        raise LoginRefused("open_form_used")
+        raise LoginRefused("start_form_used")
     respondent_id, started_at, completed_at, withdrawn_at, issue = row
     started_at = as_datetime(started_at)
     if completed_at or withdrawn_at or now - started_at > REPEATABLE:
-        raise LoginRefused("open_form_used")
+        raise LoginRefused("start_form_used")
     return respondent_id, started_at, issue

@@ -46,7 +46,7 @@ def _public(view: Callable[[HttpRequest], HttpResponse]) -> Callable[..., HttpRe
         try:
             return view(request)
         except LoginRefused as refused:
-            if refused.key == "open_code_wrong":
+            if refused.key == "start_code_wrong":
                 count_wrong_code(address_of(request))
             return _ask_for_code(
                 request, refusal_message(refused, login_language(request))
@@ -88,7 +88,7 @@ def open_begin(request: HttpRequest) -> HttpResponse:
             language=_survey_language(request, code),
         )
     except LoginRefused as refused:
-        if refused.key != "open_form_used":
+        if refused.key != "start_form_used":
             raise
         return _offer(request, code, error=refused)
     session = begin_session(
@@ -125,7 +125,7 @@ def open_decline(request: HttpRequest) -> HttpResponse:
     try:
         starts.decline(code, form=request.POST.get("form", ""), device=device)
     except LoginRefused as refused:
-        if refused.key != "open_form_used":
+        if refused.key != "start_form_used":
             raise
         return _offer(request, code, error=refused)
     language = _survey_language(request, code)

@@ -117,7 +117,11 @@ def bootstrap_data(
         "closesAt": saved.closes_at.isoformat(timespec="seconds"),
         "acceptedUntil": (saved.closes_at + GRACE).isoformat(timespec="seconds"),
         "csrf": get_token(request),
-        "messages": messages.messages_in(language, saved.role),
+        "messages": {
+            key: text
+            for key, text in messages.messages_in(language, saved.role).items()
+            if not key.startswith(messages.START_PAGE)
+        },
         # The language that the messages are in.
         "frame": messages.language_for(language),
         "frameDirection": messages.direction(messages.language_for(language)),

@@ -19,6 +19,8 @@ from survey.models import Role
 
 FOLDER = Path(__file__).with_name("messages")
 FALLBACK = "en"
+# The keys of the page of an open code begin like this; a tab does not need them.
+START_PAGE = "start_"
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.
 RIGHT_TO_LEFT = frozenset(

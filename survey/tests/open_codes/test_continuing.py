@@ -106,3 +106,11 @@ def test_a_person_with_a_card_sees_no_open_code(browser, code, parents, lincoln)
     thanks = finish(browser)
     assert "Answer for another child" not in thanks
     assert format_code(code_of(code)) not in thanks
+
+
+def test_a_tab_does_not_get_the_words_of_the_start_page(browser, code):
+    begin(browser, code)
+    words = browser.bootstrap()["messages"]
+    assert "next" in words
+    assert "start" in words
+    assert "start_begin" not in words
