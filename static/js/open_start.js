@@ -6,7 +6,7 @@ function showCode(field) {
   const code = takeCodeFromAddress();
   if (!code) return;
   field.value = code;
-  field.form.requestSubmit ? field.form.requestSubmit() : field.form.submit();
+  field.form.submit();
 }
 
 function startOpenPage() {
