@@ -11,8 +11,8 @@ from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
-from survey.reminders import sending
 from survey.open_codes import seats
+from survey.reminders import sending
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0007_audit_by_subject'),
-        ('survey', '0023_counted_groups'),
+        ('survey', '0024_email_schedules'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -62,6 +62,6 @@ def remove(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0024_open_codes")]
+    dependencies = [("survey", "0025_open_codes")]
 
     operations = [migrations.RunPython(add, remove)]
