@@ -61,7 +61,7 @@ class Selection:
             "r.started_at IS NOT NULL",
             # A start with an open code may be a look at the first page, or a
             # program's.
-            "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"
+            "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"  # noqa: S608
             f" WHERE e.administration_id = {int(administration.pk)}"
             " AND e.respondent_id = r.id))",
         ]

@@ -25,6 +25,8 @@ from survey.taking.devices import store_device_login
 from survey.taking.login import Login, LoginRefused
 from survey.taking.storage import as_datetime
 
+# What a statement of this module takes.
+Parameter = int | str | bytes | datetime | None
 SALT = "survey.open_codes.form"
 # A family has a few children, a school's tablet at a parents' evening more people.
 # Beyond this, a program fills the table.
@@ -90,7 +92,8 @@ def begin(
     version = digest_versions()[0]
     digest = digest_for(personal_code_for(form), version)
     at = connection.ops.adapt_datetimefield_value(now)
-    values = [language, digest, version, at, *candidates, at, at, at, at]
+    values: list[Parameter] = [language, digest, version, at, *candidates]
+    values += [at] * 4
     if code.is_limited:
         respondent_id = _insert_with_seat(code, candidates, values, at)
     else:
@@ -147,7 +150,7 @@ def _count(device: str, now: datetime) -> int:
     return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)
 
 
-def _insert(candidates: Sequence[bytes], values: list[object]) -> int | None:
+def _insert(candidates: Sequence[bytes], values: Sequence[Parameter]) -> int | None:
     """Return the new respondent; None if the form was used or the code has ended."""
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
@@ -157,7 +160,10 @@ def _insert(candidates: Sequence[bytes], values: list[object]) -> int | None:
 
 
 def _insert_with_seat(
-    code: KnownCode, candidates: Sequence[bytes], values: list[object], at: object
+    code: KnownCode,
+    candidates: Sequence[bytes],
+    values: Sequence[Parameter],
+    at: Parameter,
 ) -> int | None:
     lock = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     # The respondent comes first: a start that finds no seat has locked none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 
 from django.conf import settings
@@ -196,7 +196,7 @@ def _render(
     request: HttpRequest,
     language: str,
     role: str,
-    context: dict[str, object],
+    context: Mapping[str, object],
     *,
     status: int = 200,
 ) -> HttpResponse:
