@@ -44,6 +44,61 @@ class School(models.Model):
         return self.name
 
 
+class SchoolListing(models.Model):
+    """One school in the public directory, with all that a search reads.
+
+    The database adds, renames and deletes listings with their schools, and
+    writes `search`, the name and address in the form of
+    `accounts.school_directory.search_text` (triggers, migration 0009).
+    """
+
+    school = models.OneToOneField(
+        School, on_delete=models.CASCADE, primary_key=True, related_name="listing"
+    )
+    # Which open surveys a school has, depends on its district too.
+    district = models.ForeignKey(
+        District, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    name = models.CharField(max_length=200)
+    street = models.CharField(max_length=200, blank=True, default="", db_default="")
+    city = models.CharField(max_length=100, blank=True, default="", db_default="")
+    state = models.CharField(max_length=32, blank=True, default="", db_default="")
+    postal_code = models.CharField(max_length=16, blank=True, default="", db_default="")
+    latitude = models.FloatField(null=True, blank=True)
+    longitude = models.FloatField(null=True, blank=True)
+    # Begins with a space, so that " linc" finds beginnings of words.
+    search = models.TextField(blank=True, default="", db_default="", editable=False)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(latitude__isnull=True, longitude__isnull=True)
+                | Q(
+                    latitude__isnull=False,
+                    longitude__isnull=False,
+                    latitude__range=(-90, 90),
+                    longitude__range=(-180, 180),
+                ),
+                name="a_listed_school_is_on_the_earth",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SchoolWord(models.Model):
+    """A word of the directory, by which a typing error is corrected."""
+
+    word = models.CharField(max_length=64, primary_key=True)
+    # An error in the first half of a word leaves the second half.
+    reverse = models.CharField(max_length=64)
+    schools = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return self.word
+
+
 class UserManager(BaseUserManager["User"]):
     use_in_migrations = True
 

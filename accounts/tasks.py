@@ -8,6 +8,7 @@ from django.utils import timezone
 
 # `invitations` and `passwords` register the values of their letters.
 from accounts import email_outbox, invitations, login_throttle, passwords  # noqa: F401
+from accounts.school_directory import refresh_words
 
 
 @shared_task
@@ -28,3 +29,8 @@ def delete_expired_sessions() -> None:
 @shared_task
 def forget_failed_tries() -> None:
     login_throttle.forget_old()
+
+
+@shared_task
+def refresh_school_words() -> None:
+    refresh_words()

@@ -301,6 +301,10 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "accounts.tasks.forget_failed_tries",
         "schedule": 60 * 60,
     },
+    "refresh the words of the school directory": {
+        "task": "accounts.tasks.refresh_school_words",
+        "schedule": 60 * 60,
+    },
 }
 
 # Monitoring paths and their views; see settings.monitoring.

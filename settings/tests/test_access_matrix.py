@@ -113,15 +113,16 @@ DEFECTS = {
     "trusts_query": "GET ?… with ids of markoftheirs by the coordinator",
     "trusts_form": "POST with ids of markoftheirs by the coordinator",
     "writes_school_of_form": "POST with ids of markoftheirs by the coordinator of"
-    " markofmine changes ['accounts_school'] there",
+    " markofmine changes ['accounts_school', 'accounts_schoollisting'] there",
     "appoints_by_form": "POST with ids of markoftheirs by the analyst of markofmine"
     " changes ['accounts_membership'] there",
     "logs_out_on_get": "a reading request ends the session of the coordinator of"
     " markoftheirs",
-    "writes_on_get": "who only reads, changes ['accounts_school']",
+    "writes_on_get": "who only reads,"
+    " changes ['accounts_school', 'accounts_schoollisting']",
     "deletes_on_get": "who only reads, changes ['accounts_letter']",
     "writes_before_checking": "POST of markoftheirs by the analyst of markofmine,"
-    " who may not, changes ['accounts_school']",
+    " who may not, changes ['accounts_school', 'accounts_schoollisting']",
     "crashes": "is a server error 500: AttributeError",
     "has_no_rule": "declares no rule: put one of accounts.access on its view",
     "has_too_wide_a_rule": "by the coordinator of markofmine is 200, not 404",

@@ -137,7 +137,7 @@ class RosterColumns:
 
 def columns_of(cells: Sequence[str], row: int = 1) -> RosterColumns:
     """Map a header row; unknown headers become attributes or are ignored."""
-    header = [_clean_header(cell) for cell in cells]
+    header = [clean_header(cell) for cell in cells]
     columns = RosterColumns(header, row)
     fields = columns.fields
     # Field -> rank of the header among the field's aliases, and its index.
@@ -178,15 +178,15 @@ def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | No
     for number, cells in rows:
         # Exact spellings only: looking for misspellings in rows of people
         # would cost more than importing them.
-        known = {
-            FIELD_OF_HEADER.get(squeeze(_clean_header(cell))) for cell in cells
-        } - {None}
+        known = {FIELD_OF_HEADER.get(squeeze(clean_header(cell))) for cell in cells} - {
+            None
+        }
         if len(known) > most:
             best, most = (cells, number), len(known)
     return columns_of(*best) if best else None
 
 
-def _clean_header(header: str) -> str:
+def clean_header(header: str) -> str:
     return _clean_cut_header(header[:MOST_READ_OF_A_HEADER])
 
 

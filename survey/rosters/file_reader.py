@@ -104,9 +104,20 @@ class RosterTable:
         return self.read()
 
 
+# Returns the header among the first rows of a file, if one of them is one.
+HeaderFinder = Callable[[Iterable[tuple[int, Sequence[str]]]], RosterColumns | None]
+
+
 @contextmanager
-def open_table(file: BinaryIO) -> Iterator[RosterTable]:
+def open_table(
+    file: BinaryIO,
+    find_header: HeaderFinder = best_header,
+    required: Iterable[str] = tuple(REQUIRED.values()),
+) -> Iterator[RosterTable]:
     """Find out what kind of file this is and where its header is.
+
+    Rosters and lists of schools differ in the header: `required` are the columns
+    that are named where none is found.
 
     The file must be seekable; it is not closed. Its name is ignored: exports
     called .csv are workbooks, and the other way round.
@@ -116,15 +127,15 @@ def open_table(file: BinaryIO) -> Iterator[RosterTable]:
     file.seek(0)
     start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
-        yield _open_workbook(file)
+        yield _open_workbook(file, find_header, required)
     elif is_old_excel(start):
         try:
             with converted_to_xlsx(file) as workbook:
-                yield _open_workbook(workbook)
+                yield _open_workbook(workbook, find_header, required)
         except UnsafeWorkbook as error:
             raise NotATable(str(error)) from error
     else:
-        with _open_text(file) as table:
+        with _open_text(file, find_header, required) as table:
             yield table
 
 
@@ -132,7 +143,9 @@ def open_table(file: BinaryIO) -> Iterator[RosterTable]:
 
 
 @contextmanager
-def _open_text(file: BinaryIO) -> Iterator[RosterTable]:
+def _open_text(
+    file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
+) -> Iterator[RosterTable]:
     encoding = _encoding_of(file)
     file.seek(0)
     text = io.TextIOWrapper(file, encoding, newline="")
@@ -143,11 +156,11 @@ def _open_text(file: BinaryIO) -> Iterator[RosterTable]:
         for delimiter in DELIMITERS:
             lines = io.StringIO(sample, newline="")
             rows = _text_rows(lines, delimiter, is_sample=True)
-            columns = best_header(islice(enumerate(rows, 1), HEADER_WITHIN))
+            columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
             if columns:
                 found[delimiter] = columns
         if not found:
-            raise _no_header(sample.splitlines()[:1])
+            raise _no_header(sample.splitlines()[:1], required)
         delimiter = max(found, key=lambda delimiter: len(found[delimiter].fields))
         columns = found[delimiter]
         _check_columns(columns)
@@ -262,7 +275,9 @@ class _LineReader:
 # Workbooks --------------------------------------------------------------------
 
 
-def _open_workbook(file: BinaryIO) -> RosterTable:
+def _open_workbook(
+    file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
+) -> RosterTable:
     """Find the first visible sheet that has a header."""
     try:
         workbook = XlsxWorkbook(file)
@@ -272,14 +287,14 @@ def _open_workbook(file: BinaryIO) -> RosterTable:
                 continue
             start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN))
             first = first or next((cells for _, cells in start), [])
-            columns = best_header(start)
+            columns = find_header(start)
             if columns:
                 _check_columns(columns)
                 read = partial(_sheet_people, workbook, sheet, columns)
                 return RosterTable(columns, read, f"Excel, sheet {sheet}")
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
-    raise _no_header(first)
+    raise _no_header(first, required)
 
 
 def _sheet_people(
@@ -319,9 +334,9 @@ def _check_columns(columns: RosterColumns) -> None:
         )
 
 
-def _no_header(first: Sequence[str]) -> NoHeader:
+def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
     shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
-    wanted = ", ".join(REQUIRED.values())
+    wanted = ", ".join(required)
     return NoHeader(
         f"None of the first {HEADER_WITHIN} rows names the columns ({wanted}, …)."
         f" The file begins: {shown[:200] or 'with nothing at all'}."

@@ -44,7 +44,7 @@ def test_a_text_to_which_many_cells_refer_is_cleaned_once(read):
     titles = ["\ufdfa" * 131_072] * 300
     assert best_header((row, titles) for row in range(1, 21)) is None
     assert read == [MOST_READ_OF_A_HEADER]
-    assert len(roster_columns._clean_header(titles[0])) == MOST_READ_OF_A_HEADER
+    assert len(roster_columns.clean_header(titles[0])) == MOST_READ_OF_A_HEADER
 
 
 def test_headers_of_real_systems_are_recognised():

@@ -1,0 +1,266 @@
+"""Find schools in the public directory: the nearest ones, or by name and town.
+
+Each query reads one table, `SchoolListing`. On PostgreSQL indexes serve them
+(migration 0011); SQLite, for a single district, reads what is around.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from django.db import connections, router, transaction
+from django.db.models import Q, TextField, Value
+from django.db.models.functions import Concat
+
+from accounts.models import SchoolListing, SchoolWord
+
+_normalisation = import_module("accounts.migrations.0009_keep_school_listings")
+_TABLE = str.maketrans(
+    _normalisation.LETTERS
+    | _normalisation.LIGATURES
+    | dict.fromkeys(_normalisation.SPACES, " ")
+    | dict.fromkeys(_normalisation.REMOVED, "")
+)
+
+EARTH_RADIUS_KM = 6371.0
+MOST_WORDS = 8
+# Corrections of shorter words would be guesses.
+SHORTEST_CORRECTED = 4
+LONGEST_WORD = 64
+# So many schools are found sooner along the names than through the words' index.
+FREQUENT = 10_000
+# Half the side of the squares in which SQLite looks one after another, in degrees.
+SQUARES = (0.1, 0.5, 2.5, 10.0)
+
+# The place of a school and of a person, on the unit sphere; as in migration 0011.
+_SPHERE = (
+    "cube(ARRAY[cos(radians({latitude})) * cos(radians({longitude})),"
+    " cos(radians({latitude})) * sin(radians({longitude})),"
+    " sin(radians({latitude}))])"
+)
+_NEAREST = f"""
+    SELECT school_id, name, city, state, postal_code, latitude, longitude
+    FROM accounts_schoollisting
+    WHERE latitude IS NOT NULL
+    ORDER BY {_SPHERE.format(latitude="latitude", longitude="longitude")}
+        <-> {_SPHERE.format(latitude="%(latitude)s", longitude="%(longitude)s")}
+    LIMIT %(limit)s
+"""  # noqa: S608
+
+
+@dataclass(frozen=True)
+class FoundSchools:
+    schools: list[SchoolListing]
+    # Whether there are more than were asked for.
+    more: bool = False
+    # What was searched for instead, where a word was misspelled.
+    corrected: str = ""
+
+
+@dataclass(frozen=True)
+class NearSchool:
+    listing: SchoolListing
+    kilometres: float
+
+
+def search_text(text: str) -> str:
+    """Return a text as `SchoolListing.search` has it: without accents and case."""
+    return " " + " ".join(text.translate(_TABLE).lower().split())
+
+
+# The nearest ------------------------------------------------------------------
+
+
+def nearest_schools(
+    latitude: float, longitude: float, limit: int = 20
+) -> list[NearSchool]:
+    """Return the nearest schools by the great circle, nearest first. 1 statement.
+
+    On SQLite up to 5 statements.
+    """
+    database = router.db_for_read(SchoolListing)
+    if connections[database].vendor == "postgresql":
+        place = {"latitude": latitude, "longitude": longitude, "limit": limit}
+        listings: Iterable[SchoolListing] = SchoolListing.objects.using(database).raw(
+            _NEAREST, place
+        )
+    else:
+        listings = _around(latitude, longitude, limit)
+    near = [
+        NearSchool(listing, kilometres_between(latitude, longitude, listing))
+        for listing in listings
+    ]
+    near.sort(key=lambda school: (school.kilometres, school.listing.pk))
+    return near[:limit]
+
+
+def kilometres_between(
+    latitude: float, longitude: float, listing: SchoolListing
+) -> float:
+    """Return the great-circle distance to a school that has a place (haversine)."""
+    there, here = math.radians(listing.latitude or 0), math.radians(latitude)
+    turn = math.radians((listing.longitude or 0) - longitude)
+    half = (
+        math.sin((there - here) / 2) ** 2
+        + math.cos(here) * math.cos(there) * math.sin(turn / 2) ** 2
+    )
+    return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, half)))
+
+
+def _around(latitude: float, longitude: float, limit: int) -> list[SchoolListing]:
+    """Return schools among which the nearest ones are, from growing squares."""
+    placed = SchoolListing.objects.exclude(latitude=None)
+    for reach in SQUARES:
+        furthest = min(90.0, abs(latitude) + reach)
+        # A degree of longitude is shorter towards the poles, and none at them.
+        shrunk = math.cos(math.radians(furthest))
+        wide = reach / shrunk if shrunk > 0.01 else 360.0
+        if abs(longitude) + wide > 180:
+            # Beyond the date line: by latitude alone.
+            wide = 360.0
+        found = list(
+            placed.filter(
+                latitude__range=(latitude - reach, latitude + reach),
+                longitude__range=(longitude - wide, longitude + wide),
+            )
+        )
+        radius = math.radians(reach) * EARTH_RADIUS_KM
+        inside = [
+            listing
+            for listing in found
+            if kilometres_between(latitude, longitude, listing) <= radius
+        ]
+        if len(inside) >= limit:
+            return inside
+    return list(placed)
+
+
+# By words -----------------------------------------------------------------------
+
+
+def find_schools(text: str, limit: int = 20) -> FoundSchools:
+    """Find schools by name, town, state and postal code, ordered by name.
+
+    Each word may be the beginning of one. Schools whose name begins with the
+    text come first. Where nothing is found, words with one wrong, missing,
+    additional or exchanged letter are corrected. Costs 1 statement or 3, and
+    after a typing error up to 2 more for each word and 3.
+    """
+    words = search_text(text).split()[:MOST_WORDS]
+    if not words:
+        return FoundSchools([])
+    found = _schools_with(words, limit + 1)
+    corrected = ""
+    if not found:
+        corrected = " ".join(map(_corrected, words))
+        if corrected == " ".join(words):
+            return FoundSchools([])
+        found = _schools_with(corrected.split(), limit + 1)
+    if not found:
+        return FoundSchools([])
+    return FoundSchools(found[:limit], len(found) > limit, corrected)
+
+
+def _schools_with(words: Sequence[str], limit: int) -> list[SchoolListing]:
+    listings = SchoolListing.objects.order_by("search", "pk")
+    beginning = " " + " ".join(words)
+    # A range and not LIKE, which takes the trigrams' index and sorts thousands.
+    found = list(
+        listings.filter(search__gte=beginning, search__lt=beginning + "\U0010ffff")[
+            :limit
+        ]
+    )
+    if len(found) == limit:
+        return found
+    others = listings.exclude(pk__in=[listing.pk for listing in found])
+    # The index is asked for rare words alone: "school" is in most of the names,
+    # and reading what it says about them takes longer than reading the names.
+    others = others.annotate(
+        unindexed=Concat("search", Value(""), output_field=TextField())
+    )
+    schools = dict(
+        SchoolWord.objects.filter(word__in=words).values_list("word", "schools")
+    )
+    rarest = min(schools.get(word, 0) for word in words)
+    for word in words:
+        # Where all words are frequent, the planner knows it, and reads the names.
+        is_indexed = rarest >= FREQUENT or schools.get(word, 0) == rarest
+        name = "search" if is_indexed else "unindexed"
+        others = others.filter(**{f"{name}__contains": f" {word}"})
+    found += others[: limit - len(found)]
+    return found
+
+
+def _corrected(word: str) -> str:
+    """Return the most frequent word of the directory that is one error away."""
+    known = SchoolWord.objects.filter(word__gte=word, word__lt=word + "\U0010ffff")
+    if not SHORTEST_CORRECTED <= len(word) <= LONGEST_WORD or known.exists():
+        return word
+    # One error is in one half, so the other half is as it was typed; an exchange
+    # in the middle is tried by itself.
+    middle = len(word) // 2
+    first, last = word[:middle], word[middle:][::-1]
+    exchanged = (
+        word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
+    )
+    likely = SchoolWord.objects.filter(
+        Q(word__gte=first, word__lt=first + "\U0010ffff")
+        | Q(reverse__gte=last, reverse__lt=last + "\U0010ffff")
+        | Q(word=exchanged)
+    )
+    candidates = [
+        (-schools, candidate)
+        for candidate, schools in likely.values_list("word", "schools")
+        if is_one_error_away(word, candidate)
+    ]
+    return min(candidates)[1] if candidates else word
+
+
+def is_one_error_away(typed: str, word: str) -> bool:
+    """Tell whether one wrong, missing, additional or exchanged letter differs."""
+    if typed == word or abs(len(typed) - len(word)) > 1:
+        return False
+    start = 0
+    while start < min(len(typed), len(word)) and typed[start] == word[start]:
+        start += 1
+    typed, word = typed[start:], word[start:]
+    return (
+        typed[1:] == word[1:]
+        or typed[1:] == word
+        or typed == word[1:]
+        or (typed[:2] == word[:2][::-1] and typed[2:] == word[2:])
+    )
+
+
+@transaction.atomic
+def refresh_words() -> int:
+    """Write the directory's words anew, by which typing errors are corrected.
+
+    Returns how many words changed. Takes a second for 100,000 schools.
+    """
+    counts: Counter[str] = Counter()
+    texts = SchoolListing.objects.values_list("search", flat=True)
+    for text in texts.iterator(chunk_size=5000):
+        counts.update({word for word in text.split() if len(word) <= LONGEST_WORD})
+    known = dict(SchoolWord.objects.values_list("word", "schools"))
+    # In one order everywhere, so that two refreshes cannot wait for each other.
+    gone = sorted(known.keys() - counts.keys())
+    for start in range(0, len(gone), 500):
+        SchoolWord.objects.filter(word__in=gone[start : start + 500]).delete()
+    changed = [
+        SchoolWord(word=word, reverse=word[::-1], schools=counts[word])
+        for word in sorted(counts)
+        if known.get(word) != counts[word]
+    ]
+    SchoolWord.objects.bulk_create(
+        changed,
+        batch_size=500,
+        update_conflicts=True,
+        unique_fields=["word"],
+        update_fields=["schools"],
+    )
+    return len(gone) + len(changed)
