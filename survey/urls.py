@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from survey.open_codes import views as open_codes
+from survey.schools import finder
 from survey.taking import offline, plain_forms, stop, views
 
 urlpatterns = [
@@ -11,6 +12,8 @@ urlpatterns = [
     path("open/begin/", open_codes.open_begin, name="open_begin"),
     path("open/begun/", open_codes.open_begun, name="open_begun"),
     path("open/decline/", open_codes.open_decline, name="open_decline"),
+    path("schools/", finder.school_finder, name="school_finder"),
+    path("schools/<int:pk>/", finder.school_page, name="school_page"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),

@@ -123,6 +123,9 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_content n", lambda place, route: 1, owned=False),
     # The link in an e-mail, which everybody may have been sent.
     RouteParameter("unsubscribe token", lambda place, route: "1:x", owned=False),
+    # A school's page is public; survey/tests/schools holds what it shows. Here it
+    # only has to change nothing.
+    RouteParameter("school_page pk", lambda place, route: 0, owned=False),
     # The console.
     RouteParameter("job_* pk", pk_of("job"), shared=True, only_user="administrator"),
     RouteParameter(

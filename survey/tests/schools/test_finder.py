@@ -1,0 +1,216 @@
+"""The public pages of schools, without cookies in or out."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import School, SchoolListing
+from accounts.school_directory import refresh_words
+from survey.administrations import open_administration
+from survey.models import Administration, Role
+from survey.taking.messages import MESSAGES
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def place(lincoln, roosevelt):
+    SchoolListing.objects.filter(pk=lincoln.pk).update(
+        street="12 Secret St",
+        city="Springfield",
+        state="IL",
+        latitude=39.8,
+        longitude=-89.65,
+    )
+    SchoolListing.objects.filter(pk=roosevelt.pk).update(
+        city="Peoria", state="IL", latitude=40.69, longitude=-89.59
+    )
+    refresh_words()
+
+
+def get(path, query=None, **headers):
+    """Request a page with the cookies of a staff and a respondent's session."""
+    client = Client()
+    client.cookies["sessionid"] = "a" * 32
+    client.cookies["csrftoken"] = "b" * 32
+    response = client.get(path, query, headers=headers)
+    assert not response.cookies
+    assert "Cookie" not in response.headers.get("Vary", "")
+    return response
+
+
+def names(response):
+    return re.findall(r'<a href="/schools/\d+/[^"]*"><bdi>([^<]*)', response.text)
+
+
+def test_a_visitor_finds_a_school_and_its_open_survey(place, lincoln, administration):
+    page = get("/schools/", {"q": "springf"})
+    assert names(page) == ["Lincoln"]
+    assert "Springfield, IL" in page.text
+
+    school = get(f"/schools/{lincoln.pk}/")
+    assert "Our school" in school.text and "For students" in school.text
+    assert 'href="/"' in school.text
+    # Nothing of the survey but its title, and no street.
+    assert administration.name not in school.text and "Secret" not in school.text
+
+
+def test_nearby_schools_are_listed_with_their_distance(place):
+    page = get("/schools/", {"lat": "39.80", "lon": "-89.65"})
+    assert names(page) == ["Lincoln", "Roosevelt"]
+    assert "Less than 1 mi" in page.text and "62 mi" in page.text
+
+
+def test_a_school_without_open_surveys_shows_only_name_and_place(
+    place, lincoln, administration
+):
+    moment = timezone.now() - timedelta(days=2)
+    Administration.objects.update(opens_at=moment, closes_at=moment + timedelta(days=1))
+    page = get(f"/schools/{lincoln.pk}/")
+    assert "Lincoln" in page.text and "Springfield, IL" in page.text
+    assert "Our school" not in page.text and "access code" not in page.text
+
+
+def test_a_survey_is_shown_where_it_is_offered(
+    place, publish, lincoln, roosevelt, administration
+):
+    now = timezone.now()
+    own = open_administration(
+        name="teachers",
+        published=publish(name="other"),
+        role=Role.TEACHER,
+        opens_at=now - timedelta(days=1),
+        closes_at=now + timedelta(days=1),
+        district=lincoln.district,
+    )
+
+    def audiences(school):
+        return re.findall(r"For (\w+)", get(f"/schools/{school.pk}/").text)
+
+    assert audiences(lincoln) == ["teachers", "students"]
+    assert audiences(roosevelt) == ["students"]
+    another = School.objects.create(district=lincoln.district, code="x", name="X")
+    own.schools.add(another)
+    assert audiences(lincoln) == ["students"]
+    assert audiences(another) == ["teachers", "students"]
+    own.schools.clear()
+    own.districts.add(roosevelt.district)
+    assert audiences(roosevelt) == ["teachers", "students"]
+
+
+@pytest.mark.parametrize(
+    ("query", "canonical"),
+    [
+        ("q=+LINCOLN++High+", "q=lincoln+high"),
+        ("q=lincoln%20high", "q=lincoln+high"),
+        ("lon=-89.6512345&lat=39.8099999&x=1", "lat=39.80&lon=-89.65"),
+        ("q=Pe%C3%91a&language=es&utm=9", "language=es&q=pe%C3%B1a"),
+        ("language=xx", ""),
+        ("q=", ""),
+        ("q=" + "a" * 300, "q=" + "a" * 100),
+        ("q=a%00b%FF", "q=a+b%EF%BF%BD"),
+    ],
+)
+def test_other_spellings_of_an_address_lead_to_one(place, query, canonical):
+    response = get("/schools/?" + query)
+    assert response.status_code == 302
+    address = f"/schools/?{canonical}" if canonical else "/schools/"
+    assert response.headers["Location"] == address
+    assert get(address).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"lat": "north", "lon": "1"},
+        {"lat": "NaN", "lon": "NaN"},
+        {"lat": "inf", "lon": "1"},
+        {"lat": "1e1", "lon": "1"},
+        {"lat": "91", "lon": "0"},
+        {"lat": "0", "lon": "180.01"},
+        {"lat": "1" * 40, "lon": "2" * 40},
+        {"lat": "10", "lon": "100000"},
+        {"lat": "1", "lon": ""},
+        {"lon": "1"},
+        {"lat": "١", "lon": "١"},
+        {"lat": "1\x00", "lon": "1"},
+        {"lat": "1'; --", "lon": "1"},
+    ],
+)
+def test_what_is_no_place_is_refused_with_a_message(place, query):
+    response = Client().get("/schools/", query, follow=True)
+    assert response.status_code == 400
+    assert MESSAGES["en"]["schools_bad_place"].replace("'", "&#x27;") in response.text
+    assert "X-Accel-Expires" not in response.headers
+
+
+def test_digits_beyond_the_second_are_cut(place):
+    query = {"lat": "39." + "8" * 40, "lon": "-89.65"}
+    response = Client().get("/schools/", query, follow=True)
+    assert (response.status_code, names(response)) == (200, ["Lincoln", "Roosevelt"])
+
+
+def test_ten_thousand_parameters_are_refused(place):
+    query = "&".join(f"p{n}=1" for n in range(10_000))
+    assert Client().get(f"/schools/?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("number", ["0", "99999999", "9" * 19, "9" * 40])
+def test_an_unknown_school_is_not_found(place, number):
+    response = get(f"/schools/{number}/")
+    assert response.status_code == 404
+    assert "We don&#x27;t know this school" in response.text
+
+
+def test_pages_are_kept_by_nginx_only_if_they_are_found(place, lincoln):
+    for path in ("/schools/", "/schools/?q=lincoln", f"/schools/{lincoln.pk}/"):
+        response = get(path)
+        assert response.headers["X-Accel-Expires"] == "30"
+        assert response.headers["Cache-Control"] == "no-cache"
+    assert "X-Accel-Expires" not in get("/schools/0/").headers
+    assert Client().post("/schools/").status_code == 405
+
+
+def test_a_page_speaks_the_chosen_language_or_the_browsers(
+    place, lincoln, administration
+):
+    spanish = get(f"/schools/{lincoln.pk}/?language=es")
+    assert "Para estudiantes" in spanish.text and "Nuestra escuela" in spanish.text
+    assert "Accept-Language" not in spanish.headers.get("Vary", "")
+    arabic = get("/schools/", accept_language="ar-EG,en")
+    assert 'dir="rtl"' in arabic.text
+    assert "Accept-Language" in arabic.headers["Vary"]
+    assert "/schools/?language=es" in arabic.text
+
+
+def test_a_misspelled_town_is_corrected(place):
+    page = get("/schools/", {"q": "springfeild"})
+    assert names(page) == ["Lincoln"]
+    assert "These schools match “springfield”" in page.text
+
+
+def test_a_text_is_shown_as_text(place):
+    page = get("/schools/", {"q": "<script>{text}"})
+    assert "<script>{" not in page.text and "&lt;script&gt;{text}" in page.text
+
+
+def test_a_page_costs_few_statements(
+    place, lincoln, administration, django_assert_num_queries
+):
+    get(f"/schools/{lincoln.pk}/")
+    with django_assert_num_queries(2):
+        get(f"/schools/{lincoln.pk}/")
+    with django_assert_num_queries(3):
+        get("/schools/?q=lincoln")
+    with django_assert_num_queries(1 if on_postgresql() else 5):
+        get("/schools/?lat=39.80&lon=-89.65")
+
+
+def on_postgresql():
+    return "sqlite" not in django_settings.DATABASES["default"]["ENGINE"]
