@@ -342,6 +342,34 @@ def test_content_is_served_from_the_cache(stack, without_taking):
     assert stack.ask("GET", other)[0] == 503
 
 
+def test_public_pages_of_schools_are_kept_under_normalised_keys(stack, without_taking):
+    status, headers, first = stack.ask("GET", "/schools/?lat=41.879999&lon=-87.631111")
+    assert (status, headers["Set-Cookie"]) == (200, None)
+    assert headers["X-Accel-Expires"] is None
+
+    without_taking()
+    neighbour = "/schools/?utm=1&lon=-87.639&lat=41.87222"
+    status, headers, again = stack.ask("GET", neighbour, Cookie="sessionid=mine")
+    assert (status, headers["Set-Cookie"], again) == (200, None, first)
+    # The twins: another place and another language are other pages.
+    assert stack.ask("GET", "/schools/?lat=41.86&lon=-87.63")[0] == 503
+    assert stack.ask("GET", neighbour, Accept_Language="fr, es;q=0.8")[0] == 503
+
+
+def test_bad_addresses_of_the_school_finder_are_refused_and_not_kept(
+    stack, without_taking
+):
+    for query in ("lat=NaN&lon=1", f"lat={'9' * 40}&lon=1", "lat=1234&lon=1", "lat=1"):
+        assert stack.ask("GET", f"/schools/?{query}")[0] == 400, query
+    assert stack.ask("GET", "/schools/?q=LINCOLN")[0] == 302
+    assert stack.ask("GET", "/schools/0/")[0] == 404
+    many = "&".join(f"p{n}=1" for n in range(10_000))
+    assert stack.ask("GET", f"/schools/?{many}")[0] == 414
+    without_taking()
+    for path in ("/schools/?lat=NaN&lon=1", "/schools/?q=LINCOLN", "/schools/0/"):
+        assert stack.ask("GET", path)[0] == 503, path
+
+
 def test_pages_of_a_person_are_never_cached(stack, without_taking):
     maya = RespondentBrowser(stack)
     before, after = maya.json("GET", "/take/"), maya.json("GET", "/take/")
