@@ -104,6 +104,16 @@ export class KeptStore {
     return this.last;
   }
 
+  // Whether the disk accepted the last operation of a page. One that is under way
+  // is waited for: until then it counts as failed.
+  async accepted(page) {
+    for (let last = null; last !== this.last; ) {
+      last = this.last;
+      await last;
+    }
+    return !this.failed.has(page);
+  }
+
   setDurable(durable) {
     if (this.durable === durable) return;
     this.durable = durable;
@@ -142,7 +152,7 @@ export class KeptStore {
       const record = await opened.catch(() => null);
       if (record !== null) await found(row.page, record);
       // A record that this person's own key does not open is lost.
-      if (!this.failed.has(row.page)) await this.erase(tab, row.page);
+      if (await this.accepted(row.page)) await this.erase(tab, row.page);
     }
   }
 

@@ -82,6 +82,26 @@ def test_the_next_tab_takes_over_answers_of_a_closed_tab(device):
     assert run(second, "return (await rows()).length;") == 1
 
 
+def test_nothing_is_left_of_answers_that_are_saved_while_they_are_taken_over(device):
+    first = tab(device)
+    keep_a_page(first)
+    first.close()
+    left = run(
+        tab(device),
+        f"""
+        const opened = await open("maya", "{KEY}");
+        await opened.adopt(async (page, record) => {{
+            await opened.write(page, record);
+            // The server's reply comes before the closed tab's record is erased.
+            opened.remove(page);
+        }});
+        await opened.settled();
+        return (await rows()).length;
+        """,
+    )
+    assert left == 0
+
+
 def test_answers_of_an_open_tab_are_taken_over_only_after_it_closes(device):
     first, second = tab(device), tab(device)
     keep_a_page(first)
