@@ -29,7 +29,7 @@ from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
 # A few failures on a busy machine may be accidents; more are not.
-MOST_REPEATED = 5
+MOST_REPEATED = 10
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
 # More than cores: tests wait for browsers, servers and processes half of the time.

@@ -85,7 +85,7 @@ def test_a_few_failed_tests_are_repeated_by_themselves(calls, capsys, group):
 
 def test_many_failed_tests_or_another_error_are_not_repeated(calls):
     made, fail = calls
-    fail("not alone", *(f"a.py::test_{number}" for number in range(6)))
+    fail("not alone", *(f"a.py::test_{number}" for number in range(11)))
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
     fail("not alone", "a.py::test_one", status=2)
     assert run_tests.run_everything([], 2, postgres_only=False) == 2

@@ -12,6 +12,8 @@ from survey.taking.published import build_published
 from survey.tests.chromium import TIMEOUT
 from survey.tests.conftest import code_of
 
+# An earlier click counts as the second click of a double click.
+BETWEEN_CLICKS = 600
 Answers = dict[str, str | None]
 # A page's number, and for how many milliseconds it has been visible.
 SEEN = """(section) => {
@@ -151,11 +153,7 @@ class Person:
         expect(shown).to_have_count(0, timeout=TIMEOUT)
 
     def turn(self) -> None:
-        # An earlier click would count as the second click of a double click.
-        _, passed = self.page.locator("#page section.page").evaluate(SEEN)
-        if passed < 600:
-            self.page.wait_for_timeout(600 - passed)
-        self.page.click("#next")
+        press_next(self.page)
 
     def is_reviewing(self) -> bool:
         return "/take/complete/" in self.page.url
@@ -178,6 +176,13 @@ class Person:
 
     def sees(self, state: str) -> None:
         expect(self.page.locator("#status")).to_have_attribute("data-state", state)
+
+
+def press_next(page: Page) -> None:
+    """Click Next once the page has been visible for long enough."""
+    _, passed = page.locator("#page section.page").evaluate(SEEN)
+    page.wait_for_timeout(max(0, BETWEEN_CLICKS - passed))
+    page.click("#next")
 
 
 def stored(respondent: Respondent, published: PublishedSurvey) -> Answers:

@@ -147,7 +147,7 @@ def test_the_form_works_without_scripts(desk, staff, publish):
     page = desk(staff.dana, java_script_enabled=False)
     page.goto("/console/administrations/open/")
     page.get_by_label("Survey").select_option(published.pk)
-    page.get_by_role("radio", name="Parents").check()
+    page.get_by_role("radio", name="Parents", exact=True).check()
     page.get_by_label("Opens").fill(local(timezone.now() + timedelta(days=1)))
     page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
     page.get_by_label("Find districts and schools").fill("lincoln")

@@ -19,6 +19,7 @@ from survey.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
 from survey.tests.browser.accessibility import violations
 from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.person import press_next
 from survey.tests.conftest import code_of, enrol
 from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
 from survey.tests.definitions.test_corrections import CORRECTED_ROWS
@@ -322,8 +323,7 @@ def test_answers_queued_in_a_browser_arrive_after_a_correction(staff, device):
     page = log_in_as_maya()
     page.locator("#item-pet .option[data-value=dog]").click()
     context.set_offline(True)
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     expect(page.locator("#status")).to_have_attribute("data-state", "waiting")
     page.close()
     assert not Response.objects.exists()

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from settings.tests.patience import eventually
 from survey.models import Respondent, Response
+from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import (
     HIDE,
     answers_of,
@@ -27,8 +28,7 @@ GRID = {name: {"kind": "select_one", "option_set": "agree"} for name in ROWS}
 
 
 def next_page(page: Page) -> None:
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
 
 
 @pytest.fixture

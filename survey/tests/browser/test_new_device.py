@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from survey.models import Administration, DeviceLogin
 from survey.tests.browser.accessibility import violations
+from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import answers_of, choose, has_status, is_on
 from survey.tests.conftest import code_of
 
@@ -46,8 +47,7 @@ def half_answered(open_survey, maya) -> dict[str, str | None]:
 
 
 def next_page(page: Page, to: int) -> None:
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, to)
 
 

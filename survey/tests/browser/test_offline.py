@@ -13,6 +13,7 @@ from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from settings.tests.patience import eventually
 from survey.tests.browser.live_server import Server
+from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import (
     answers_of,
     begin,  # noqa: F401
@@ -70,8 +71,7 @@ def open_tab(begin, device: Callable[..., BrowserContext]) -> Callable[[], Page]
 def save_first_page(page: Page) -> None:
     choose(page, "safe", "3")
     page.fill("#comment-input", SECRET)
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     is_on(page, 2)
     has_status(page, "saved")
 
@@ -106,8 +106,7 @@ def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
     choose(page, "safe", "2")
     page.click("#next")
     is_on(page, 2)
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     is_on(page, 3)
     page.fill("#last-input", "typed without a network")
     keeps_answers(page)
@@ -154,8 +153,7 @@ def test_what_another_device_saved_meanwhile_is_not_overwritten(
     log_in(phone, maya)
     phone.goto("/take/#page-1/comment")
     phone.fill("#comment-input", "from the phone")
-    phone.wait_for_timeout(600)
-    phone.click("#next")
+    press_next(phone)
     has_status(phone, "saved")
     phone.close()
 
@@ -181,12 +179,10 @@ def test_the_review_offline_leads_back_to_the_survey(open_tab, server, maya):
     page = open_tab()
     save_first_page(page)
     page.click("#item-promise label")
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     is_on(page, 3)
     page.fill("#last-input", "done")
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     page.wait_for_url("**/take/complete/**")
     server.kill()
     page.reload()

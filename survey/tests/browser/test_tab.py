@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from settings.tests.patience import eventually, patience
 from survey.models import Respondent
 from survey.taking.refusals import refusal
-from survey.tests.browser.person import stored
+from survey.tests.browser.person import press_next, stored
 from survey.tests.conftest import code_of
 
 # A tab's behaviour does not depend on the database. Replies might, but contract
@@ -73,9 +73,7 @@ def go_to_last_page(page: Page) -> None:
     choose(page, "safe", "3")
     page.click("#next")
     is_on(page, 2)
-    # An earlier click would count as the second click of a double click.
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 3)
     has_status(page, "saved")
 
@@ -112,8 +110,7 @@ def test_a_double_click_on_next_turns_one_page(begin, maya):
     has_status(page, "saved")
     assert "last" not in answers_of(maya)
     # A later second click is meant for this page.
-    page.wait_for_timeout(400)
-    page.click("#next")
+    press_next(page)
     is_on(page, 3)
 
 
@@ -175,8 +172,7 @@ def test_an_unchanged_page_is_sent_once(begin, maya):
     has_status(page, "saved")
     page.click("#back")
     is_on(page, 1)
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 2)
     # Page 2 was only looked at, so it is not saved.
     assert len(sent) == 1
@@ -235,8 +231,7 @@ def test_answers_refused_by_the_server_show_their_page_again(begin, maya):
     is_on(page, 1)
     has_status(page, "stopped")
     # Unchanged, it is not sent again, and Next stays on the page.
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 1)
     page.fill("#age-input", "13")
     page.click("#next")
@@ -282,8 +277,7 @@ def test_a_survey_that_ended_keeps_the_page_and_shows_why(begin, maya, change, t
     expect(notice.locator(".teacher-code")).to_be_visible()
     has_status(page, "stopped")
     is_on(page, 2)
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 2)
 
 
@@ -301,8 +295,7 @@ def test_a_survey_that_closes_during_a_session(begin, maya):
     has_status(page, "saved")
     close_at(maya, timezone.now() - timedelta(hours=1))
     page.locator("#item-bus input").press("ArrowRight")
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     notice = page.locator("#notice")
     expect(notice).to_contain_text("This survey has closed")
     expect(notice).to_contain_text("Not saved: page 2.")
@@ -424,8 +417,7 @@ def test_the_review_waits_for_the_network_and_opens_by_itself(begin, maya):
     choose(page, "safe", "3")
     page.click("#next")
     is_on(page, 2)
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 3)
     has_status(page, "saved")
     page.context.set_offline(True)

@@ -10,6 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from settings.tests.patience import eventually
 from survey.models import Administration, Response
+from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import (
     DEAF,
     SAVES,
@@ -41,8 +42,7 @@ def close(page: Page) -> BrowserContext:
 
 def go_on(page: Page) -> None:
     """Next, and *Continue here* if that is what the page asks."""
-    page.wait_for_timeout(600)
-    page.click("#next")
+    press_next(page)
     button = page.locator("#notice button:visible")
     saved = page.locator("#status[data-state=saved]")
     expect(button.or_(saved).first).to_be_visible()
@@ -115,8 +115,7 @@ def test_answers_of_a_closed_tab_go_to_a_tab_that_saved_the_page(begin, maya):  
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")
     first.fill("#age-input", "12")
-    first.wait_for_timeout(600)
-    first.click("#next")
+    press_next(first)
     has_status(first, "waiting")
     second = begin(first.context)
     second.wait_for_timeout(1300)
@@ -141,8 +140,7 @@ def test_a_draft_merges_answers_of_a_closing_tab(begin, maya):  # noqa: F811
     first = begin()
     first.route(SAVES, lambda route: route.abort())
     choose(first, "safe", "3")
-    first.wait_for_timeout(600)
-    first.click("#next")
+    press_next(first)
     has_status(first, "waiting")
     second = begin(first.context)
     second.wait_for_timeout(1300)
@@ -193,8 +191,7 @@ def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya): 
     context = device()
     page = begin(context)
     go_to_last_page(page)
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     page.wait_for_url("**/take/complete/**")
     other = context.new_page()
     other.add_init_script(DEAF)
@@ -202,8 +199,7 @@ def test_what_a_crashed_tab_left_is_sent_before_finishing(begin, device, maya): 
     is_on(other, 3)
     other.route(SAVES, lambda route: route.abort())
     other.fill("#last-input", "from the crashed tab")
-    other.wait_for_timeout(450)
-    other.click("#next")
+    press_next(other)
     has_status(other, "waiting")
     page.reload()
     expect(page.locator("#finish-button")).to_be_disabled()
@@ -222,8 +218,7 @@ def test_answers_that_the_server_lost_are_sent_again_before_the_review(begin, ma
     lost = Response.objects.filter(respondent_id=maya.pk)
     assert answers_of(maya)["safe"] == "3"
     lost.delete()
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     page.wait_for_url("**/take/complete/**")
     assert answers_of(maya)["safe"] == "3"
 
@@ -240,8 +235,7 @@ def test_answers_that_the_server_lost_are_sent_again_when_the_tab_goes_on(
     context.add_init_script("Math.random = () => 0")
     page = begin(context)
     choose(page, "safe", "3")
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     is_on(page, 2)
     has_status(page, "saved")
     Response.objects.filter(respondent_id=maya.pk).delete()
@@ -250,8 +244,7 @@ def test_answers_that_the_server_lost_are_sent_again_when_the_tab_goes_on(
     else:
         page.route(SAVES, lambda route: route.abort(), times=1)
         page.locator("#item-bus input").press("ArrowRight")
-        page.wait_for_timeout(450)
-        page.click("#next")
+        press_next(page)
     eventually(lambda: answers_of(maya).get("safe") == "3", seconds=20)
 
 
@@ -264,7 +257,6 @@ def test_a_browser_whose_answers_wait_is_asked_to_keep_them(begin, device):  # n
     page.route(SAVES, lambda route: route.abort())
     choose(page, "safe", "3")
     assert not page.evaluate("globalThis.isAsked")
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     has_status(page, "waiting")
     assert page.evaluate("globalThis.isAsked")

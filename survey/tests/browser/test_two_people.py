@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from survey.models import Respondent, Response
+from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import (
     answers_of,
     begin,  # noqa: F401
@@ -34,8 +35,7 @@ def two_tabs(begin, maya, noor) -> tuple[Page, Page]:  # noqa: F811
     log_in(noors, noor)
     choose(noors, "safe", "1")
     noors.fill("#comment-input", "secret of Noor")
-    noors.wait_for_timeout(450)
-    noors.click("#next")
+    press_next(noors)
     is_on(noors, 2)
     has_status(noors, "saved")
     return hers, noors
@@ -51,8 +51,7 @@ def stopped(page: Page) -> None:
 def test_the_way_back_into_a_survey_is_the_own_code(two_tabs, maya, noor):
     page, _ = two_tabs
     choose(page, "safe", "3")
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     stopped(page)
     before = answers_of(noor)
     page.locator("#notice").get_by_role("button", name="Enter your code").click()
@@ -105,8 +104,7 @@ def test_answers_that_a_device_cannot_keep_are_saved_from_the_tab(
     other = context.new_page()
     log_in(other, noor)
     choose(page, "safe", "3")
-    page.wait_for_timeout(450)
-    page.click("#next")
+    press_next(page)
     stopped(page)
     page.fill("#notice-access-code", code_of(maya))
     page.locator("#notice").get_by_role("button").click()
