@@ -245,6 +245,9 @@ def test_answers_that_the_server_lost_are_sent_again_when_the_tab_goes_on(
         page.route(SAVES, lambda route: route.abort(), times=1)
         page.locator("#item-bus input").press("ArrowRight")
         press_next(page)
+        # The route must not wait for `eventually`, which lets no handler run.
+        is_on(page, 3)
+        has_status(page, "saved")
     eventually(lambda: answers_of(maya).get("safe") == "3", seconds=20)
 
 
