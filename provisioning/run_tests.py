@@ -146,8 +146,9 @@ def run_twice(
         status = run_pytest(options, select=select, workers=workers, servers=servers)
         if status != TESTS_FAILED or chosen:
             return status
-        failed = list(json.loads(Path(cache, "v/cache/lastfailed").read_text()))
-    if len(failed) > MOST_REPEATED:
+        found = Path(cache, "v/cache/lastfailed")
+        failed = list(json.loads(found.read_text())) if found.exists() else []
+    if not 0 < len(failed) <= MOST_REPEATED:
         return status
     print("Repeated by themselves, because they failed:", *failed, sep="\n  ")
     sys.stdout.flush()

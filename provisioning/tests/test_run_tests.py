@@ -87,6 +87,8 @@ def test_many_failed_tests_or_another_error_are_not_repeated(calls):
     made, fail = calls
     fail("not alone", *(f"a.py::test_{number}" for number in range(11)))
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
+    fail("not alone")
+    assert run_tests.run_everything([], 2, postgres_only=False) == 1
     fail("not alone", "a.py::test_one", status=2)
     assert run_tests.run_everything([], 2, postgres_only=False) == 2
     assert not [call for call in made if "::" in call["group"]]
