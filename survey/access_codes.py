@@ -77,7 +77,7 @@ def open_code_for(open_code_id: int, issue: int, version: int | None = None) -> 
 
 
 def personal_code_for(form: str) -> str:
-    """Derive the code of a person who begins with this form of the start page.
+    """Derive a personal access code from a signed start form.
 
     From the web servers' key, because the respondents' pool can't spell other codes.
     """

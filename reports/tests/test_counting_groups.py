@@ -535,7 +535,7 @@ class Coordinator:
             self.known.know(unknown)
 
     def found(self):
-        """Return the people of whom it is known if, or in which hour, they did it."""
+        """Return the people whose completion, or its hour, the attacker can work out."""
         return [
             one
             for one in self.real

@@ -128,7 +128,7 @@ def count_progress(administration: Administration) -> ProgressCounts:
 
 
 def has_people(administration: Administration) -> bool:
-    """Return whether anyone is invited or has begun, also with an open code."""
+    """Return whether anyone was invited, or began with an open code."""
     return administration.respondents.exists()
 
 

@@ -21,7 +21,7 @@ class Role(models.TextChoices):
 
 
 class Denominator(models.TextChoices):
-    """What response rates are a share of."""
+    """Denominator of response rates."""
 
     ROSTER = "roster", "Roster: people with access codes of their own"
     COUNT = "count", "Count: anyone with a school's open code"
@@ -189,7 +189,7 @@ class Administration(models.Model):
 
 class RespondentQuerySet(models.QuerySet["Respondent"]):
     def on_roster(self) -> RespondentQuerySet:
-        """Return the people on rosters, without those who began with an open code."""
+        """Exclude people who began with an open code."""
         return self.filter(open_code=None)
 
 
