@@ -535,7 +535,7 @@ class Coordinator:
             self.known.know(unknown)
 
     def found(self):
-        """Return the people whose completion, or its hour, the attacker can work out."""
+        """Return the people whose completion or its hour can be worked out."""
         return [
             one
             for one in self.real
