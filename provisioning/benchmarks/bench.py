@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks import compare_revisions, phases, soak
+from provisioning.benchmarks import compare_revisions, open_codes, phases, soak
 from provisioning.benchmarks.capacity_model import WORKER_MB
 from provisioning.benchmarks.growth import stored_rows
 from provisioning.benchmarks.machine import describe_machine
@@ -35,7 +35,7 @@ QUICK = Size(
 )
 # Relative to the speed of the empty partition.
 LEAST_WHEN_GROWN = 0.9
-KINDS = ("rate", "against", "growth", "soak", "quick")
+KINDS = ("rate", "against", "growth", "soak", "open_code", "quick")
 
 
 def main() -> int:
@@ -60,6 +60,10 @@ def main() -> int:
         held = _measure_growth(stack, size, int(options.growth * 1e6), result)
     elif options.soak:
         held = _measure_soak(stack, size, options.soak, result)
+    elif options.open_code:
+        result |= open_codes.measure(stack, size)
+        open_codes.print_figures(result)
+        held = not result["missed"]
     else:
         held = _measure_capacity(stack, size, result)
     keep_result(result, options)
@@ -114,6 +118,17 @@ def parser() -> argparse.ArgumentParser:
         help="answer so many of the mix and watch the workers' memory; exit status 1"
         f" above {WORKER_MB} MB, where one grew by more than {MOST_GROWTH_MB:.0f} MB,"
         f" or took longer than {LONGEST_START:.0f} s to start",
+    )
+    add(
+        "--open-code",
+        action="store_true",
+        help="compare starts by open codes with logins by personal codes; exit status"
+        f" 1 above {open_codes.MOST_STATEMENTS} statements a start, above a p95 of"
+        f" {open_codes.P95_LIMIT_MS:.0f} ms at {open_codes.WANTED_PER_S:.0f} starts a"
+        " second (fewer on a slow machine, which it says), or below "
+        + ", ".join(
+            f"{least} × {other} for {one}" for one, other, least in open_codes.REQUIRED
+        ),
     )
     add("--quick", action="store_true", help="small and short: does everything work?")
     return parser

@@ -74,14 +74,14 @@ class Application:
         """Return rows from the primary or the replica itself, as its superuser."""
         return run_sql(statements, run=self.run, port=port, failing=failing)
 
-    def open_rehearsal(self, *options: str) -> tuple[dict[str, Any], list[str]]:
+    def open_rehearsal(
+        self, *options: str, command: str = "open_rehearsal"
+    ) -> tuple[dict[str, Any], list[str]]:
         """Return the description of a rehearsal, and its people's access codes."""
         # A folder that only the application may read.
         with tempfile.TemporaryDirectory() as folder:
             codes = Path(folder) / "codes"
-            printed = self.manage(
-                "open_rehearsal", "--json", f"--codes={codes}", *options
-            )
+            printed = self.manage(command, "--json", f"--codes={codes}", *options)
             return json.loads(printed), codes.read_text().split()
 
     def collect_static(self) -> None:

@@ -25,6 +25,8 @@ DISPLAY = "survey_display"
 SAVE = "survey_change_page"
 CONTENT = "survey_content"
 COMPLETE = "survey_complete"
+START = "open_start"
+BEGIN = "open_begin"
 VIEWS = (LOGIN, DISPLAY, SAVE, CONTENT, COMPLETE)
 
 # Requests of one person without saves and content: login page, code, survey,
@@ -37,6 +39,7 @@ BOOTSTRAP = re.compile(
     rb'<script id="take" type="application/json">(.*?)</script>', re.DOTALL
 )
 REVIEWED = re.compile(rb'name="reviewed" value="([^"]*)"')
+START_FORM = re.compile(rb'name="form" value="([^"]*)"')
 AGENT = "User-Agent: Mozilla/5.0 (X11; CrOS x86_64) groundswell-load"
 
 # Outcomes of a save.
@@ -173,6 +176,8 @@ class Respondent:
     base: int = 0
     seen: list[int] = field(default_factory=list)
     reviewed: str = ""
+    # With an open code: the number in the form that begins.
+    form: str = ""
     cookies: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,6 +192,24 @@ class Respondent:
     def login(self) -> Request:
         check = self._has_cookie("sessionid")
         return self._visit(LOGIN, "/", check, self.accept, {"code": self.code})
+
+    def start_page(self) -> Request:
+        return self._visit(START, "/open/", self._has_cookie("csrftoken"))
+
+    def offer(self) -> Request:
+        """Type an open code; keep what the form of its page sends."""
+
+        def check(reply: Reply) -> str:
+            found = START_FORM.search(reply.body)
+            self.form = html.unescape(found[1].decode()) if found else ""
+            return "" if self.form else "no form"
+
+        return self._visit(START, "/open/", check, form={"code": self.code}, status=200)
+
+    def begin(self) -> Request:
+        form = {"code": self.code, "form": self.form, "language": self.survey.language}
+        check = self._has_cookie("sessionid")
+        return self._visit(BEGIN, "/open/begin/", check, form=form)
 
     def display(self) -> Request:
         return self._visit(DISPLAY, "/take/", self._read_bootstrap, self.accept)
@@ -245,13 +268,14 @@ class Respondent:
         check_page: Callable[[Reply], str],
         accept: str = HTML,
         form: Mapping[str, str] | None = None,
+        status: int = 0,
     ) -> Request:
         """Open a page, or post a form, which redirects a browser that navigates."""
-        method, headers, body, status = "GET", "", "", 200
+        method, headers, body = "GET", "", ""
         if form is not None:
             token = self.cookies.get("csrftoken", "")
             body = urlencode({**form, "csrfmiddlewaretoken": token})
-            method, status = "POST", 302 if accept == HTML else 200
+            method, status = "POST", status or (302 if accept == HTML else 200)
             headers = (
                 f"{self._origin}Content-Type: application/x-www-form-urlencoded\r\n"
                 f"Content-Length: {len(body)}\r\n"
@@ -263,7 +287,7 @@ class Respondent:
 
         def check(reply: Reply) -> str:
             self._keep_cookies(reply)
-            return check_status(reply, status) or check_page(reply)
+            return check_status(reply, status or 200) or check_page(reply)
 
         return Request(kind, data, check)
 

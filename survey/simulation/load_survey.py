@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -24,6 +24,8 @@ from survey.definitions.publishing import publish_survey
 from survey.models import (
     Administration,
     CountedGroup,
+    Denominator,
+    DeviceLogin,
     PublishedSurvey,
     Response,
     Role,
@@ -117,12 +119,20 @@ def delete_answers(administration: Administration) -> None:
     else:
         Response.objects.filter(administration_id=administration.pk).delete()
     started.update(started_at=None, completed_at=None)
+    DeviceLogin.objects.filter(administration=administration).delete()
 
 
 # The survey and its window
 
 
-def find_or_open(name: str, pages: int, items: int) -> Administration:
+def find_or_open(
+    name: str,
+    pages: int,
+    items: int,
+    *,
+    role: str = Role.STUDENT,
+    denominator: str = Denominator.ROSTER,
+) -> Administration:
     now = timezone.now()
     version = f"{pages}x{items}"
     known = Administration.objects.select_related("wave", "published__survey")
@@ -132,10 +142,11 @@ def find_or_open(name: str, pages: int, items: int) -> Administration:
         return open_administration(
             name=name,
             published=publish_version(version, pages, items),
-            role=Role.STUDENT,
+            role=role,
             opens_at=now - timedelta(minutes=1),
             closes_at=now + WINDOW,
             wave=wave,
+            denominator=denominator,
         )
     if not is_rehearsal(found):
         raise NotARehearsal(f"{name} is a real administration; choose another name.")
@@ -226,12 +237,17 @@ def write_codes(
     if unstarted:
         people = people.filter(started_at=None)
     found = people.values_list("pk", "issue", "code_key_version")[:most]
+    write_privately(path, (format_code(code_for(*person)) for person in found))
+    return len(found)
+
+
+def write_privately(path: Path, lines: Iterable[str]) -> None:
+    """Replace a file by one that only its owner may read."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.writelines(f"{format_code(code_for(*person))}\n" for person in found)
+            file.writelines(f"{line}\n" for line in lines)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    return len(found)

@@ -37,9 +37,10 @@ def open_code(
     )
 
 
-def form_of(browser: Browser, code: OpenCode, **fields: str) -> dict[str, str]:
+def form_of(browser: Browser, code: OpenCode | str, **fields: str) -> dict[str, str]:
     """Open the page of a code, and return what its form sends."""
-    page = browser.post("/open/", {"code": code_of(code), **fields})
+    typed = code if isinstance(code, str) else code_of(code)
+    page = browser.post("/open/", {"code": typed, **fields})
     assert page.status_code == 200, page.content
     names = re.findall(r'name="(\w+)" value="([^"]*)"', page.content.decode())
     # The first form of the page chooses the language.
