@@ -46,6 +46,7 @@ class DemoPeople(TypedDict):
 
     cards: list[dict[str, str]]  # role, code, name and school
     staff: list[dict[str, str]]  # email and role
+    open_codes: list[dict[str, str | int | None]]  # code, school, label and limit
     staff_email: str
     # Empty where one was given when the data were made.
     staff_password: str
@@ -176,6 +177,11 @@ def welcome(address: str, people: DemoPeople) -> str:
         f"  {card['role']:<8} {card['code']}  {card['name']}, {card['school']}"
         for card in people["cards"]
     )
+    parents = "\n".join(
+        f"  {address}open/#{it['code']}  {it['label']}, {it['school']}"
+        + (f" (for {it['limit']} people)" if it["limit"] else " (for anyone)")
+        for it in people["open_codes"]
+    )
     staff = "\n".join(f"  {it['email']:<32} {it['role']}" for it in people["staff"])
     password = people["staff_password"] or "(the password given when it was made)"
     return f"""
@@ -183,6 +189,9 @@ Groundswell is running: {address}
 
 Take a survey with one of these codes:
 {cards}
+
+Answer as a parent, in English, Spanish or Arabic, by an open code of the school:
+{parents}
 
 Look around as staff at {address}console/, all with the password {password}
 {staff}

@@ -13,6 +13,10 @@ PEOPLE: run_demo.DemoPeople = {
         {"role": "student", "code": "ABC-DEF", "name": "Maya", "school": "Lincoln"}
     ],
     "staff": [{"email": "chen@groundswell.example", "role": "school, Lincoln"}],
+    "open_codes": [
+        {"code": "KLM-NPQ", "label": "Poster", "school": "Lincoln", "limit": None},
+        {"code": "RST-UVW", "label": "Evening", "school": "Lincoln", "limit": 25},
+    ],
     "staff_email": "engineer@groundswell.example",
     "staff_password": "a long password",
 }
@@ -22,6 +26,8 @@ def test_the_welcome_names_codes_logins_and_addresses():
     text = run_demo.welcome("http://127.0.0.1:8001/", PEOPLE)
     assert "Groundswell is running: http://127.0.0.1:8001/" in text
     assert "student  ABC-DEF  Maya, Lincoln" in text
+    assert "http://127.0.0.1:8001/open/#KLM-NPQ  Poster, Lincoln (for anyone)" in text
+    assert "open/#RST-UVW  Evening, Lincoln (for 25 people)" in text
     assert "console/, all with the password a long password" in text
     assert "chen@groundswell.example" in text
 

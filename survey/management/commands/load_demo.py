@@ -9,7 +9,7 @@ from survey.simulation.demo.load import load_demo
 
 
 class Command(BaseCommand):
-    help = "Load the demonstration: two surveys, five schools, 200 people."
+    help = "Load the demonstration: three surveys, five schools, 200 people."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")
@@ -24,6 +24,11 @@ class Command(BaseCommand):
         for card in demo.cards:
             person = f"{card.name}, {card.school} ({card.language})"
             self.stdout.write(f"{card.role:<8} {card.code}  {person}")
+        for code in demo.open_codes:
+            limit = f"for {code.limit} people" if code.limit else "for anyone"
+            self.stdout.write(
+                f"{'parent':<8} {code.code}  {code.label}, {code.school} ({limit})"
+            )
         password = demo.staff_password or "(its password was shown when it was made)"
         self.stdout.write(f"{'staff':<8} {demo.staff_email}  {password}")
         for login in demo.staff:

@@ -32,6 +32,9 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "friend_come": {"1": 3, "0": 1},
     "asked_help": {"1": 3, "0": 2},
     "training": {"1": 5, "0": 1},
+    "interpreter": {"1": 1, "0": 4},
+    "interpreter_came": {"1": 3, "0": 1},
+    "worried": {"1": 1, "0": 3},
 }
 # The usual answer on a scale or range, between its least (0) and most (1).
 USUAL = 0.62
@@ -68,7 +71,7 @@ def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> 
         return draw.choice(comments) if comments and draw.random() < likely else None
     if draw.random() < SKIPPED and not item.get("required"):
         return None
-    if name == "grade":
+    if name in ("grade", "child_grade"):
         return str(person.grade) if person.grade else None
     if name == "home_languages":
         if person.language == "es":
@@ -81,6 +84,8 @@ def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> 
             first = max(grade for grade in (0, 6, 9) if grade <= person.grade)
             most_years = person.grade - first + 1
         return str(draw.randint(1, most_years))
+    if name == "children_here":
+        return draw.choice("111223")
     if item["kind"] == "acknowledge":
         return "OK"
     if item["kind"] == "range":

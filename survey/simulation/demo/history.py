@@ -1,7 +1,8 @@
 """Choose when the people of the demo start: by class, in school hours.
 
 A school takes the survey class by class, in one lesson; students who were away
-follow on another day. Teachers answer before and after lessons.
+follow on another day. Teachers answer before and after lessons, and parents in
+the evening.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from survey.simulation.demo.answers import DemoPerson, seeded_random
 # Starts of lessons, and times at which teachers are free.
 LESSONS = (time(8, 20), time(9, 15), time(10, 20), time(11, 15), time(13, 5))
 FREE_TIME = (time(7, 30), time(12, 20), time(15, 20), time(16, 10), time(19, 45))
+EVENING = (time(18, 5), time(19, 10), time(20, 30), time(21, 15))
+TIMES = {Role.STUDENT: LESSONS, Role.TEACHER: FREE_TIME, Role.PARENT: EVENING}
 AWAY = 0.15
 SATURDAY = 5
 
@@ -23,7 +26,7 @@ SATURDAY = 5
 def start_time(person: DemoPerson, *, opens_at: datetime, until: datetime) -> datetime:
     """Choose a moment in the window, always the same for a person and window."""
     own = seeded_random("when", person.key)
-    times = LESSONS if person.role == Role.STUDENT else FREE_TIME
+    times = TIMES[Role(person.role)]
     zone = timezone.get_current_timezone()
     first = timezone.localtime(opens_at).date()
     days = [first + timedelta(days=n) for n in range((until - opens_at).days + 2)]

@@ -1,7 +1,7 @@
-"""Load the demo: two surveys, five schools, 200 people, two waves.
+"""Load the demo: three surveys, five schools, 200 people on rosters, two waves.
 
 One wave has closed, with four of five people finished; in the other, which is
-open, two of five have finished so far.
+open, two of five have finished so far, and parents answer by open codes.
 
 Everything is created by the functions that the commands use, in one
 transaction: an interrupted load leaves nothing behind.
@@ -33,8 +33,15 @@ from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import open_table
 from survey.simulation.demo.answers import DemoPerson, seeded_random
 from survey.simulation.demo.history import start_time
+from survey.simulation.demo.parents import (
+    PARENTS,
+    DemoOpenCode,
+    demo_open_codes,
+    load_parents,
+)
 from survey.simulation.demo.responses import answer_survey
 from survey.simulation.demo.staff import ENGINEER, StaffLogin, staff_logins
+from survey.taking.login import log_in_respondent
 from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 
 FOLDER = Path(__file__).parent
@@ -92,6 +99,8 @@ class Demo:
     staff_password: str | None
     # Besides the engineer: one for each role.
     staff: list[StaffLogin]
+    # For parents, who have no cards.
+    open_codes: list[DemoOpenCode]
 
 
 def load_demo() -> Demo:
@@ -100,6 +109,9 @@ def load_demo() -> Demo:
     if not already_there:
         with transaction.atomic():
             load_waves(timezone.now())
+    if not Administration.objects.filter(name=PARENTS).exists():
+        with transaction.atomic():
+            load_parents_of_wave(timezone.now())
     staff, password = staff_logins()
     return Demo(
         already_there=already_there,
@@ -107,6 +119,7 @@ def load_demo() -> Demo:
         staff_email=STAFF_EMAIL,
         staff_password=password,
         staff=staff,
+        open_codes=demo_open_codes(),
     )
 
 
@@ -138,6 +151,18 @@ def load_waves(now: datetime) -> None:
         make_up_responses(plan, opens_at, min(closes_at, now - LATEST_START))
         administrations = Administration.objects.filter(name__in=plan.names)
         administrations.update(closes_at=closes_at)
+
+
+def load_parents_of_wave(now: datetime) -> None:
+    """Add the parents to the open wave, also to that of an older demo."""
+    students = Administration.objects.filter(name__in=RUNNING.names).earliest("pk")
+    load_parents(
+        published=publish_workbook(FOLDER / "parents.xlsx"),
+        wave=students.wave,
+        opens_at=students.opens_at,
+        closes_at=max(students.closes_at, now + timedelta(days=1)),
+        until=now - LATEST_START,
+    )
 
 
 def publish_workbook(workbook: Path) -> PublishedSurvey:
@@ -175,7 +200,7 @@ def make_up_responses(plan: WavePlan, opens_at: datetime, until: datetime) -> No
             language=respondent.language,
         )
         answer_survey(
-            respondent=respondent,
+            login=log_in_respondent(code_of(respondent)),
             person=person,
             started_at=start_time(person, opens_at=opens_at, until=until),
             finishing=rank < finishing,

@@ -1,9 +1,10 @@
-"""The demo: its two surveys, its people, and their answers."""
+"""The demo: its three surveys, its people, and their answers."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import stat
 from collections import Counter
 from datetime import timedelta
@@ -44,6 +45,13 @@ from survey.taking.published import published_survey
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite, pytest.mark.slow]
 
+# Survey -> its languages.
+LANGUAGES = {
+    "climate_students": ["en", "es"],
+    "climate_teachers": ["en", "es"],
+    "climate_parents": ["en", "es", "ar"],
+}
+
 
 @pytest.fixture
 def data(settings, tmp_path: Path) -> Path:
@@ -54,13 +62,14 @@ def data(settings, tmp_path: Path) -> Path:
 @pytest.fixture
 def nobody(monkeypatch):
     """Skip surveys and people in tests of the staff logins."""
-    monkeypatch.setattr("survey.simulation.demo.load.load_waves", lambda now: None)
+    for name in ("load_waves", "load_parents_of_wave"):
+        monkeypatch.setattr(f"survey.simulation.demo.load.{name}", lambda now: None)
 
 
 @pytest.fixture
 def surveys(db):
-    """Publish the two surveys, without people."""
-    for name in FILES.values():
+    """Publish the three surveys, without people."""
+    for name in (*FILES.values(), "parents"):
         publish_workbook(FOLDER / f"{name}.xlsx")
 
 
@@ -122,6 +131,49 @@ def test_three_people_can_start_the_loaded_demo(data):
         shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
         assert shell["answers"] == {}
         assert shell["language"] == card["language"]
+
+
+def test_parents_answer_by_the_open_codes(data):
+    loaded = json.loads(run("--json"))
+
+    parents = Administration.objects.get(name="demo-parents")
+    assert parents.denominator == "count"
+    assert parents.wave == Administration.objects.get(name="demo-students").wave
+    begun = Respondent.objects.filter(administration=parents)
+    answered = set(responses("demo-parents"))
+    assert len(answered) > 40
+    assert begun.filter(completed_at=None, pk__in=answered).exists()
+    assert begun.exclude(pk__in=answered).exists(), "an empty start"
+    assert set(begun.values_list("language", flat=True)) == {"en", "es", "ar"}
+    unlimited, limited = loaded["open_codes"]
+    assert (unlimited["limit"], limited["limit"]) == (None, 25)
+    before = begun.count()
+    for code in (unlimited, limited):
+        browser = Client()
+        page = browser.post("/open/", {"code": code["code"], "language": "ar"})
+        text = page.content.decode()
+        assert 'dir="rtl"' in text
+        [form] = re.findall('name="form" value="([^"]+)"', text)
+        sent = {"code": code["code"], "language": "ar", "form": form}
+        assert browser.post("/open/begin/", sent).status_code == 302
+        shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
+        assert (shell["answers"], shell["language"]) == ({}, "ar")
+    assert begun.count() == before + 2
+
+
+def test_parents_are_added_to_an_older_demo(data, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "survey.simulation.demo.load.load_parents_of_wave", lambda now: None
+        )
+        assert load_demo().open_codes == []
+    people = Respondent.objects.count()
+
+    again = load_demo()
+
+    assert again.already_there
+    assert len(again.open_codes) == 2
+    assert Respondent.objects.count() > people
 
 
 def test_second_load_adds_nothing_and_prints_the_same(data):
@@ -208,18 +260,22 @@ def test_interrupted_load_leaves_nothing_behind(data, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "pages", "least", "most"),
-    [("climate_students", 12, 57, 64), ("climate_teachers", 8, 37, 44)],
+    [
+        ("climate_students", 12, 57, 64),
+        ("climate_teachers", 8, 37, 44),
+        ("climate_parents", 6, 24, 28),
+    ],
 )
 def test_survey_has_the_planned_pages_and_items(surveys, name, pages, least, most):
     definition = definition_of(name)
 
     assert len(definition["pages"]) == pages
     assert least <= len(answerable(definition)) <= most
-    assert [one["code"] for one in definition["languages"]] == ["en", "es"]
+    assert [one["code"] for one in definition["languages"]] == LANGUAGES[name]
 
 
-@pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
-def test_every_text_is_in_english_and_spanish(surveys, name):
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_every_text_is_in_each_language(surveys, name):
     definition = definition_of(name)
     texts = [definition["title"]]
     for page in definition["pages"]:
@@ -240,11 +296,14 @@ def test_every_text_is_in_english_and_spanish(surveys, name):
         ]
 
     shown = [text for text in texts if text]
-    assert len(shown) > 100
+    assert len(shown) > 70
     # Names of schools, languages and numbers may be alike; sentences are not.
-    assert [text for text in shown if set(text) != {"en", "es"}] == []
-    same = [text for text in shown if text["en"] == text["es"]]
-    assert same in ([], [{"en": "No", "es": "No"}])
+    assert [text for text in shown if set(text) != set(LANGUAGES[name])] == []
+    same = [text["en"] for text in shown if len({*text.values()}) < len(text)]
+    assert same in ([], ["No"])
+    if "ar" in LANGUAGES[name]:
+        latin = [text["ar"] for text in shown if re.search("[A-Za-z]", text["ar"])]
+        assert latin == []
 
 
 @pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
@@ -441,6 +500,10 @@ class TestTheLoadedDemo(TestCase):
                 .order_by("revision")
                 .values_list("saved_at", flat=True)
             )
+            if not saved:
+                # Parents who began and gave no answer.
+                assert respondent.open_code_id
+                continue
             assert saved == sorted(saved)
             assert (
                 respondent.administration.opens_at <= respondent.started_at < saved[0]
@@ -469,7 +532,7 @@ def test_every_person_is_in_the_rosters_once():
     assert set(UNUSED) <= {external for _, external in ids}
 
 
-@pytest.mark.parametrize("name", ["students", "teachers"])
+@pytest.mark.parametrize("name", ["students", "teachers", "parents"])
 def test_pyxform_reads_the_workbooks(name):
     from pyxform.xls2json import workbook_to_json
     from pyxform.xls2json_backends import get_xlsform
