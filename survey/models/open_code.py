@@ -60,6 +60,11 @@ class OpenCode(models.Model):
         related_name="+",
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # The code itself, only while it is on the school's public page: the servers
+    # of that page cannot derive it. Empty: not published.
+    published_code = models.CharField(
+        max_length=12, blank=True, default="", db_default="", editable=False
+    )
 
     objects = OpenCodeQuerySet.as_manager()
 
@@ -76,10 +81,19 @@ class OpenCode(models.Model):
                 condition=Q(limit=None) | Q(limit__gte=1),
                 name="a_limited_code_admits_somebody",
             ),
+            models.CheckConstraint(
+                condition=Q(published_code="") | Q(revoked_at=None),
+                name="a_revoked_code_is_not_published",
+            ),
         )
 
     def __str__(self) -> str:
         return f"open code {self.pk}"
+
+    @property
+    def published(self) -> bool:
+        """Tell whether the school's public page shows this code."""
+        return bool(self.published_code)
 
 
 class OpenCodeSeat(models.Model):

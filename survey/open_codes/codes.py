@@ -1,4 +1,4 @@
-"""Create, revoke and replace open codes."""
+"""Create, publish, revoke and replace open codes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def revoke_open_code(
     current = _lock(code, by)
     if current.revoked_at is None:
         current.revoked_at = timezone.now()
-        current.save(update_fields=["revoked_at"])
+        current.published_code = ""
+        current.save(update_fields=["revoked_at", "published_code"])
         _record("revoke open code", current, by, request)
     return current
 
@@ -122,8 +123,37 @@ def replace_open_code(
     current.issue += 1
     current.code_key_version = current_version()
     current.code_digest = digest_for(code_of(current), current.code_key_version)
-    current.save(update_fields=["issue", "code_key_version", "code_digest"])
+    if current.published:
+        current.published_code = code_of(current)
+    current.save(
+        update_fields=["issue", "code_key_version", "code_digest", "published_code"]
+    )
     _record("replace open code", current, by, request)
+    return current
+
+
+@transaction.atomic
+def publish_open_code(
+    *,
+    code: OpenCode,
+    by: User | str,
+    published: bool = True,
+    request: HttpRequest | None = None,
+) -> OpenCode:
+    """Show a code's link on its school's public page, or show it no more.
+
+    A replaced code stays published, with its new letters; a revoked one does not.
+
+    Raises CodeRevoked.
+    """
+    current = _lock(code, by)
+    if published and current.revoked_at is not None:
+        raise CodeRevoked("This code was revoked. Create a new one instead.")
+    if current.published != published:
+        current.published_code = code_of(current) if published else ""
+        current.save(update_fields=["published_code"])
+        action = "publish open code" if published else "unpublish open code"
+        _record(action, current, by, request)
     return current
 
 

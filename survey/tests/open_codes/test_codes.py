@@ -15,6 +15,7 @@ from survey.open_codes.codes import (
     CodeRevoked,
     code_of,
     create_open_code,
+    publish_open_code,
     replace_open_code,
     revoke_open_code,
 )
@@ -54,6 +55,33 @@ def test_a_coordinator_creates_replaces_and_revokes_a_code(parents, lincoln, ms_
     assert entries.count() == 3
 
 
+def test_a_published_code_stays_published_until_it_is_unpublished_or_revoked(
+    code, ms_chen
+):
+    assert not code.published
+    assert code_of(code) not in str(OpenCode.objects.values().get())
+    published = publish_open_code(code=code, by=ms_chen)
+    assert published.published_code == code_of(code)
+    replaced = replace_open_code(code=code, by=ms_chen)
+    assert replaced.published_code == code_of(replaced) != code_of(code)
+    assert publish_open_code(code=code, by=ms_chen, published=False).published is False
+    assert replace_open_code(code=code, by=ms_chen).published is False
+
+    publish_open_code(code=code, by=ms_chen)
+    # Publishing it again changes nothing.
+    publish_open_code(code=code, by=ms_chen)
+    assert revoke_open_code(code=code, by=ms_chen).published is False
+    with pytest.raises(CodeRevoked):
+        publish_open_code(code=code, by=ms_chen)
+    assert not OpenCode.objects.get().published
+    entries = AuditEntry.objects.filter(by=ms_chen.email, action__contains="publish")
+    assert [entry.action for entry in entries.order_by("pk")] == [
+        "publish open code",
+        "unpublish open code",
+        "publish open code",
+    ]
+
+
 def test_the_database_has_a_digest_and_not_the_code(code):
     stored = OpenCode.objects.get()
     assert bytes(stored.code_digest) == digest_for(
@@ -67,7 +95,7 @@ def test_nobody_makes_a_code_for_another_school(parents, code, roosevelt, ms_che
     with pytest.raises(PermissionDenied):
         create_open_code(administration=parents, school=roosevelt, by=ms_chen)
     other = open_code(parents, roosevelt)
-    for act in (revoke_open_code, replace_open_code):
+    for act in (revoke_open_code, replace_open_code, publish_open_code):
         with pytest.raises(PermissionDenied):
             act(code=other, by=ms_chen)
     assert list(OpenCode.objects.visible_to(Permissions(ms_chen))) == [code]
@@ -114,6 +142,10 @@ def test_a_code_that_makes_no_sense_is_refused(parents, lincoln, fields):
                 "closes_at": timezone.now() - timedelta(hours=1),
             },
             "an_open_code_ends_after_it_begins",
+        ),
+        (
+            {"published_code": "ABCDEFGHKLMN", "revoked_at": timezone.now()},
+            "a_revoked_code_is_not_published",
         ),
     ],
 )
