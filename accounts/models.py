@@ -66,6 +66,14 @@ class SchoolListing(models.Model):
     postal_code = models.CharField(max_length=16, blank=True, default="", db_default="")
     latitude = models.FloatField(null=True, blank=True)
     longitude = models.FloatField(null=True, blank=True)
+    # For questions about a survey, on the school's public page.
+    contact_name = models.CharField(
+        max_length=100, blank=True, default="", db_default=""
+    )
+    contact_phone = models.CharField(
+        max_length=40, blank=True, default="", db_default=""
+    )
+    contact_email = models.EmailField(blank=True, default="", db_default="")
     # Begins with a space, so that " linc" finds beginnings of words.
     search = models.TextField(blank=True, default="", db_default="", editable=False)
 

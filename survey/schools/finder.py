@@ -113,7 +113,7 @@ def school_finder(request: HttpRequest) -> HttpResponse:
 @retry_once
 @uses_forced_read_router(SchoolListing, SchoolWord, PublishedSurvey)
 def school_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a school's name and place, and its open surveys. 2 statements."""
+    """Show a school's name and place, and its open surveys. 3 statements."""
     search = Search(read_search(request).language)
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
@@ -123,7 +123,7 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
     if listing:
         language = _language(request, search.language)
         context["surveys"] = [
-            _shown(survey, language) for survey in open_surveys(listing)
+            _shown(survey, language) for survey in open_surveys(listing, language)
         ]
     return _page(request, "school", search.language, context, 200 if listing else 404)
 
@@ -132,13 +132,15 @@ def _miles(near: NearSchool) -> int:
     return round(near.kilometres * MILES_PER_KILOMETRE)
 
 
-def _shown(survey: OpenSurvey, language: str) -> dict[str, str]:
+def _shown(survey: OpenSurvey, language: str) -> dict[str, object]:
     with translation.override(language):
         closes = date_format(timezone.localtime(survey.closes_at), "DATE_FORMAT")
     return {
         "title": survey.published.title_in(language),
         "role": survey.role,
         "closes": closes,
+        "for_anyone": survey.for_anyone,
+        "code": survey.code,
     }
 
 

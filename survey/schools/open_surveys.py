@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +10,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import SchoolListing
-from survey.models import Administration
+from survey.access_codes import format_code
+from survey.models import Administration, Denominator, OpenCode
 from survey.taking.published import Published, published_survey
 
 
@@ -18,10 +20,17 @@ class OpenSurvey:
     published: Published
     role: str
     closes_at: datetime
+    # Whether it is begun with a school's code, and not with a login card.
+    for_anyone: bool
+    # As on posters; empty: the school does not publish one.
+    code: str
 
 
-def open_surveys(listing: SchoolListing) -> list[OpenSurvey]:
-    """Return the open surveys, the first to close first. 1 statement when warm."""
+def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
+    """Return the open surveys, the first to close first. 2 statements when warm.
+
+    Of several published codes of a survey, one in this language is preferred.
+    """
     now = timezone.now()
     everywhere = Q(schools=None, districts=None)
     own = Q(district=None) | Q(district=listing.district_id)
@@ -32,9 +41,33 @@ def open_surveys(listing: SchoolListing) -> list[OpenSurvey]:
         )
         .order_by("closes_at", "pk")
         .distinct()
-        .values_list("published__digest", "role", "closes_at", "pk")
+        .values_list("published__digest", "role", "closes_at", "denominator", "pk")
     )
+    codes = _published_codes(listing, now, language)
     return [
-        OpenSurvey(published_survey(digest), role, closes_at)
-        for digest, role, closes_at, _ in found
+        OpenSurvey(
+            published_survey(digest),
+            role,
+            closes_at,
+            denominator == Denominator.COUNT,
+            codes.get(pk, ""),
+        )
+        for digest, role, closes_at, denominator, pk in found
     ]
+
+
+def _published_codes(
+    listing: SchoolListing, now: datetime, language: str
+) -> dict[int, str]:
+    """Return the code of each administration with which one can begin now."""
+    rows: Iterable[tuple[int, str, str]] = (
+        OpenCode.objects.filter(school=listing.pk, revoked_at=None)
+        .exclude(published_code="")
+        .filter(Q(opens_at=None) | Q(opens_at__lte=now))
+        .filter(Q(closes_at=None) | Q(closes_at__gt=now))
+        .order_by("pk")
+        .values_list("administration_id", "language", "published_code")
+    )
+    # The last one of an administration counts.
+    ordered = sorted(rows, key=lambda row: (row[1] == language, row[1] == ""))
+    return {pk: format_code(code) for pk, _, code in ordered}

@@ -12,9 +12,12 @@ from django.utils import timezone
 
 from accounts.models import School, SchoolListing
 from accounts.school_directory import refresh_words
+from survey.access_codes import format_code
 from survey.administrations import open_administration
-from survey.models import Administration, Role
+from survey.models import Administration, OpenCode, Role
+from survey.open_codes.codes import code_of, publish_open_code
 from survey.taking.messages import MESSAGES
+from survey.tests.open_codes.cast import open_code, open_to_parents
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +78,67 @@ def test_a_school_without_open_surveys_shows_only_name_and_place(
     page = get(f"/schools/{lincoln.pk}/")
     assert "Lincoln" in page.text and "Springfield, IL" in page.text
     assert "Our school" not in page.text and "access code" not in page.text
+
+
+def test_a_published_code_is_shown_until_it_is_unpublished_or_ends(place, lincoln):
+    code = open_code(open_to_parents(), lincoln)
+    letters = format_code(code_of(code))
+    before = get(f"/schools/{lincoln.pk}/?language=es").text
+    assert letters not in before and letters.replace("-", "") not in before
+    assert 'href="/open/?language=es"' in before and "Para madres" in before
+
+    publish_open_code(code=code, by="a test")
+    page = get(f"/schools/{lincoln.pk}/?language=es").text
+    assert f'href="/open/?language=es#{letters}"' in page
+    now = timezone.now()
+    for window in (
+        {"opens_at": now + timedelta(hours=1)},
+        {"closes_at": now - timedelta(hours=1)},
+    ):
+        OpenCode.objects.update(**{"opens_at": None, "closes_at": None} | window)
+        assert letters not in get(f"/schools/{lincoln.pk}/").text
+    OpenCode.objects.update(opens_at=None, closes_at=None)
+    assert letters in get(f"/schools/{lincoln.pk}/").text
+    publish_open_code(code=code, by="a test", published=False)
+    assert letters not in get(f"/schools/{lincoln.pk}/").text
+
+
+def test_the_published_code_in_the_readers_language_is_preferred(place, lincoln):
+    parents = open_to_parents()
+    letters = {}
+    for language in ("es", "", "en"):
+        code = open_code(parents, lincoln, language=language)
+        publish_open_code(code=code, by="a test")
+        letters[language] = format_code(code_of(code))
+
+    def shown(language):
+        text = get(f"/schools/{lincoln.pk}/?language={language}").text
+        return [each for each, code in letters.items() if code in text]
+
+    assert [shown(each) for each in ("es", "en", "ar")] == [["es"], ["en"], [""]]
+
+
+def test_published_codes_of_other_schools_are_not_shown(place, lincoln, roosevelt):
+    code = open_code(open_to_parents(), roosevelt)
+    publish_open_code(code=code, by="a test")
+    letters = format_code(code_of(code))
+    assert letters in get(f"/schools/{roosevelt.pk}/").text
+    assert letters not in get(f"/schools/{lincoln.pk}/").text
+
+
+def test_a_schools_contact_is_shown_with_its_open_surveys(
+    place, lincoln, administration
+):
+    SchoolListing.objects.filter(pk=lincoln.pk).update(
+        contact_name="School office",
+        contact_phone="217 555 0134",
+        contact_email="office@lincoln.example",
+    )
+    page = get(f"/schools/{lincoln.pk}/").text
+    assert "School office" in page and 'href="tel:2175550134"' in page
+    assert 'href="mailto:office@lincoln.example"' in page
+    Administration.objects.update(closes_at=timezone.now())
+    assert "School office" not in get(f"/schools/{lincoln.pk}/").text
 
 
 def test_a_survey_is_shown_where_it_is_offered(
@@ -204,7 +268,7 @@ def test_a_page_costs_few_statements(
     place, lincoln, administration, django_assert_num_queries
 ):
     get(f"/schools/{lincoln.pk}/")
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         get(f"/schools/{lincoln.pk}/")
     with django_assert_num_queries(3):
         get("/schools/?q=lincoln")
