@@ -7,6 +7,8 @@ from django.urls import path
 from survey.console import home, jobs
 from survey.console.administrations import devices, edit_views, waves
 from survey.console.administrations import views as administrations
+from survey.console.emails import texts as email_texts
+from survey.console.emails import views as emails
 from survey.console.login_cards import views as cards
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
@@ -15,6 +17,7 @@ from survey.console.surveys import views as surveys
 
 PEOPLE = "administrations/<int:pk>/people/"
 CARDS = "administrations/<int:pk>/cards/"
+EMAILS = "administrations/<int:pk>/emails/"
 
 urlpatterns = [
     path("", home.console_home, name="console_home"),
@@ -37,6 +40,29 @@ urlpatterns = [
         name="cards_download",
     ),
     path(f"{CARDS}<int:card_set>/again/", cards.cards_again, name="cards_again"),
+    # E-mails of an administration.
+    path(EMAILS, emails.emails_detail, name="emails_detail"),
+    path(f"{EMAILS}progress/", emails.emails_progress, name="emails_progress"),
+    path(f"{EMAILS}plan/", emails.emails_plan, name="emails_plan"),
+    path(f"{EMAILS}confirm/", emails.emails_confirm, name="emails_confirm"),
+    path(f"{EMAILS}pause/", emails.emails_pause, name="emails_pause"),
+    path(f"{EMAILS}resume/", emails.emails_resume, name="emails_resume"),
+    path(f"{EMAILS}cancel/", emails.emails_cancel, name="emails_cancel"),
+    path(
+        f"{EMAILS}<int:step>/preview/",
+        email_texts.emails_preview,
+        name="emails_preview",
+    ),
+    path(
+        f"{EMAILS}<int:step>/<slug:language>/",
+        email_texts.emails_text,
+        name="emails_text",
+    ),
+    path(
+        f"{EMAILS}<int:step>/<slug:language>/test/",
+        email_texts.emails_test,
+        name="emails_test",
+    ),
     # Background jobs.
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
     path("jobs/<int:pk>/cancel/", jobs.job_cancel, name="job_cancel"),

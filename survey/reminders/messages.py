@@ -92,7 +92,7 @@ def write_message(
     footer = EMAIL_WORDS[words_for(language)].footer
     return EmailMessage(
         text.subject,
-        f"{text.body.rstrip()}\n\n-- \n{footer}\n{link}\n",
+        with_footer(text.body, footer, link),
         to=[person.address],
         headers={
             "Message-ID": _message_id(step, person),
@@ -101,6 +101,10 @@ def write_message(
             **unsubscribe_headers(link),
         },
     )
+
+
+def with_footer(body: str, footer: str, link: str) -> str:
+    return f"{body.rstrip()}\n\n-- \n{footer}\n{link}\n"
 
 
 def _message_id(step: EmailStep, person: Person) -> str:

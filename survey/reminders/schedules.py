@@ -40,7 +40,7 @@ def plan_emails(
     Raises PermissionDenied, and ValidationError with a message for each field.
     """
     check_may_manage(administration, by)
-    check_plan(reminder_days, rate_per_minute)
+    check_plan(administration, reminder_days, rate_per_minute)
     schedule, created = EmailSchedule.objects.get_or_create(
         administration=administration
     )
@@ -67,12 +67,22 @@ def plan_emails(
     return schedule
 
 
-def check_plan(reminder_days: Collection[int], rate_per_minute: int) -> None:
+def check_plan(
+    administration: Administration,
+    reminder_days: Collection[int],
+    rate_per_minute: int,
+) -> None:
     errors = {}
+    open_days = (administration.closes_at - administration.opens_at).days
     if len(set(reminder_days)) > MAX_REMINDERS:
         errors["reminder_days"] = f"Plan at most {MAX_REMINDERS} reminders."
     elif not all(1 <= days <= MAX_DAYS for days in reminder_days):
         errors["reminder_days"] = f"Write numbers of days from 1 to {MAX_DAYS}."
+    elif any(days > open_days for days in reminder_days):
+        errors["reminder_days"] = (
+            f"The survey is open for {open_days} day{'' if open_days == 1 else 's'}:"
+            " later reminders would never be sent."
+        )
     if not 1 <= rate_per_minute <= MAX_RATE:
         errors["rate_per_minute"] = f"Write a number from 1 to {MAX_RATE:,}."
     if errors:
@@ -128,6 +138,10 @@ def confirm(
     Raises PermissionDenied and ValidationError.
     """
     check_may_manage(schedule.administration, by)
+    if schedule.administration.state == Administration.State.CLOSED:
+        raise ValidationError(
+            "This survey is closed, so no e-mail would be sent. Reopen it first."
+        )
     count = count_recipients(schedule)
     digits = "".join(filter(str.isdecimal, typed))
     if not count:
@@ -161,6 +175,27 @@ def resume(
     if paused.update(paused_at=None, pause_reason="", trouble=""):
         schedule.steps.update(rests_until=None)
         _record("resume e-mails", schedule, by, request, {}, {})
+
+
+@transaction.atomic
+def cancel(
+    *, schedule: EmailSchedule, by: User, request: HttpRequest | None = None
+) -> None:
+    """Send nothing more until the e-mails are confirmed again.
+
+    The ledger stays, so nobody gets an e-mail again that was sent before.
+    """
+    check_may_manage(schedule.administration, by)
+    confirmed = EmailSchedule.objects.filter(pk=schedule.pk, confirmed_at__isnull=False)
+    if confirmed.update(
+        confirmed_at=None,
+        confirmed_by=None,
+        paused_at=None,
+        pause_reason="",
+        trouble="",
+    ):
+        schedule.steps.update(rests_until=None)
+        _record("cancel e-mails", schedule, by, request, {}, {})
 
 
 def check_may_manage(administration: Administration, by: User) -> None:

@@ -33,6 +33,7 @@ from survey.files import new_name, path_of
 from survey.models import (
     Administration,
     CardSet,
+    EmailStep,
     Identity,
     Job,
     PublishedSurvey,
@@ -45,6 +46,7 @@ from survey.models import (
     Wave,
 )
 from survey.open_codes.codes import code_of, create_open_code
+from survey.reminders.schedules import plan_emails, write_template
 from survey.tests.workbooks import form
 from survey.xlsform import import_survey, read_xlsform
 
@@ -145,6 +147,9 @@ ROUTE_PARAMETERS = (
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
+    RouteParameter("emails_* pk", pk_of("administration"), shared=True),
+    RouteParameter("emails_* step", pk_of("email_step"), shared=True),
+    RouteParameter("emails_* language", lambda place, route: "en", owned=False),
     RouteParameter("roster_upload pk", pk_of("administration"), shared=True),
     RouteParameter("roster_template_* pk", pk_of("administration"), shared=True),
     RouteParameter("roster_* pk", pk_of("roster"), shared=True),
@@ -268,6 +273,7 @@ def create_place(
             "shared": shared,
             "wave": wave,
             "open_code": open_code,
+            "email_step": create_email_step(mark, administration, administrator),
             "respondent": respondent,
             "respondent_of_shared": respondent_of_shared,
             "membership": coordinator.memberships.get(),
@@ -345,6 +351,7 @@ def create_state(marks: str, published: PublishedSurvey, head: User) -> PlaceObj
             "wave": Wave.objects.create(name="Statewide"),
             **create_surveys("statewide", head, None),
             "survey_upload": create_survey_upload(marks, head, None),
+            "email_step": create_email_step(marks, administration, head),
             "card_set": create_card_set(marks, administration, head, format="csv"),
             "roster": create_roster_upload(marks, administration, head),
             "export": create_export(marks, administration, head, everything),
@@ -374,6 +381,22 @@ def create_card_set(
         job=create_finished_job("cards.make", mark, by),
         **fields,
     )
+
+
+def create_email_step(mark: str, administration: Administration, by: User) -> EmailStep:
+    """Plan the e-mails of an administration, and write the invitation."""
+    schedule = plan_emails(
+        administration=administration,
+        reminder_days=[3],
+        thanks=True,
+        rate_per_minute=600,
+        by=by,
+    )
+    step = schedule.steps.get(kind=EmailStep.Kind.INVITATION)
+    write_template(
+        step=step, language="en", subject=mark, body=f"{mark} {{link}}", by=by
+    )
+    return step
 
 
 def create_roster_upload(
@@ -627,6 +650,7 @@ def rows_of(
         place.job,
         place.survey,
         place.card_set,
+        place.email_step,
         place.open_code,
         place.roster,
         place.export,
@@ -650,6 +674,7 @@ def form_values_of(place: PlaceObjects) -> dict[str, Any]:
         "job": place.job.pk,
         "survey": place.survey.pk,
         "card_set": place.card_set.pk,
+        "step": place.email_step.pk,
         "open_code": place.open_code.pk,
         "export": place.export.pk,
         "upload": place.roster.pk,
@@ -690,6 +715,8 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
             {**invitation, "role": "coordinator", "school": school},
             {**invitation, "role": "analyst"},
         ],
+        "emails_plan": [{"reminder_days": "5", "rate_per_minute": "60"}],
+        "emails_text": [{"subject": "New", "body": "{link}"}],
         "survey_upload": [
             {
                 "owner": district,

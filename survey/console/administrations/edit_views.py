@@ -109,7 +109,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
     permissions = request.permissions
-    administration = _own_administration_or_404(permissions, pk)
+    administration = own_administration_or_404(permissions, pk)
     form = ChangeAdministrationForm(
         request.POST or None, permissions=permissions, administration=administration
     )
@@ -145,7 +145,7 @@ def _everywhere(owner: District | None) -> str:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = _own_administration_or_404(request.permissions, pk)
+    administration = own_administration_or_404(request.permissions, pk)
     initial = {"seen": administration.changes}
     form = CloseAdministrationForm(request.POST or None, initial=initial)
     if form.is_bound and form.is_valid():
@@ -172,7 +172,7 @@ def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
-    administration = _own_administration_or_404(request.permissions, pk)
+    administration = own_administration_or_404(request.permissions, pk)
     initial = {"seen": administration.changes}
     form = ReopenAdministrationForm(request.POST or None, initial=initial)
     if form.is_bound and form.is_valid():
@@ -201,7 +201,7 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
     return render(request, "survey/console/administration_reopen.html", context)
 
 
-def _own_administration_or_404(permissions: Permissions, pk: int) -> Administration:
+def own_administration_or_404(permissions: Permissions, pk: int) -> Administration:
     administration = visible_administration_or_404(permissions, pk)
     if not may_manage(permissions, administration):
         raise Http404

@@ -20,8 +20,9 @@ from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.console.administrations.fields import survey_in_words, time_zone_in_words
-from survey.models import Administration
+from survey.models import Administration, EmailSchedule
 from survey.models.administration import CLOSES_SOON
+from survey.reminders.figures import Figures, read_figures
 
 State = Administration.State
 # Districts and schools on the page of an administration.
@@ -125,6 +126,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
     if permissions.has(C.MANAGE_SURVEYS):
         survey_id = administration.published.survey_id
         survey_address = reverse("survey_detail", args=[survey_id])
+    manages = may_manage(permissions, administration)
     return render(
         request,
         "survey/console/administration_detail.html",
@@ -135,10 +137,20 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "districts": districts[:MAX_PLACES_SHOWN],
             "schools": schools[:MAX_PLACES_SHOWN],
             "elsewhere": all_places - len(districts) - len(schools),
-            "may_manage": may_manage(permissions, administration),
+            "may_manage": manages,
+            "emails": _email_figures(administration) if manages else None,
             "links": _links(permissions, administration),
         },
     )
+
+
+def _email_figures(administration: Administration) -> Figures | None:
+    """Return the figures of the administration's e-mails, if there are any."""
+    schedule = EmailSchedule.objects.filter(administration=administration).first()
+    if schedule is None:
+        return None
+    schedule.administration = administration
+    return read_figures(schedule).total
 
 
 class PageLink(NamedTuple):
@@ -151,7 +163,7 @@ class PageLink(NamedTuple):
 def _links(permissions: Permissions, administration: Administration) -> list[PageLink]:
     """Return the pages about this administration that the user may open."""
     pk = administration.pk
-    links = (
+    links = [
         PageLink(
             C.SEE_RATES,
             f"{reverse('rates_board')}?administration={pk}",
@@ -194,8 +206,18 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             "Export",
             "Download the responses.",
         ),
-    )
-    return [link for link in links if permissions.has(link.capability)]
+    ]
+    links = [link for link in links if permissions.has(link.capability)]
+    if may_manage(permissions, administration):
+        links.append(
+            PageLink(
+                C.MANAGE_SURVEYS,
+                reverse("emails_detail", args=[pk]),
+                "E-mails",
+                "Send invitations and reminders to people with an e-mail address.",
+            )
+        )
+    return links
 
 
 def visible_administration_or_404(permissions: Permissions, pk: int) -> Administration:
