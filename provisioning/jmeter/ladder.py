@@ -13,8 +13,8 @@ from provisioning.commands import Refusal, print_table, run_command
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.run import RESULTS, run
 from provisioning.jmeter.shapes import (
-    DEFAULT_THINK,
     SERVED,
+    SHAPES,
     mean_pages,
     requests_per_person,
 )
@@ -70,8 +70,10 @@ def _factor(text: str) -> float:
 
 def rate_of(options: argparse.Namespace, users: float) -> float:
     """Return the requests a second of so many people at a time."""
-    pages = mean_pages(options.pages) if options.pages else float(options.survey_pages)
-    stay = (options.think or DEFAULT_THINK) * pages + SERVED
+    shape = SHAPES[options.shape]
+    made_up = options.survey_pages or shape.pages
+    pages = mean_pages(options.pages) if options.pages else float(made_up)
+    stay = (options.think or shape.think) * pages + SERVED
     if options.shape == "bell":
         stay = options.duration
     return users * requests_per_person(pages) / stay

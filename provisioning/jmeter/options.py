@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, port_number, positive_integer
+from provisioning.jmeter.shapes import SHAPES
 from provisioning.load.target import is_loopback
 
 LEVELS = ROOT / "jmeter" / "slo.json"
@@ -26,14 +27,14 @@ def run_parser(
     add("--protocol", choices=("http", "https"), default="http")
     add_number = partial(add, type=positive_number)
     add_number("--duration", default=60, help="seconds at the rate; %(default)s")
-    add("--shape", choices=("day", "bell"), default="day")
-    add_number("--think", help="seconds on a page in a day; 3")
+    add("--shape", choices=SHAPES, default="day")
+    add_number("--think", help="seconds on a page, not at the bell; 3")
     add_number("--ramp", default=10.0, help="seconds, in a day; %(default)s")
-    add_number("--within", default=20.0, help="seconds, at the bell; %(default)s")
+    add_number("--within", help="seconds in which all arrive, at the bell; 20")
     add("--administration", help="an open rehearsal, whose people answer")
     add_count = partial(add, type=positive_integer)
-    add_count("--survey-pages", default=10, help="of a made-up survey; %(default)s")
-    add_count("--survey-items", default=5, help="on each page; %(default)s")
+    add_count("--survey-pages", help="of a made-up survey; 10, heavy 20")
+    add_count("--survey-items", help="on each page; 5, heavy 50")
     add("--codes", type=caller_path, help="the CSV file of manage.py jmeter_data")
     add("--pages", type=caller_path, help="its properties file")
     add("--manage", default=STACK_MANAGE, help="instead of provisioning/stack manage")

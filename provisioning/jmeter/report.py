@@ -8,13 +8,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
 from provisioning.commands import Refusal, print_table
 from provisioning.jmeter.jmeter_process import JmeterRun
-from provisioning.jmeter.shapes import Load
+from provisioning.jmeter.shapes import SHAPES, Load
+from provisioning.jmeter.slowest import Slowest, sentence_of
 from provisioning.load.respondent import VIEWS
 
 HEADER = ("", "requests", "errors %", "p50 ms", "p95 ms", "p99 ms", "max ms")
@@ -24,6 +26,8 @@ PERCENTILES = {
     "p95_ms": "pct2ResTime",
     "p99_ms": "pct3ResTime",
 }
+# In the address of content and of a page save; the outline, page 0, is no page.
+PAGE = re.compile(r"/(?:take/pages|content/.+)/([1-9]\d*)/$")
 COLUMNS = {"error_percent": "errorPct", **PERCENTILES}
 
 # Columns of a sampler, which is named as the view it requests.
@@ -39,12 +43,13 @@ class ServiceLevels(TypedDict):
 
 def read_levels(path: Path, shape: str) -> ServiceLevels:
     """Return the levels of one shape; refuse a file where one is missing."""
+    views = SHAPES[shape].views if shape in SHAPES else VIEWS
     try:
         levels: ServiceLevels = json.loads(path.read_text())[shape]
         used = {name for bounds in levels["samplers"].values() for name in bounds}
         is_complete = (
             {"error_percent", "rate_percent"} <= levels.keys()
-            and set(VIEWS) == levels["samplers"].keys()
+            and set(views) == levels["samplers"].keys()
             and used <= PERCENTILES.keys()
         )
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -53,7 +58,7 @@ def read_levels(path: Path, shape: str) -> ServiceLevels:
         return levels
     raise Refusal(
         f"{path} needs, for the shape {shape}, error_percent, rate_percent, and"
-        f" {', '.join(PERCENTILES)} of each of {', '.join(VIEWS)}"
+        f" {', '.join(PERCENTILES)} of each of {', '.join(views)}"
     )
 
 
@@ -65,8 +70,9 @@ def report(
     if not path.exists():
         raise Refusal(f"JMeter wrote no dashboard; its log is {output / 'jmeter.log'}")
     statistics: Statistics = json.loads(path.read_text())
+    surveys = read_surveys(output / "run.properties")
     with (output / "results.csv").open(newline="") as results:
-        arrived, answered = read_results(results)
+        arrived, answered, slowest = read_results(results, surveys)
     # Load servers start some time after they were told to.
     began = arrived[0] if remote and arrived else run.began
     begins, ends = began + load.begins, began + load.ends
@@ -79,50 +85,99 @@ def report(
         people=min(1, (len(arrived) + 3) / load.people),
         levels=levels,
     )
-    print()
-    print_table(HEADER, table_rows(statistics, missed))
-    print(
-        f"\n{load.rate:g} requests a second were asked for; {len(arrived):,} of"
-        f" {load.people:,} people arrived, who bring {drawn:.1f}; answered well:"
-        f" {achieved:.1f}"
+    return conclude(
+        output,
+        statistics,
+        missed,
+        levels=levels,
+        slowest=slowest,
+        cores=run.cores,
+        sentences=[
+            f"{load.rate:g} requests a second were asked for; {len(arrived):,} of"
+            f" {load.people:,} people arrived, who bring {drawn:.1f}; answered well:"
+            f" {achieved:.1f}",
+            f"Dashboard: {output / 'dashboard' / 'index.html'}",
+        ],
+        result={
+            "shape": load.shape,
+            "rate_asked": load.rate,
+            "rate_drawn": round(drawn, 1),
+            "rate_achieved": round(achieved, 1),
+            "seconds": load.duration,
+            "people": load.people,
+            "users": load.users,
+        },
     )
-    shares = ", ".join(f"{name} {share:.2f}" for name, share in run.cores.items())
-    print(f"Of {os.cpu_count()} cores: {shares or 'next to nothing'}.")
-    print(f"Dashboard: {output / 'dashboard' / 'index.html'}")
-    for sentence in missed.values():
-        print(f"Missed: {sentence}")
-    result = {
-        "shape": load.shape,
-        "rate_asked": load.rate,
-        "rate_drawn": round(drawn, 1),
-        "rate_achieved": round(achieved, 1),
-        "seconds": load.duration,
-        "people": load.people,
-        "users": load.users,
+
+
+def conclude(
+    output: Path,
+    statistics: Statistics,
+    missed: Mapping[tuple[str, str], str],
+    *,
+    levels: ServiceLevels,
+    slowest: Slowest,
+    cores: Mapping[str, float],
+    sentences: Iterable[str],
+    result: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Print the table and what it says; keep and return the result."""
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in cores.items())
+    figures = slowest.figures()
+    print()
+    print_table(HEADER, table_rows(statistics, missed, levels["samplers"]))
+    print()
+    for sentence in (
+        *sentences,
+        sentence_of(figures),
+        f"Of {os.cpu_count()} cores: {shares or 'next to nothing'}.",
+        *(f"Missed: {sentence}" for sentence in missed.values()),
+    ):
+        print(sentence)
+    whole = {
+        **result,
         "samplers": sampler_figures(statistics),
-        "cores_used": {name: round(share, 2) for name, share in run.cores.items()},
+        "slowest": figures,
+        "cores_used": {name: round(share, 2) for name, share in cores.items()},
         "missed": list(missed.values()),
         "held": not missed,
         "output": str(output),
     }
-    (output / "result.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result), flush=True)
-    return result
+    (output / "result.json").write_text(json.dumps(whole, indent=2) + "\n")
+    print(json.dumps(whole), flush=True)
+    return whole
 
 
-def read_results(results: Iterable[str]) -> tuple[list[float], list[float]]:
-    """Return when people came, and when requests were answered well.
+def read_surveys(path: Path) -> dict[str, str]:
+    """Return the survey of each take, from the plan's properties."""
+    found = re.findall(r"(?m)^take\.(\d+)\.survey=(.+)$", path.read_text("ascii"))
+    return dict(found)
 
-    Both in seconds since 1970. A person comes with the first request.
+
+def read_results(
+    results: Iterable[str], surveys: Mapping[str, str]
+) -> tuple[list[float], list[float], Slowest]:
+    """Return when people came, when requests were answered well, and what was slow.
+
+    Moments are in seconds since 1970. A person comes with the first request.
     """
     came: dict[str, float] = {}
     answered = []
+    slowest = Slowest()
     for row in csv.DictReader(results):
         person, moment = row["threadName"], int(row["timeStamp"]) / 1000
+        seconds = int(row["elapsed"]) / 1000
         came[person] = min(came.get(person, moment), moment)
         if row["success"] == "true":
-            answered.append(moment + int(row["elapsed"]) / 1000)
-    return sorted(came.values()), answered
+            answered.append(moment + seconds)
+        page = PAGE.search(row["URL"])
+        slowest.add(
+            seconds,
+            view=row["label"],
+            survey=surveys.get(row["take"], ""),
+            page=int(page[1]) if page else 0,
+        )
+    return sorted(came.values()), answered, slowest
 
 
 def missed_levels(
@@ -138,12 +193,12 @@ def missed_levels(
         percent = round(100 * share, 1)
         if percent < least:
             missed["all", measure] = f"all {measure}: {percent:g}, not {least:g}"
-    for view in VIEWS:
+    for view, percentiles in levels["samplers"].items():
         row = statistics.get(view)
         if row is None:
             missed[view, "requests"] = f"{view}: no request at all"
             continue
-        bounds = {"error_percent": levels["error_percent"], **levels["samplers"][view]}
+        bounds = {"error_percent": levels["error_percent"], **percentiles}
         for measure, most in bounds.items():
             value = round(row[COLUMNS[measure]], 3)
             if value > most:
@@ -152,11 +207,11 @@ def missed_levels(
 
 
 def table_rows(
-    statistics: Statistics, missed: Container[tuple[str, str]]
+    statistics: Statistics, missed: Container[tuple[str, str]], views: Iterable[str]
 ) -> list[list[str]]:
     """Return a row for each view; figures that missed their level have a star."""
     rows = []
-    for view in (*VIEWS, "Total"):
+    for view in (*views, "Total"):
         row = statistics.get(view)
         if row is None:
             rows.append([view, "none *", "", "", "", "", ""])
@@ -179,5 +234,5 @@ def sampler_figures(statistics: Statistics) -> dict[str, dict[str, float]]:
             **{name: round(row[key], 1) for name, key in PERCENTILES.items()},
         }
         for view, row in statistics.items()
-        if view in VIEWS
+        if view != "Total"
     }

@@ -16,7 +16,7 @@ from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.report import read_levels, report
-from provisioning.jmeter.shapes import Load, load_of, mean_pages
+from provisioning.jmeter.shapes import SHAPES, Load, load_of, mean_pages
 
 RESULTS = ROOT / ".jmeter"
 PLAN = ROOT / "jmeter" / "survey.jmx"
@@ -86,13 +86,19 @@ def make_files(
     name: str | None = options.administration
     limit: tuple[object, ...] = ()
     if name is None:
-        size = (options.survey_pages, options.survey_items)
-        name = f"jmeter-{size[0]}x{size[1]}"
-        people = round(load_of(options, size[0]).people * SPARE) + 20
+        shape = SHAPES[options.shape]
+        count = options.survey_pages or shape.pages
+        items = options.survey_items or shape.items
+        name = f"jmeter-{count}x{items}"
+        size: list[object] = ["--pages", count, "--items", items]
+        if shape.is_multilingual:
+            name += "-multilingual"
+            size.append("--multilingual")
+        people = round(load_of(options, count).people * SPARE) + 20
         limit = ("--limit", people)
         rehearsal = ("--name", name, "--respondents", people, "--unstarted")
         with step(f"Making up {people:,} people"):
-            manage("open_rehearsal", *rehearsal, "--pages", size[0], "--items", size[1])
+            manage("open_rehearsal", *rehearsal, *size)
     with step("Writing their codes and answers"):
         # The codes let anyone answer for these people.
         cleanup.callback(codes.unlink, missing_ok=True)
@@ -122,6 +128,9 @@ def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str
         "origin": f"{options.protocol}://{options.host}{port}",
         **load.properties(servers=max(1, len(options.remote))),
     }
+    if bandwidth := SHAPES[options.shape].bandwidth:
+        properties["httpclient.socket.http.cps"] = str(bandwidth)
+        properties["httpclient.socket.https.cps"] = str(bandwidth)
     if options.influxdb:
         properties["influxdb"] = options.influxdb
     if not options.remote:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import Refusal
+from provisioning.load.respondent import VIEWS
 
 # Shares in the plan, in percent of page saves or pages.
 DOUBLE_CLICKS = 1
@@ -22,7 +23,32 @@ SLOWEST = 1.6
 SETTLED = 1.25
 # Seconds that a person waits for slow replies, all requests together.
 SERVED = 3
-DEFAULT_THINK = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What people do in a rehearsal, and how much of it unless an option says more."""
+
+    views: tuple[str, ...] = VIEWS
+    # Seconds on a page, and in which all people arrive.
+    think: float = 3.0
+    within: float = 20.0
+    # Of a made-up survey.
+    pages: int = 10
+    items: int = 5
+    is_multilingual: bool = False
+    # Characters a second that a connection carries; 0: all that it can.
+    bandwidth: int = 0
+
+
+SHAPES = {
+    "day": Shape(),
+    "bell": Shape(),
+    # A weak mobile connection, 256 kbit/s.
+    "heavy": Shape(
+        think=20.0, pages=20, items=50, is_multilingual=True, bandwidth=32_000
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +130,13 @@ def load_of(options: argparse.Namespace, pages: float) -> Load:
     if options.shape == "bell":
         # Everybody arrives within seconds, and is busy for `duration`.
         people = users = round(rate * duration / requests)
-        arrivals, ramp, plateau = people / options.within, 0.0, options.within
+        plateau = options.within or SHAPES["bell"].within
+        arrivals, ramp = people / plateau, 0.0
         stay, think = duration, max(0, duration - SERVED) / pages
         begins, ends, last = 0.0, plateau + duration, SLOWEST * duration + SERVED
     else:
         # People keep arriving; while the rate is counted, as many leave.
-        think = options.think or DEFAULT_THINK
+        think = options.think or SHAPES[options.shape].think
         stay = pages * think
         slow_stay = stay + SERVED
         arrivals, ramp = rate / requests, options.ramp

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -40,7 +41,49 @@ from survey.xlsform import import_survey, read_xlsform
 
 WAVE = "Rehearsals"
 FORM = "rehearsal"
-OPTIONS = ("Strongly disagree", "Disagree", "Neither", "Agree", "Strongly agree")
+
+
+class Words(NamedTuple):
+    """A language's name, and its words in a made-up survey."""
+
+    name: str
+    heading: str
+    stem: str
+    statement: str
+    options: tuple[str, str, str, str, str]
+
+
+ENGLISH = {
+    "en": Words(
+        "English",
+        "My school, part {page}",
+        "How much do you agree?",
+        "At this school, statement {item} of part {page} is true for me.",
+        ("Strongly disagree", "Disagree", "Neither", "Agree", "Strongly agree"),
+    )
+}
+WORDS = ENGLISH | {
+    "es": Words(
+        "Español",
+        "Mi escuela, parte {page}",
+        "¿Qué tan de acuerdo está usted?",
+        "En esta escuela, la afirmación {item} de la parte {page} es cierta para mí.",
+        (
+            "Muy en desacuerdo",
+            "En desacuerdo",
+            "Ni de acuerdo ni en desacuerdo",
+            "De acuerdo",
+            "Muy de acuerdo",
+        ),
+    ),
+    "ar": Words(
+        "العربية",
+        "مدرستي، الجزء {page}",
+        "إلى أي مدى توافق؟",
+        "في هذه المدرسة، العبارة {item} من الجزء {page} صحيحة بالنسبة لي.",
+        ("لا أوافق بشدة", "لا أوافق", "محايد", "أوافق", "أوافق بشدة"),
+    ),
+}
 WINDOW = timedelta(days=30)
 MOST_PAGES, MOST_ITEMS = 100, 50
 
@@ -70,16 +113,19 @@ def open_rehearsal(
     respondents: int,
     pages: int,
     items: int,
+    multilingual: bool = False,
     unstarted: bool = False,
     empty: bool = False,
 ) -> Rehearsal:
     """Offer a survey of `pages` × `items` to `respondents` people, or find it.
 
     With `unstarted` only people who have not started count, so that others are
-    added for those who have. With `empty` every answer is deleted first.
+    added for those who have. With `empty` every answer is deleted first. With
+    `multilingual` the survey is in three languages, and people read each of them.
     Raises NotARehearsal, and ValidationError for a name that is not a slug.
     """
-    administration = find_or_open(name, pages, items)
+    administration = find_or_open(name, pages, items, multilingual=multilingual)
+    languages = list(WORDS if multilingual else ENGLISH)
     if empty:
         delete_answers(administration)
     people = invited_people(administration)
@@ -91,7 +137,7 @@ def open_rehearsal(
             numbers = range(first, min(first + BATCH, known + missing))
             table = RosterTable(
                 columns=columns_of(HEADER.split(",")),
-                read=partial(made_up_rows, numbers),
+                read=partial(made_up_rows, numbers, languages),
                 description="made up",
             )
             report = import_roster(administration=administration, table=table)
@@ -130,18 +176,20 @@ def find_or_open(
     pages: int,
     items: int,
     *,
+    multilingual: bool = False,
     role: str = Role.STUDENT,
     denominator: str = Denominator.ROSTER,
 ) -> Administration:
     now = timezone.now()
-    version = f"{pages}x{items}"
+    words = WORDS if multilingual else ENGLISH
+    version = f"{pages}x{items}" + ("-multilingual" if multilingual else "")
     known = Administration.objects.select_related("wave", "published__survey")
     found = known.filter(name=name).first()
     if found is None:
         wave, _ = Wave.objects.get_or_create(name=WAVE, district=None)
         return open_administration(
             name=name,
-            published=publish_version(version, pages, items),
+            published=publish_version(version, pages, items, words),
             role=role,
             opens_at=now - timedelta(minutes=1),
             closes_at=now + WINDOW,
@@ -151,9 +199,10 @@ def find_or_open(
     if not is_rehearsal(found):
         raise NotARehearsal(f"{name} is a real administration; choose another name.")
     if found.published.survey.version != version:
-        sizes = found.published.survey.version.replace("x", " pages of ")
+        sizes, _, languages = found.published.survey.version.partition("-")
         raise NotARehearsal(
-            f"{name} has {sizes} items; choose another name for other sizes."
+            f"{name} has {sizes.replace('x', ' pages of ')} items"
+            f"{languages and f', {languages}'}; choose another name for other sizes."
         )
     if found.closes_at < now + WINDOW / 2:
         found.closes_at = now + WINDOW
@@ -161,10 +210,12 @@ def find_or_open(
     return found
 
 
-def publish_version(version: str, pages: int, items: int) -> PublishedSurvey:
+def publish_version(
+    version: str, pages: int, items: int, words: Mapping[str, Words] = ENGLISH
+) -> PublishedSurvey:
     survey = Survey.objects.filter(name=FORM, version=version, district=None).first()
     if survey is None or survey.published_at is None:
-        reading = read_xlsform(workbook(pages, items))
+        reading = read_xlsform(workbook(pages, items, version, words))
         if reading.draft is None:
             raise AssertionError(reading.problems)
         survey = import_survey(
@@ -173,30 +224,36 @@ def publish_version(version: str, pages: int, items: int) -> PublishedSurvey:
     return publish_survey(survey=survey)
 
 
-def workbook(pages: int, items: int) -> bytes:
+def workbook(
+    pages: int, items: int, version: str = "", words: Mapping[str, Words] = ENGLISH
+) -> bytes:
     """Write an XLSForm with one grid of statements to agree with on each page."""
+    labels = [f"label::{word.name} ({code})" for code, word in words.items()]
     sheets: dict[str, list[tuple[str, ...]]] = {
-        "survey": [("type", "name", "label", "appearance")],
-        "choices": [("list_name", "name", "label")],
+        "survey": [("type", "name", "appearance", *labels)],
+        "choices": [("list_name", "name", *labels)],
         "settings": [
             ("form_title", "form_id", "version", "default_language"),
-            ("A rehearsal", FORM, f"{pages}x{items}", "English (en)"),
+            ("A rehearsal", FORM, version or f"{pages}x{items}", "English (en)"),
         ],
     }
     survey = sheets["survey"]
+
+    def texts(name: str, **numbers: int) -> list[str]:
+        return [getattr(word, name).format(**numbers) for word in words.values()]
+
     for page in range(1, pages + 1):
-        heading = f"My school, part {page}"
-        survey.append(("begin_group", f"page{page}", heading, "field-list"))
-        stem = "How much do you agree?"
-        survey.append(("select_one agree", f"p{page}_stem", stem, "label"))
+        heading = texts("heading", page=page)
+        survey.append(("begin_group", f"page{page}", "field-list", *heading))
+        survey.append(("select_one agree", f"p{page}_stem", "label", *texts("stem")))
         for item in range(1, items + 1):
-            label = f"At this school, statement {item} of part {page} is true for me."
-            survey.append(
-                ("select_one agree", f"p{page}_q{item}", label, "list-nolabel")
-            )
-        survey.append(("end_group", "", "", ""))
-    for value, label in enumerate(OPTIONS, start=1):
-        sheets["choices"].append(("agree", str(value), label))
+            label = texts("statement", item=item, page=page)
+            name = f"p{page}_q{item}"
+            survey.append(("select_one agree", name, "list-nolabel", *label))
+        survey.append(("end_group", "", ""))
+    options = zip(*(word.options for word in words.values()), strict=True)
+    for value, option in enumerate(options, start=1):
+        sheets["choices"].append(("agree", str(value), *option))
     book = Workbook()
     book.remove(book.active)
     for title, rows in sheets.items():
@@ -211,7 +268,7 @@ def workbook(pages: int, items: int) -> bytes:
 # The people
 
 
-def made_up_rows(numbers: range) -> Iterator[SheetRow]:
+def made_up_rows(numbers: range, languages: Sequence[str]) -> Iterator[SheetRow]:
     for number in numbers:
         school = number // PER_SCHOOL
         cells = [
@@ -224,7 +281,7 @@ def made_up_rows(numbers: range) -> Iterator[SheetRow]:
             f"R{number + 1:08}",
             "Rehearsing",
             f"Number {number + 1}",
-            "en",
+            languages[number % len(languages)],
         ]
         yield number + 2, cells
 

@@ -14,7 +14,7 @@ from provisioning.jmeter.options import (
 from provisioning.tests.jmeter.commands import run_jmeter_command
 
 
-@pytest.mark.parametrize("name", ["install", "run", "ladder", "server"])
+@pytest.mark.parametrize("name", ["install", "run", "replay", "ladder", "server"])
 def test_each_command_has_a_help_text(name):
     done = run_jmeter_command(name, "--help")
     assert done.returncode == 0

@@ -12,24 +12,44 @@ from provisioning.jmeter.report import (
     missed_levels,
     read_levels,
     read_results,
+    read_surveys,
     report,
     sampler_figures,
     table_rows,
 )
-from provisioning.jmeter.shapes import load_of
+from provisioning.jmeter.shapes import SHAPES, load_of
 from provisioning.load.respondent import VIEWS
 
 
 def test_only_good_answers_count_and_when_they_came():
     results = [
-        "timeStamp,elapsed,threadName,success\n",
-        "3000,10,people 1-2,true\n",
-        "1500,10,people 1-1,false\n",
-        "900,50,people 1-2,true\n",
+        "timeStamp,elapsed,label,threadName,success,URL,take\n",
+        "3000,10,survey_login,people 1-2,true,http://x/,1\n",
+        "1500,10,survey_login,people 1-1,false,http://x/,1\n",
+        "900,50,survey_login,people 1-2,true,http://x/,1\n",
     ]
-    came, answered = read_results(results)
+    came, answered, _ = read_results(results, {})
     assert came == [0.9, 1.5]
     assert answered == pytest.approx([3.01, 0.95])
+
+
+def test_pages_are_read_from_addresses_and_surveys_from_takes(tmp_path):
+    properties = tmp_path / "run.properties"
+    properties.write_text("take.1.survey=students\ntake.2.survey=parents\n")
+    lines = ["timeStamp,elapsed,label,threadName,success,URL,take\n"]
+    for path, take, elapsed in (
+        ("take/pages/12/", 1, 10),
+        ("take/pages/12/", 2, 20),
+        (f"content/{'d' * 64}/r1/en/3/", 1, 30),
+        # No pages of a survey.
+        (f"content/{'d' * 64}/r1/en/0/", 1, 90),
+        ("schools/7/", 1, 91),
+    ):
+        line = f"0,{elapsed},a view,people 1-1,true,http://127.0.0.1/{path},{take}\n"
+        lines += [line] * 20
+    _, _, slowest = read_results(lines, read_surveys(properties))
+    assert slowest.figures()["page"]["name"] == "page 3 of students"
+    assert slowest.figures()["survey"]["requests"] == 80
 
 
 def test_a_run_without_a_dashboard_names_jmeters_log(tmp_path):
@@ -107,7 +127,7 @@ def test_a_view_without_requests_is_missed():
     del measured["survey_complete"]
     assert missed(measured) == ["survey_complete: no request at all"]
     assert ["survey_complete", "none *"] in [
-        row[:2] for row in table_rows(measured, [])
+        row[:2] for row in table_rows(measured, [], VIEWS)
     ]
 
 
@@ -115,13 +135,13 @@ def test_the_table_marks_missed_levels():
     measured = statistics(survey_login={"errorPct": 2.5})
     levels = read_levels(LEVELS, "day")
     found = missed_levels(measured, rate=1, people=1, levels=levels)
-    rows = {row[0]: " ".join(row) for row in table_rows(measured, found)}
+    rows = {row[0]: " ".join(row) for row in table_rows(measured, found, VIEWS)}
     assert "2.5*" in rows["survey_login"]
     assert "*" not in rows["survey_display"]
 
 
-@pytest.mark.parametrize("shape", ["day", "bell"])
-def test_both_shapes_have_levels_for_every_view(shape):
+@pytest.mark.parametrize("shape", [*SHAPES, "replay"])
+def test_all_shapes_have_levels_for_every_view(shape):
     levels = read_levels(LEVELS, shape)
     assert levels["error_percent"] == 0
     assert levels["rate_percent"] >= 95

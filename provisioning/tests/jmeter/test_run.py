@@ -133,9 +133,10 @@ def without_jmeter(monkeypatch):
         (output / "dashboard").mkdir()
         statistics = json.dumps(dict.fromkeys((*VIEWS, "Total"), row))
         (output / "dashboard" / "statistics.json").write_text(statistics)
-        lines = ["timeStamp,elapsed,success,threadName"]
+        lines = ["timeStamp,elapsed,success,threadName,label,URL,take"]
         for n in range(277):
-            lines.append(f"{1_000_000 + n * 10},5,true,people 1-{n % 10}")
+            person = f"{1_000_000 + n * 10},5,true,people 1-{n % 10}"
+            lines.append(f"{person},survey_login,http://127.0.0.1/,1")
         (output / "results.csv").write_text("\n".join(lines))
         return JmeterRun(began=1000.0, cores={"postgres": 0.512})
 
@@ -154,6 +155,7 @@ def test_a_run_writes_the_plan_and_reports_its_result(tmp_path, codes, pages, ca
     assert result["rate_achieved"] == 27.7
     assert result["cores_used"] == {"postgres": 0.51}
     assert result["samplers"].keys() == set(VIEWS)
+    assert result["slowest"]["view"]["name"] == "survey_login"
     assert "take.1.pages=10" in (output / "run.properties").read_text().splitlines()
     assert 'enabled="false"' not in (output / "plan.jmx").read_text()
     assert json.loads((output / "result.json").read_text()) == result

@@ -47,7 +47,7 @@ def test_load_servers_share_the_arrivals():
 
 def test_a_day_uses_the_default_think_time():
     load = shapes.load_of(options(), pages=10)
-    assert (load.shape, load.think) == ("day", shapes.DEFAULT_THINK)
+    assert (load.shape, load.think) == ("day", 3.0)
     assert shapes.load_of(options(think=5.0), pages=10).think == 5.0
 
 

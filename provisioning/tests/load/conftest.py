@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from provisioning.tests.load.helpers import Server, save_pages
+from provisioning.tests.load.helpers import Send, Server, receipt, reply, save_pages
 
 
 @pytest.fixture
@@ -23,3 +23,35 @@ def reply_timeout() -> float:
     save_pages(server, pages=20)
     server.close()
     return max(0.3, 2 * (time.monotonic() - began))
+
+
+@pytest.fixture
+def survey_server(server: Server) -> Server:
+    """Answers as the survey does; the session of a code is the code."""
+    finished: set[bytes] = set()
+
+    def answer(request: bytes, send: Send) -> None:
+        line = request.split(b"\r\n", 1)[0]
+        session = request.partition(b"sessionid=")[2].split(b"\r\n")[0]
+        if line.startswith(b"POST /take/pages/"):
+            send(reply(receipt(request)))
+        elif line.startswith(b"GET /take/complete/"):
+            review = b'<input name="reviewed" value="token">'
+            send(reply(b"Thank you" if session in finished else review))
+        elif line.startswith(b"POST /take/complete/"):
+            finished.add(session)
+            send(reply(b"", "302 Found"))
+        elif line.startswith(b"GET /take/"):
+            script = b'<script id="take" type="application/json">%s</script>'
+            data = b'{"tag": "t", "revision": 5, "seen": [], "digest": "%s"}'
+            send(reply(script % (data % (b"d" * 64))))
+        elif line.startswith(b"POST / "):
+            code = request.partition(b"code=")[2].split(b"&")[0]
+            send(reply(b"", "302 Found", b"Set-Cookie: sessionid=%s\r\n" % code))
+        elif line.startswith(b"GET /content/"):
+            send(reply(b"<section>"))
+        else:
+            send(reply(b"", head=b"Set-Cookie: csrftoken=t\r\n"))
+
+    server.answer = answer
+    return server

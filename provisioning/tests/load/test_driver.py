@@ -11,43 +11,11 @@ from provisioning.load.driver import Driver, Drivers
 from provisioning.load.respondent import RehearsalSurvey
 from provisioning.load.tally import Tally
 from provisioning.load.target import target_of
-from provisioning.tests.load.helpers import DESCRIBED, Server, receipt, reply
+from provisioning.tests.load.helpers import DESCRIBED, Server, reply
 
 pytestmark = pytest.mark.slow
 
 PAGES = len(DESCRIBED["pages"])
-
-
-@pytest.fixture
-def survey_server(server):
-    """Answers as the survey does; the session of a code is the code."""
-    finished = set()
-
-    def answer(request, send):
-        line = request.split(b"\r\n", 1)[0]
-        session = request.partition(b"sessionid=")[2].split(b"\r\n")[0]
-        if line.startswith(b"POST /take/pages/"):
-            send(reply(receipt(request)))
-        elif line.startswith(b"GET /take/complete/"):
-            review = b'<input name="reviewed" value="token">'
-            send(reply(b"Thank you" if session in finished else review))
-        elif line.startswith(b"POST /take/complete/"):
-            finished.add(session)
-            send(reply(b"", "302 Found"))
-        elif line.startswith(b"GET /take/"):
-            script = b'<script id="take" type="application/json">%s</script>'
-            data = b'{"tag": "t", "revision": 5, "seen": [], "digest": "%s"}'
-            send(reply(script % (data % (b"d" * 64))))
-        elif line.startswith(b"POST / "):
-            code = request.partition(b"code=")[2].split(b"&")[0]
-            send(reply(b"", "302 Found", b"Set-Cookie: sessionid=%s\r\n" % code))
-        elif line.startswith(b"GET /content/"):
-            send(reply(b"<section>"))
-        else:
-            send(reply(b"", head=b"Set-Cookie: csrftoken=t\r\n"))
-
-    server.answer = answer
-    return server
 
 
 def driver_of(server: Server, codes: int = 3) -> Driver:

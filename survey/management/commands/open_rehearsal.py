@@ -31,6 +31,11 @@ class Command(BaseCommand):
         parser.add_argument("--pages", type=int, default=10)
         parser.add_argument("--items", type=int, default=5, help="on each page")
         parser.add_argument(
+            "--multilingual",
+            action="store_true",
+            help="in English, Spanish and Arabic, each for a third of the people",
+        )
+        parser.add_argument(
             "--codes",
             type=Path,
             help="write the access codes to this file, one per line",
@@ -52,6 +57,7 @@ class Command(BaseCommand):
         respondents: int,
         pages: int,
         items: int,
+        multilingual: bool,
         codes: Path | None,
         unstarted: bool,
         empty: bool,
@@ -71,6 +77,7 @@ class Command(BaseCommand):
                 respondents=respondents,
                 pages=pages,
                 items=items,
+                multilingual=multilingual,
                 unstarted=unstarted,
                 empty=empty,
             )

@@ -12,12 +12,16 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 
-from survey.models import Respondent, Response, Wave
+from survey.access_codes import format_code
+from survey.models import Denominator, Respondent, Response, Wave
+from survey.open_codes.codes import code_of as code_of_open
+from survey.open_codes.codes import revoke_open_code
 from survey.simulation.answers import NoAnswerFound, simulate_take
 from survey.simulation.demo.load import FOLDER, publish_workbook
 from survey.simulation.load_survey import WAVE
 from survey.taking.published import published_survey
 from survey.tests.conftest import Browser, code_of, enrol, open_now
+from survey.tests.open_codes.cast import open_code, open_to_parents
 
 
 def write(tmp_path: Path, administration, **options) -> tuple[list[dict], dict]:
@@ -136,6 +140,61 @@ def test_codes_are_of_people_who_have_not_finished(tmp_path, administration, lin
     ]
     lines, _ = write(tmp_path, administration, limit=1)
     assert [line["code"].replace("-", "") for line in lines] == [code_of(waits)]
+
+
+def test_several_surveys_are_mixed(tmp_path, administration, lincoln, publish):
+    published = publish([{"last": {"kind": "text"}}], name="second")
+    other = open_to_parents(
+        name="second", published=published, denominator=Denominator.ROSTER
+    )
+    for grade in "12":
+        enrol(administration, lincoln, grade=grade)
+    enrol(other, lincoln, grade="3")
+    administration.name += f",{other.name}"
+    lines, properties = write(tmp_path, administration, takes=2)
+    # One of each survey first.
+    assert [line["take"] for line in lines] == ["1", "3", "2"]
+    assert properties["take.2.survey"] + "," + properties["take.3.survey"] == (
+        administration.name
+    )
+    assert properties["take.3.pages"] == "1"
+    assert properties["takes"] == "4"
+    for line in lines:
+        receipts, _ = take_it(line, properties)
+        assert receipts
+
+
+@pytest.fixture
+def parents(db):
+    return open_to_parents()
+
+
+def test_everybody_gets_the_same_open_code(tmp_path, parents, lincoln):
+    open_code(parents, lincoln, limit=5)
+    code = open_code(parents, lincoln)
+    lines, properties = write(tmp_path, parents, limit=25)
+    assert [line["code"] for line in lines] == [format_code(code_of_open(code))] * 25
+    # Of ten people one declines, and two answer for another child.
+    chosen = [
+        (properties[f"take.{take}.choice"], properties[f"take.{take}.children"])
+        for take in range(1, 11)
+    ]
+    assert chosen.count(("decline", "1")) == 1
+    assert chosen.count(("begin", "2")) == 2
+    assert chosen.count(("begin", "1")) == 7
+
+
+def test_people_on_a_roster_answer_once(tmp_path, administration, maya):
+    _, properties = write(tmp_path, administration)
+    assert "take.1.pages" in properties
+    assert not any("children" in name for name in properties)
+
+
+def test_a_limited_code_is_not_for_everybody(tmp_path, parents, lincoln):
+    open_code(parents, lincoln, limit=5)
+    revoke_open_code(code=open_code(parents, lincoln), by="a test")
+    with pytest.raises(CommandError, match="no unlimited open code"):
+        write(tmp_path, parents)
 
 
 def test_only_the_owner_can_read_the_codes(tmp_path, administration, maya):

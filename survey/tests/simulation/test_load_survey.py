@@ -115,6 +115,19 @@ def test_other_sizes_need_another_name(rehearse):
     assert len(described["pages"]) == 3
 
 
+def test_a_multilingual_rehearsal_is_read_in_each_language(rehearse, browser):
+    described, codes = rehearse("--multilingual")
+    read = set()
+    for code in codes:
+        log_in(browser, code)
+        read.add(browser.bootstrap()["language"])
+    assert read == {"en", "es", "ar"}
+    path = f"/content/{described['digest']}/{described['renderer']}"
+    assert "في هذه المدرسة" in browser.get(f"{path}/ar/1/").content.decode()
+    with pytest.raises(CommandError, match="2 pages of 2 items, multilingual"):
+        rehearse()
+
+
 @pytest.mark.parametrize("size", [{"pages": 0}, {"items": 51}, {"respondents": -1}])
 def test_sizes_are_limited(rehearse, size):
     with pytest.raises(CommandError, match="is a number from 1"):
