@@ -13,6 +13,9 @@ from survey.job_turns import run_next
 from survey.login_cards import card_sets
 from survey.open_codes import seats
 from survey.reminders import samples, sending  # noqa: F401 - samples for its job
+from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
+from survey.open_codes import code_files, seats
+from survey.reminders import sending
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
@@ -40,6 +43,7 @@ def return_unused_seats() -> None:
 @shared_task
 def delete_old_cards() -> None:
     card_sets.delete_old_cards()
+    code_files.delete_old_files()
 
 
 @shared_task

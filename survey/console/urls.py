@@ -10,6 +10,8 @@ from survey.console.administrations import views as administrations
 from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
 from survey.console.login_cards import views as cards
+from survey.console.open_codes import batches, files
+from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
 from survey.console.surveys import corrections, preview, upload
@@ -18,6 +20,8 @@ from survey.console.surveys import views as surveys
 PEOPLE = "administrations/<int:pk>/people/"
 CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
+OPEN_CODES = "administrations/<int:pk>/open-codes/"
+FILES = f"{OPEN_CODES}files/"
 
 urlpatterns = [
     path("", home.console_home, name="console_home"),
@@ -62,6 +66,51 @@ urlpatterns = [
         f"{EMAILS}<int:step>/<slug:language>/test/",
         email_texts.emails_test,
         name="emails_test",
+    # Open codes of an administration.
+    path(OPEN_CODES, open_codes.open_codes_list, name="open_codes_list"),
+    path(f"{OPEN_CODES}new/", open_codes.open_codes_new, name="open_codes_new"),
+    path(f"{OPEN_CODES}all/", batches.open_codes_all, name="open_codes_all"),
+    path(
+        f"{OPEN_CODES}all/<int:batch>/",
+        batches.open_codes_batch,
+        name="open_codes_batch",
+    ),
+    path(
+        f"{OPEN_CODES}all/<int:batch>/again/",
+        batches.open_codes_batch_again,
+        name="open_codes_batch_again",
+    ),
+    path(FILES, files.open_code_files, name="open_code_files"),
+    path(f"{FILES}<int:code_file>/", files.open_code_file, name="open_code_file"),
+    path(
+        f"{FILES}<int:code_file>/file/",
+        files.open_code_file_download,
+        name="open_code_file_download",
+    ),
+    path(
+        f"{FILES}<int:code_file>/again/",
+        files.open_code_file_again,
+        name="open_code_file_again",
+    ),
+    path(
+        f"{OPEN_CODES}<int:open_code>/",
+        open_codes.open_code_detail,
+        name="open_code_detail",
+    ),
+    path(
+        f"{OPEN_CODES}<int:open_code>/show/",
+        open_codes.open_code_show,
+        name="open_code_show",
+    ),
+    path(
+        f"{OPEN_CODES}<int:open_code>/revoke/",
+        open_codes.open_code_revoke,
+        name="open_code_revoke",
+    ),
+    path(
+        f"{OPEN_CODES}<int:open_code>/replace/",
+        open_codes.open_code_replace,
+        name="open_code_replace",
     ),
     # Background jobs.
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from datetime import timedelta
 from typing import BinaryIO
 
@@ -17,7 +16,12 @@ from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from survey import access_codes
 from survey.administrations import invited_people
-from survey.files import delete_orphans, new_name, path_of, share
+from survey.files import (
+    delete_orphans,
+    delete_with_drafts,
+    new_name,
+    writing_whole,
+)
 from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.code_emails import send_codes
@@ -155,23 +159,10 @@ def make_cards(job: Job, progress: Progress) -> None:
         progress.message = send_codes(card_set, people)
         return
     progress.begin_step("Preparing the file", total=count)
-    # Each attempt has a draft of its own: a worker that seemed dead may still
-    # be writing.
-    path = path_of(card_set.file)
-    draft = path.with_name(f".{path.name}.{job.pk}.{job.attempts}")
-    try:
-        with open(draft, "wb", opener=_owner_only) as file:
-            write = write_pdf if is_pdf else write_csv
-            write(card_set, people, file, progress)
-        share(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write = write_pdf if is_pdf else write_csv
+    with writing_whole(card_set.file, attempt=f"{job.pk}.{job.attempts}") as file:
+        write(card_set, people, file, progress)
     CardSet.objects.filter(pk=card_set.pk).update(made_at=timezone.now(), people=count)
-
-
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def write_pdf(
@@ -276,11 +267,7 @@ def delete_old_cards() -> None:
 
 
 def delete_file(card_set: CardSet) -> None:
-    path = path_of(card_set.file)
-    path.unlink(missing_ok=True)
-    # Drafts of workers that were killed while writing.
-    for draft in path.parent.glob(f".{path.name}.*"):
-        draft.unlink(missing_ok=True)
+    delete_with_drafts(card_set.file)
     CardSet.objects.filter(pk=card_set.pk, deleted_at=None).update(
         deleted_at=timezone.now()
     )

@@ -28,7 +28,13 @@ from survey.models.instrument import (
     SurveyUpload,
 )
 from survey.models.job import Job
-from survey.models.open_code import OpenCode, OpenCodeSeat, OpenDecline
+from survey.models.open_code import (
+    OpenCode,
+    OpenCodeBatch,
+    OpenCodeFile,
+    OpenCodeSeat,
+    OpenDecline,
+)
 from survey.models.response import Response
 from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
 
@@ -47,6 +53,8 @@ __all__ = [
     "Item",
     "Job",
     "OpenCode",
+    "OpenCodeBatch",
+    "OpenCodeFile",
     "OpenCodeSeat",
     "OpenDecline",
     "Option",

@@ -247,6 +247,14 @@ class Respondent(models.Model):
                 name="completed_only_after_starting",
             ),
         )
+        indexes = (
+            # Counts the starts of each open code, for its page in the console.
+            models.Index(
+                fields=("open_code",),
+                condition=Q(open_code__isnull=False),
+                name="starts_of_each_open_code",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"respondent {self.pk}"

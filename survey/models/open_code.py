@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
+from datetime import datetime
+
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
@@ -10,9 +14,20 @@ from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
 from survey.models.administration import Administration, Respondent
+from survey.models.job import Job
 
 # Each seat of a limited code is a row.
 MAX_SEATS = 10_000
+# They turn the text behind them around, so that a label looks like another one.
+_TURNS_TEXT = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def validate_label(label: str) -> None:
+    if any(
+        unicodedata.category(sign) in ("Cc", "Cs") or sign in _TURNS_TEXT
+        for sign in label
+    ):
+        raise ValidationError("The label has invisible characters. Type it again.")
 
 
 class OpenCodeQuerySet(models.QuerySet["OpenCode"]):
@@ -21,7 +36,28 @@ class OpenCodeQuerySet(models.QuerySet["OpenCode"]):
         return self.filter(school__in=permissions.schools(Capability.MANAGE_ROSTERS))
 
 
-class OpenCode(models.Model):
+class OpenCodeOptions(models.Model):
+    """What can be chosen for a code, or for the codes of all schools."""
+
+    # For the staff, such as "Spring newsletter"; respondents do not see it.
+    label = models.CharField(max_length=100, blank=True, validators=[validate_label])
+    # In which the start page opens; empty: the browser's.
+    language = models.CharField(max_length=16, blank=True)
+    # Within the administration's window; null: as long as that.
+    opens_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    # Most starts, each of which takes an `OpenCodeSeat`; null: unlimited.
+    limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_SEATS)],
+    )
+
+    class Meta:
+        abstract = True
+
+
+class OpenCode(OpenCodeOptions):
     """A code with which anyone can begin; see `survey/open_codes/README.md`.
 
     Starting with it writes nothing here: the starts are its respondents. `issue`
@@ -33,19 +69,6 @@ class OpenCode(models.Model):
     )
     school = models.ForeignKey(
         "accounts.School", on_delete=models.PROTECT, related_name="open_codes"
-    )
-    # For the staff, such as "Spring newsletter"; respondents do not see it.
-    label = models.CharField(max_length=100, blank=True)
-    # In which the start page opens; empty: the browser's.
-    language = models.CharField(max_length=16, blank=True)
-    # Within the administration's window; null: as long as that.
-    opens_at = models.DateTimeField(null=True, blank=True)
-    closes_at = models.DateTimeField(null=True, blank=True)
-    # Most starts, each of which takes an `OpenCodeSeat`; null: unlimited.
-    limit = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(MAX_SEATS)],
     )
     issue = models.PositiveSmallIntegerField(default=1)
     # Serves the start: one read by code.
@@ -95,6 +118,18 @@ class OpenCode(models.Model):
         """Tell whether the school's public page shows this code."""
         return bool(self.published_code)
 
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """When people can begin; `administration` should be selected."""
+        opens_at, closes_at = (
+            self.administration.opens_at,
+            self.administration.closes_at,
+        )
+        return (
+            max(opens_at, self.opens_at or opens_at),
+            min(closes_at, self.closes_at or closes_at),
+        )
+
 
 class OpenCodeSeat(models.Model):
     """One of the starts that a limited code admits; created with the code."""
@@ -141,3 +176,101 @@ class OpenDecline(models.Model):
 
     def __str__(self) -> str:
         return f"declined at {self.at}"
+
+
+class OpenCodeBatch(OpenCodeOptions):
+    """An order of codes for all schools of a user that have none."""
+
+    administration = models.ForeignKey(
+        Administration, on_delete=models.PROTECT, related_name="+"
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    # Codes created so far, by all attempts of the job.
+    codes = models.PositiveIntegerField(default=0)
+    # The latest job that creates them.
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+
+    def __str__(self) -> str:
+        return f"open codes of order {self.pk}"
+
+
+class OpenCodeFile(models.Model):
+    """A file with open codes to print or to send: of one code, or of several schools.
+
+    The file is deleted after a week, as those of login cards are.
+    """
+
+    class Format(models.TextChoices):
+        POSTER = "poster", "Posters to put up (PDF)"
+        LETTER = "letter", "Letters to take home (PDF)"
+        CSV = "csv", "List for newsletters (CSV)"
+
+    administration = models.ForeignKey(
+        Administration, on_delete=models.PROTECT, related_name="+"
+    )
+    # Limits of the codes in the file; without all three, the whole state.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    open_code = models.ForeignKey(
+        OpenCode, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    format = models.CharField(max_length=8, choices=Format)
+    # A second language on the page; empty: none.
+    language = models.CharField(max_length=16, blank=True)
+    # Begin the CSV file with a byte order mark, for Excel.
+    marked = models.BooleanField(default=False)
+    # Name of the private file, chosen before it is written.
+    file = models.CharField(max_length=100)
+    codes = models.PositiveIntegerField(null=True)
+    made_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+    # Set when a code in the file was replaced or revoked later.
+    outdated_at = models.DateTimeField(null=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    # The latest job that writes the file.
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(open_code=None) | Q(school__isnull=False),
+                name="a_file_of_one_code_is_of_its_school",
+            ),
+        )
+        indexes = (
+            # The daily deletion of old files.
+            models.Index(
+                fields=("created_at",),
+                condition=Q(deleted_at=None),
+                name="open_code_files_with_a_file",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.get_format_display()}: {self.scope}"
+
+    @property
+    def scope(self) -> str:
+        """Describe which codes the file holds."""
+        place = str(self.school or self.district or "all schools")
+        if self.open_code and self.open_code.label:
+            return f"{place}, {self.open_code.label}"
+        return place
+
+    @property
+    def is_ready(self) -> bool:
+        return self.made_at is not None and self.deleted_at is None

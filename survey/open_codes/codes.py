@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TypedDict, Unpack
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit
 from accounts.models import School, User
 from accounts.permissions import Capability, Permissions
-from survey.access_codes import current_version, digest_for, open_code_for
-from survey.administrations.queries import schools_offered
-from survey.models import Administration, Denominator, OpenCode, OpenCodeSeat
+from survey.access_codes import (
+    current_version,
+    digest_for,
+    format_code,
+    open_code_for,
+)
+from survey.administrations import format_moment, schools_offered
+from survey.models import (
+    Administration,
+    Denominator,
+    OpenCode,
+    OpenCodeFile,
+    OpenCodeSeat,
+)
 from survey.taking.published import published_survey
+
+# Beyond this, one school's codes can't be told apart any more.
+MOST_CODES = 50
 
 
 class CodeRevoked(ValidationError):
     """The code was revoked, and is not handed out again."""
+
+
+class CodeOptions(TypedDict, total=False):
+    label: str
+    language: str
+    opens_at: datetime | None
+    closes_at: datetime | None
+    # Most starts; for each, a seat is created. None: unlimited.
+    limit: int | None
 
 
 @transaction.atomic
@@ -29,70 +56,127 @@ def create_open_code(
     administration: Administration,
     school: School,
     by: User | str,
-    label: str = "",
-    language: str = "",
-    opens_at: datetime | None = None,
-    closes_at: datetime | None = None,
-    limit: int | None = None,
     request: HttpRequest | None = None,
+    **options: Unpack[CodeOptions],
 ) -> OpenCode:
     """Create a code with which anyone can begin in the name of this school.
 
-    With `limit`, also the seats that its starts take. `by` is a user or the name
-    of a command.
+    `by` is a user or the name of a command.
 
     Raises PermissionDenied, and ValidationError with a message for each field.
     """
     _check_permission(by, school)
-    # Locked as when it is changed, so that both don't happen at once.
-    current = Administration.objects.select_for_update(no_key=True).get(
-        pk=administration.pk
+    current = lock_administration(administration)
+    check_options(current, options)
+    if not schools_of(current).filter(pk=school.pk).exists():
+        raise ValidationError({"school": f"It is not offered at {school}."})
+    valid = current.open_codes.filter(school=school, revoked_at=None)
+    if valid.count() >= MOST_CODES:
+        raise ValidationError(
+            f"{school} has {MOST_CODES} codes already. Revoke one that is no longer"
+            " used first."
+        )
+    [code] = save_codes(current, [school], by=by, options=options)
+    record_action("create open code", code, by, request)
+    return code
+
+
+def lock_administration(administration: Administration) -> Administration:
+    """Lock it as when it is changed, so that both don't happen at once."""
+    locked = Administration.objects.select_for_update(no_key=True, of=("self",))
+    return locked.select_related("district").get(pk=administration.pk)
+
+
+def schools_of(administration: Administration) -> QuerySet[School]:
+    """Return the schools in which an administration is offered. 2 statements."""
+    return schools_offered(
+        administration.district,
+        administration.districts.all(),
+        administration.schools.all(),
     )
-    if current.denominator != Denominator.COUNT:
+
+
+def check_options(administration: Administration, options: CodeOptions) -> None:
+    """Raise ValidationError if no school can have such a code."""
+    if administration.denominator != Denominator.COUNT:
         raise ValidationError(
             "This administration is for people on a roster, who have codes of their"
             " own. Open codes need one that anyone can take part in."
         )
-    offered = schools_offered(
-        current.district, current.districts.all(), current.schools.all()
+    errors: dict[str, list[str]] = {}
+    language = options.get("language", "")
+    offered = published_survey(administration.published_id).languages
+    if language and language not in offered:
+        errors["language"] = ["Choose one of the languages of the survey."]
+    opens_at, closes_at = options.get("opens_at"), options.get("closes_at")
+    # Forms have no seconds.
+    first = administration.opens_at.replace(second=0, microsecond=0)
+    last = administration.closes_at
+    window = (
+        f"The administration is open from {format_moment(first)} to"
+        f" {format_moment(last)}. Choose a time within, or leave it empty."
     )
-    if not offered.filter(pk=school.pk).exists():
-        raise ValidationError({"school": f"It is not offered at {school}."})
-    if language and language not in published_survey(current.published_id).languages:
-        raise ValidationError(
-            {"language": "Choose one of the languages of the survey."}
-        )
+    if opens_at and not first <= opens_at < last:
+        errors["opens_at"] = [window]
+    if closes_at and not first < closes_at <= last:
+        errors["closes_at"] = [window]
+    elif opens_at and closes_at and closes_at <= opens_at:
+        errors["closes_at"] = ["It has to end after it begins."]
+    others = {field.name for field in OpenCode._meta.fields} - options.keys()
+    try:
+        OpenCode(**options).clean_fields(exclude=others)
+    except ValidationError as error:
+        errors = error.message_dict | errors
+    if errors:
+        raise ValidationError(errors)
+
+
+def save_codes(
+    administration: Administration,
+    schools: Sequence[School],
+    *,
+    by: User | str,
+    options: CodeOptions,
+) -> list[OpenCode]:
+    """Create a code for each of these schools, with its seats. 3 statements."""
     version = current_version()
-    code = OpenCode(
-        administration=current,
-        school=school,
-        label=label,
-        language=language,
-        opens_at=opens_at,
-        closes_at=closes_at,
-        limit=limit,
-        # The code is derived from the key that the row gets.
-        code_digest=secrets.token_bytes(32),
-        code_key_version=version,
-        created_by=by if isinstance(by, User) else None,
-    )
-    if opens_at and closes_at and closes_at <= opens_at:
-        raise ValidationError({"closes_at": "It has to end after it begins."})
-    code.full_clean()
-    code.save(force_insert=True)
-    code.code_digest = digest_for(code_of(code), version)
-    code.save(update_fields=["code_digest"])
-    if limit:
-        OpenCodeSeat.objects.bulk_create(
-            OpenCodeSeat(open_code=code) for _ in range(limit)
+    codes = OpenCode.objects.bulk_create(
+        OpenCode(
+            administration=administration,
+            school=school,
+            # The code is derived from the key that the row gets.
+            code_digest=secrets.token_bytes(32),
+            code_key_version=version,
+            created_by=by if isinstance(by, User) else None,
+            **options,
         )
-    _record("create open code", code, by, request)
-    return code
+        for school in schools
+    )
+    for code in codes:
+        code.code_digest = digest_for(code_of(code), version)
+    OpenCode.objects.bulk_update(codes, ["code_digest"])
+    OpenCodeSeat.objects.bulk_create(
+        (
+            OpenCodeSeat(open_code=code)
+            for code in codes
+            for _ in range(code.limit or 0)
+        ),
+        batch_size=5000,
+    )
+    return codes
 
 
 def code_of(code: OpenCode) -> str:
     """Return the code that is printed on posters."""
     return open_code_for(code.pk, code.issue, code.code_key_version)
+
+
+def link_of(code: OpenCode) -> str:
+    """Return the address that begins with this code.
+
+    Browsers do not send the part behind the #, so that codes are in no server's log.
+    """
+    return f"{settings.PUBLIC_ADDRESS}/open/#{format_code(code_of(code))}"
 
 
 @transaction.atomic
@@ -105,21 +189,31 @@ def revoke_open_code(
         current.revoked_at = timezone.now()
         current.published_code = ""
         current.save(update_fields=["revoked_at", "published_code"])
-        _record("revoke open code", current, by, request)
+        _mark_files_outdated(current)
+        record_action("revoke open code", current, by, request)
     return current
 
 
 @transaction.atomic
 def replace_open_code(
-    *, code: OpenCode, by: User | str, request: HttpRequest | None = None
+    *,
+    code: OpenCode,
+    by: User | str,
+    seen: str | None = None,
+    request: HttpRequest | None = None,
 ) -> OpenCode:
     """Give a code new letters; the old ones start nothing any more.
 
-    Raises CodeRevoked.
+    `seen` is the issue on the page that was confirmed: the same form sent twice
+    replaces the code once, because posters may be printed in between.
+
+    Raises CodeRevoked, and ValidationError for another issue than the one seen.
     """
     current = _lock(code, by)
     if current.revoked_at is not None:
         raise CodeRevoked("This code was revoked. Create a new one instead.")
+    if seen is not None and seen != str(current.issue):
+        raise ValidationError("The code was already replaced. Nothing was changed.")
     current.issue += 1
     current.code_key_version = current_version()
     current.code_digest = digest_for(code_of(current), current.code_key_version)
@@ -128,7 +222,8 @@ def replace_open_code(
     current.save(
         update_fields=["issue", "code_key_version", "code_digest", "published_code"]
     )
-    _record("replace open code", current, by, request)
+    _mark_files_outdated(current)
+    record_action("replace open code", current, by, request)
     return current
 
 
@@ -153,8 +248,21 @@ def publish_open_code(
         current.published_code = code_of(current) if published else ""
         current.save(update_fields=["published_code"])
         action = "publish open code" if published else "unpublish open code"
-        _record(action, current, by, request)
+        record_action(action, current, by, request)
     return current
+
+
+def _mark_files_outdated(code: OpenCode) -> None:
+    """Mark the files that hold a code that was replaced or revoked."""
+    of_place = Q(school=code.school) | Q(
+        Q(district=None) | Q(district=code.school.district_id), school=None
+    )
+    OpenCodeFile.objects.filter(
+        Q(open_code=code) | Q(of_place, open_code=None),
+        administration=code.administration_id,
+        outdated_at=None,
+        deleted_at=None,
+    ).update(outdated_at=timezone.now())
 
 
 def _lock(code: OpenCode, by: User | str) -> OpenCode:
@@ -175,7 +283,7 @@ def _check_permission(by: User | str, school: School) -> None:
             raise PermissionDenied
 
 
-def _record(
+def record_action(
     action: str, code: OpenCode, by: User | str, request: HttpRequest | None
 ) -> None:
     audit.record(

@@ -34,7 +34,7 @@ from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RosterReport, write_rejected_rows
 from survey.rosters.row_parser import RosterPerson
 from survey.rosters.schools import create_new_schools
-from survey.rosters.scope import RosterScope
+from survey.rosters.scope import RosterScope, check_takes_roster
 from survey.rosters.staging import (
     ADDED,
     BACK,
@@ -77,16 +77,23 @@ def import_roster(
     or with `partial` the valid rows. Rejected rows are written to `rejects` for
     correction; the report has the first reasons.
 
-    Raises RosterUnreadable if the file is damaged, and CodeKeyMissing; then
-    nothing is imported. If it is interrupted later, a part has been imported,
-    and the same import again does the rest.
+    Raises RosterUnreadable if the file is damaged, RosterRefused, and
+    CodeKeyMissing; then nothing is imported. If it is interrupted later, a part
+    has been imported, and the same import again does the rest.
     """
     # Raises here if the key is missing, and not after the whole file was read.
     access_codes.current_version()
+
+    def get_scope() -> RosterScope:
+        # Read after the lock was taken: it may have changed while waiting.
+        administration.refresh_from_db(fields=["denominator"])
+        check_takes_roster(administration)
+        return scope or RosterScope()
+
     with compare_roster(
         administration=administration,
         table=table,
-        get_scope=lambda: scope or RosterScope(),
+        get_scope=get_scope,
         complete_for=complete_for,
         on_progress=on_progress,
         lock=True,

@@ -26,7 +26,12 @@ from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
 from survey.rosters.retention import FOLDER, delete_files
-from survey.rosters.scope import RosterScope, scope_of_upload
+from survey.rosters.scope import (
+    RosterRefused,
+    RosterScope,
+    check_takes_roster,
+    scope_of_upload,
+)
 
 State = RosterUpload.State
 NOT_PERMITTED = (
@@ -106,7 +111,12 @@ def compare_upload(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        upload.administration.refresh_from_db(fields=["role", "published", "subgroups"])
+        fields = ["role", "published", "subgroups", "denominator"]
+        upload.administration.refresh_from_db(fields=fields)
+        try:
+            check_takes_roster(upload.administration)
+        except RosterRefused as refused:
+            raise JobRefused(str(refused)) from refused
         scope = scope_of_upload(upload, Permissions(by))
         if scope is None:
             raise JobRefused(NOT_PERMITTED)

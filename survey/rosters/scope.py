@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from accounts.permissions import Capability, Permissions, Places
-from survey.models import Administration, RosterUpload
+from survey.models import Administration, Denominator, RosterUpload
 
 # The same words whether such a school exists or not, so that a file cannot be
 # used to find out which schools other districts have.
@@ -19,7 +19,22 @@ NOT_OFFERED = "is not one of this administration's schools"
 OTHER_SCHOOL = (
     "is on another school's roster, or was. Ask your district to move this person"
 )
+NO_ROSTER = (
+    "This administration has no roster: anyone can take part with a school's open code,"
+    " and people on a roster could answer twice. Upload the roster to an administration"
+    " for people on a roster."
+)
 OTHER_ADDRESS = "differs from the roster. E-mail address changes need the district"
+
+
+class RosterRefused(Exception):
+    """The administration takes no roster; the message says why."""
+
+
+def check_takes_roster(administration: Administration) -> None:
+    """Raise RosterRefused where anyone can take part."""
+    if administration.denominator == Denominator.COUNT:
+        raise RosterRefused(NO_ROSTER)
 
 
 @dataclass(frozen=True, slots=True)

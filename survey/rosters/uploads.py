@@ -21,6 +21,7 @@ from survey.models import Administration, Job, RosterUpload
 from survey.rosters.apply_job import apply_roster
 from survey.rosters.dry_run import check_roster
 from survey.rosters.retention import FOLDER, delete_upload_files
+from survey.rosters.scope import check_takes_roster
 from survey.rosters.upload_state import (
     COUNTS,
     UploadConflict,
@@ -55,8 +56,11 @@ def receive(
 ) -> RosterUpload:
     """Store an uploaded file and start its dry run.
 
-    Raises TooManyFiles, and TooManyJobs of `survey.job_turns`.
+    Raises RosterRefused of `rosters.scope`, TooManyFiles, and TooManyJobs of
+    `survey.job_turns`.
     """
+    # The jobs check it again under their lock.
+    check_takes_roster(administration)
     refuse_many(by)
     kept = RosterUpload.objects.filter(by=by).exclude(file="")
     size = (kept.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)

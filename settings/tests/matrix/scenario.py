@@ -156,7 +156,7 @@ class Scenario:
             for place in self.places
         }
         self.files = {}
-        for folder in ("cards", "rosters", "exports"):
+        for folder in ("cards", "open-codes", "rosters", "exports"):
             for file_name in private_files().listdir(folder)[1]:
                 name = f"{folder}/{file_name}"
                 self.files[name] = path_of(name).read_bytes()

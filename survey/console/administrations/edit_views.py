@@ -32,7 +32,7 @@ from survey.console.administrations.forms import (
     show_errors,
 )
 from survey.console.administrations.views import visible_administration_or_404
-from survey.models import Administration
+from survey.models import Administration, Denominator
 from survey.waves import get_or_create_wave
 
 # A form that is sent with this finds places or suggests a name; nothing is
@@ -53,14 +53,16 @@ def administration_open(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            # The message leads to the next step: without a roster no one is invited.
+            # The message leads to the next step: nobody can begin before.
+            step = "upload a roster to invite people"
+            if administration.denominator == Denominator.COUNT:
+                step = "create open codes for the schools"
             status = "is open"
             if administration.state == Administration.State.PLANNED:
                 status = f"will open on {format_moment(administration.opens_at)}"
             messages.success(
                 request,
-                f"{administration.title} {status}. Next, upload a roster to invite"
-                " people.",
+                f"{administration.title} {status}. Next, {step}.",
             )
             return redirect("administration_detail", administration.pk)
     context = {

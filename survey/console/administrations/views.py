@@ -20,7 +20,7 @@ from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.console.administrations.fields import survey_in_words, time_zone_in_words
-from survey.models import Administration, EmailSchedule
+from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
 from survey.reminders.figures import Figures, read_figures
 
@@ -158,6 +158,8 @@ class PageLink(NamedTuple):
     address: str
     name: str
     purpose: str
+    # Only for administrations with this denominator; empty: for all.
+    denominator: str = ""
 
 
 def _links(permissions: Permissions, administration: Administration) -> list[PageLink]:
@@ -175,12 +177,21 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             reverse("people_list", args=[pk]),
             "People",
             "Find a person, print a lost card again, or issue a new code.",
+            Denominator.ROSTER,
         ),
         PageLink(
             C.SEE_IDENTITIES,
             reverse("cards_list", args=[pk]),
             "Login cards",
             "Print the cards with the access codes.",
+            Denominator.ROSTER,
+        ),
+        PageLink(
+            C.MANAGE_ROSTERS,
+            reverse("open_codes_list", args=[pk]),
+            "Open codes",
+            "Create codes that anyone can begin with, and print posters and letters.",
+            Denominator.COUNT,
         ),
         PageLink(
             C.SEE_AUDIT,
@@ -193,12 +204,14 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             reverse("roster_upload", args=[pk]),
             "Upload a roster",
             "Invite people, or update the people of a school.",
+            Denominator.ROSTER,
         ),
         PageLink(
             C.MANAGE_ROSTERS,
             f"{reverse('roster_list')}?administration={pk}",
             "Rosters",
             "See the roster files uploaded so far, and their results.",
+            Denominator.ROSTER,
         ),
         PageLink(
             C.SEE_RESPONSES,
@@ -207,7 +220,12 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             "Download the responses.",
         ),
     ]
-    links = [link for link in links if permissions.has(link.capability)]
+    links = [
+        link
+        for link in links
+        if permissions.has(link.capability)
+        and link.denominator in ("", administration.denominator)
+    ]
     if may_manage(permissions, administration):
         links.append(
             PageLink(

@@ -27,8 +27,9 @@ from survey.console.rosters.forms import (
 )
 from survey.files import download
 from survey.job_turns import TooManyJobs
-from survey.models import Administration, RosterUpload
+from survey.models import Administration, Denominator, RosterUpload
 from survey.rosters import uploads
+from survey.rosters.scope import NO_ROSTER, RosterRefused
 from survey.rosters.template import XLSX, template_rows, xlsx_template
 from survey.rosters.upload_state import UploadConflict
 from survey.rosters.uploads import WrongNumberTyped
@@ -131,7 +132,11 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
                 by=request.user,
                 request=request,
             )
-        except (TooManyJobs, uploads.TooManyFiles) as refused:
+        except (
+            TooManyJobs,
+            RosterRefused,
+            uploads.TooManyFiles,
+        ) as refused:
             form.add_error(None, str(refused))
         else:
             return redirect("roster_detail", upload.pk)
@@ -140,6 +145,9 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         "survey/console/roster_upload.html",
         {
             "administration": administration,
+            "no_roster": NO_ROSTER
+            if administration.denominator == Denominator.COUNT
+            else "",
             "form": form,
             # The whole state, without district and school, is no limit.
             "place": ", ".join(

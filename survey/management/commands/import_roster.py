@@ -17,6 +17,7 @@ from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import RosterUnreadable, open_table
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport
+from survey.rosters.scope import RosterRefused
 
 # Rejections and new schools that are printed.
 MOST_SHOWN = 20
@@ -98,7 +99,12 @@ class Command(BaseCommand):
                     complete_for=options["complete_for"],
                     rejects=rejects_file,
                 )
-        except (AdministrationNotFound, RosterUnreadable, CodeKeyMissing) as error:
+        except (
+            AdministrationNotFound,
+            RosterRefused,
+            RosterUnreadable,
+            CodeKeyMissing,
+        ) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(

@@ -1,0 +1,127 @@
+"""Forms for open codes and for their posters, letters and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django import forms
+from django.http import QueryDict
+
+from survey.console.administrations.fields import LocalDateTimeField
+from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
+from survey.console.people.scope import set_choices
+from survey.console.rosters.forms import UploadPlace, place_name
+from survey.login_cards.card_text import CARD_WORDS
+from survey.models import Administration, OpenCodeFile
+from survey.models.open_code import MAX_SEATS, validate_label
+from survey.open_codes.codes import CodeOptions
+from survey.taking.published import published_survey
+
+LIMIT = f"Enter a whole number from 1 to {MAX_SEATS:,}, or leave it empty."
+
+
+def languages_of(administration: Administration) -> dict[str, str]:
+    """Return the survey's languages, with their own names."""
+    definition = published_survey(administration.published_id).definition
+    return {one["code"]: one["name"] for one in definition["languages"]}
+
+
+class OpenCodeForm(forms.Form):
+    label = forms.CharField(
+        required=False,
+        max_length=100,
+        validators=[validate_label],
+        help_text="For you and your colleagues, such as Spring newsletter. Nobody else"
+        " sees it.",
+    )
+    limit = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_SEATS,
+        label="Places",
+        help_text="So many people can begin with this code. Leave it empty for no"
+        " limit.",
+        error_messages={"invalid": LIMIT, "min_value": LIMIT, "max_value": LIMIT},
+    )
+    language = forms.ChoiceField(
+        required=False,
+        label="First language",
+        help_text="In which the survey's first page opens. Everyone can choose another"
+        " one there.",
+        error_messages={"invalid_choice": "Choose one of the survey's languages."},
+    )
+    opens_at = LocalDateTimeField(
+        label="From",
+        required_message="",
+        help_text="Leave it empty to begin when the administration opens.",
+    )
+    closes_at = LocalDateTimeField(
+        label="Until",
+        required_message="",
+        help_text="Leave it empty to end when the administration closes.",
+    )
+
+    def __init__(
+        self, data: QueryDict | None, *, administration: Administration
+    ) -> None:
+        super().__init__(data)
+        for name in ("opens_at", "closes_at"):
+            self.fields[name].required = False
+        own = {"": "The browser's language"} | languages_of(administration)
+        set_choices(self, "language", list(own.items()))
+
+    def options(self) -> CodeOptions:
+        cleaned = self.cleaned_data
+        opens_at: datetime | None = cleaned["opens_at"]
+        closes_at: datetime | None = cleaned["closes_at"]
+        return {
+            "label": cleaned["label"],
+            "language": cleaned["language"],
+            "limit": cleaned["limit"],
+            "opens_at": opens_at,
+            "closes_at": closes_at,
+        }
+
+
+class CodeFileForm(forms.Form):
+    """What to make, for one code or for the codes of a place."""
+
+    place = forms.ChoiceField(
+        label="Schools", error_messages={"invalid_choice": "Choose one of your places."}
+    )
+    format = forms.ChoiceField(
+        choices=[*OpenCodeFile.Format.choices, (EXCEL, "List for Excel (CSV)")],
+        initial=OpenCodeFile.Format.POSTER,
+    )
+    language = forms.ChoiceField(
+        required=False,
+        label="Second language",
+        help_text="Posters and letters are always in the survey's main language.",
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        first_language: str,
+        places: Mapping[str, UploadPlace],
+    ) -> None:
+        super().__init__(data)
+        self.places = places
+        if len(places) > 1:
+            choices = [(key, place_name(place)) for key, place in places.items()]
+            set_choices(self, "place", choices)
+        else:
+            del self.fields["place"]
+        others = [
+            (language, LANGUAGE_NAMES[language])
+            for language in CARD_WORDS
+            if language != first_language
+        ]
+        set_choices(self, "language", [("", "None"), *others])
+
+    def chosen_place(self) -> UploadPlace:
+        """Return a district or a school, or neither for the whole state."""
+        key = self.cleaned_data.get("place") or next(iter(self.places), "")
+        return self.places.get(key, (None, None))

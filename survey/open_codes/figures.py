@@ -1,0 +1,159 @@
+"""Figures of open codes: how they fill, and signs of abuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import (
+    BigIntegerField,
+    Count,
+    Exists,
+    Expression,
+    F,
+    Func,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    Window,
+)
+from django.db.models.functions import Coalesce, Lag
+
+from accounts.permissions import Capability, Permissions
+from survey.models import (
+    DeviceLogin,
+    OpenCode,
+    OpenCodeSeat,
+    OpenDecline,
+    Respondent,
+    Response,
+)
+
+# As in `reports.suppression`: of fewer people, it would be known who has finished.
+SMALLEST_GROUP = 10
+# A family has a few children. Six starts on one device within ten minutes are a
+# program, or a tablet that is handed around.
+BURST = 6
+BURST_WITHIN = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFigures:
+    starts: int
+    # These are None where so few people have begun that this user may not see them.
+    answered: int | None
+    finished: int | None
+    declined: int | None
+    # None for unlimited codes.
+    seats_left: int | None
+    # Only for administrators: % of starts without answers, and devices with bursts.
+    empty_percent: int | None = None
+    bursts: int | None = None
+
+
+def figures_of(
+    codes: Sequence[OpenCode], permissions: Permissions
+) -> dict[int, CodeFigures]:
+    """Return the figures of these codes, by their keys. 2 statements.
+
+    The codes are of one administration; `school` and `administration` are selected.
+    """
+    if not codes:
+        return {}
+    counts = {row["pk"]: row for row in _count_all(codes)}
+    too_small = {
+        row["school_id"]
+        for row in counts.values()
+        if 0 < row["starts"] < SMALLEST_GROUP
+    }
+    sees_numbers = permissions.places(Capability.SEE_RESPONSES)
+    sees_abuse = permissions.places(Capability.SEE_AUDIT)
+    watched = [code.pk for code in codes if sees_abuse.has_school(code.school)]
+    bursts = count_bursts(watched)
+    figures = {}
+    for code in codes:
+        row = counts[code.pk]
+        starts, answered = row["starts"], row["answered"]
+        # If one of a school's codes is hidden, all are: the rest of the school's
+        # number would tell it.
+        hides = (
+            code.school_id in too_small
+            and not sees_numbers.has_school(code.school)
+            and code.administration.is_completion_confidential
+        )
+        empty = round(100 * (starts - answered) / starts) if starts else None
+        figures[code.pk] = CodeFigures(
+            starts=starts,
+            answered=None if hides else answered,
+            finished=None if hides else row["finished"],
+            declined=None if hides else row["declined"],
+            seats_left=None if code.limit is None else row["seats_left"],
+            empty_percent=empty if code.pk in bursts else None,
+            bursts=bursts.get(code.pk),
+        )
+    return figures
+
+
+def _count_all(codes: Sequence[OpenCode]) -> Iterable[Mapping[str, Any]]:
+    """Count the starts of all codes of these codes' schools. 1 statement."""
+    starts = Respondent.objects.filter(open_code__isnull=False)
+    of_schools = OpenCode.objects.filter(
+        administration=codes[0].administration_id,
+        school__in={code.school_id for code in codes},
+    ).order_by()
+    return of_schools.values(
+        "pk",
+        "school_id",
+        starts=_number(starts),
+        finished=_number(starts.filter(completed_at__isnull=False)),
+        answered=_answered(starts),
+        declined=_number(OpenDecline.objects.all()),
+        seats_left=_number(OpenCodeSeat.objects.filter(respondent=None)),
+    )
+
+
+def _number(rows: QuerySet) -> Coalesce:
+    of_code = rows.filter(open_code=OuterRef("pk")).order_by()
+    counts = of_code.values("open_code").annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(counts), 0)
+
+
+def _answered(starts: QuerySet[Respondent]) -> Expression:
+    if connection.vendor == "postgresql":
+        # A function that runs as the tables' owner: migration 0029.
+        return Func(
+            "pk",
+            function="survey_answered_starts",
+            output_field=BigIntegerField(),
+        )
+    answers = Response.objects.filter(
+        administration_id=OuterRef("administration_id"), respondent_id=OuterRef("pk")
+    )
+    return _number(starts.filter(Exists(answers)))
+
+
+def count_bursts(codes: Sequence[int]) -> dict[int, int]:
+    """Return on how many devices many people began in a short time. 1 statement.
+
+    Every code is in the result.
+    """
+    if not codes:
+        return {}
+    starts = DeviceLogin.objects.filter(
+        respondent__open_code__in=codes, first_at=F("respondent__started_at")
+    ).annotate(
+        earlier=Window(
+            Lag("first_at", BURST - 1),
+            partition_by=["respondent__open_code", "device"],
+            order_by="first_at",
+        )
+    )
+    in_bursts = starts.filter(earlier__gte=F("first_at") - BURST_WITHIN)
+    devices = set(in_bursts.values_list("respondent__open_code", "device"))
+    counts = dict.fromkeys(codes, 0)
+    for code, _ in devices:
+        counts[code] += 1
+    return counts
