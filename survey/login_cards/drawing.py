@@ -9,6 +9,7 @@ import logging
 import unicodedata
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 import qrcode
 from django.conf import settings
@@ -26,6 +27,8 @@ FONTS = {
     ("sans", "B"): "DejaVuSans-Bold.ttf",
     ("mono", "B"): "DejaVuSansMono-Bold.ttf",
 }
+# Of a line; None: as its first letters.
+Direction = Literal["ltr", "rtl"] | None
 # A text that is too long is shrunk to this part of its size, then cut.
 MIN_SCALE = 0.65
 # In points; longer texts are cut.
@@ -61,14 +64,14 @@ class Drawing:
         style: str = "",
         family: str = "sans",
         grey: int = 0,
-        rtl: bool = False,
+        direction: Direction = None,
         centred: bool = False,
         min_scale: float = MIN_SCALE,
     ) -> None:
         """Draw one line; shrink it, and in the end cut it, where it is too long."""
         # Shaping takes fifteen times as long, and Latin letters do not need it.
         needed = _needs_shaping(text)
-        self.pdf.set_text_shaping(needed, direction="rtl" if rtl else None)
+        self.pdf.set_text_shaping(needed, direction=direction)
         self.font(family, style, size, grey)
         text_width = self.pdf.get_string_width(text)
         if text_width > width:
@@ -78,7 +81,7 @@ class Drawing:
                 text = text[:-1].rstrip()
             text = f"{text}…"
         self.pdf.set_xy(x, y)
-        align = Align.C if centred else Align.R if rtl else Align.L
+        align = Align.C if centred else Align.R if direction == "rtl" else Align.L
         self.pdf.cell(width, size * 0.45, text, align=align)
         self.pdf.set_text_shaping(False)
 
@@ -93,14 +96,14 @@ class Drawing:
         most_lines: int,
         style: str = "",
         grey: int = 0,
-        rtl: bool = False,
+        direction: Direction = None,
         centred: bool = False,
     ) -> float:
         """Draw lines of words, smaller if there are too many; return y below them."""
-        lines = self._lines(text, width, size, style, rtl)
+        lines = self._lines(text, width, size, style, direction)
         while len(lines) > most_lines and size > SMALLEST_TEXT:
             size *= 0.95
-            lines = self._lines(text, width, size, style, rtl)
+            lines = self._lines(text, width, size, style, direction)
         # `text` cuts what does not fit into the last line.
         lines[most_lines - 1 :] = [" ".join(lines[most_lines - 1 :])]
         for line in filter(None, lines):
@@ -112,19 +115,17 @@ class Drawing:
                 size=size,
                 style=style,
                 grey=grey,
-                rtl=rtl,
+                direction=direction,
                 centred=centred,
             )
             y += size * LINE_HEIGHT
         return y
 
     def _lines(
-        self, text: str, width: float, size: float, style: str, rtl: bool
+        self, text: str, width: float, size: float, style: str, direction: Direction
     ) -> list[str]:
         # In the order in which they are read: each line is turned by itself.
-        self.pdf.set_text_shaping(
-            _needs_shaping(text), direction="rtl" if rtl else None
-        )
+        self.pdf.set_text_shaping(_needs_shaping(text), direction=direction)
         self.font("sans", style, size)
         lines = [""]
         for word in text.split():

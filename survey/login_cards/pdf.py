@@ -12,7 +12,7 @@ from itertools import groupby
 from fpdf.enums import Align
 
 from survey.login_cards.card_text import CARD_WORDS, RIGHT_TO_LEFT
-from survey.login_cards.drawing import Drawing
+from survey.login_cards.drawing import Direction, Drawing
 
 # In millimetres.
 COLUMNS, ROWS = 2, 4
@@ -120,9 +120,9 @@ class _CardDocument(Drawing):
         y += QR_SIZE + 2
         for language in languages:
             words = CARD_WORDS[language]
-            rtl = language in RIGHT_TO_LEFT
+            direction: Direction = "rtl" if language in RIGHT_TO_LEFT else None
             for text in (words.open, words.type, self.sheet.windows[language]):
-                self.text(x, y, INSIDE, text, size=7.4, rtl=rtl)
+                self.text(x, y, INSIDE, text, size=7.4, direction=direction)
                 y += LINE
             y += 1
 

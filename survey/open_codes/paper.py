@@ -6,12 +6,12 @@ large. A letter has one or two languages side by side above them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from survey.login_cards.card_text import RIGHT_TO_LEFT, window_in_words
-from survey.login_cards.drawing import Drawing
+from survey.login_cards.drawing import Direction, Drawing
 from survey.models import Role
 from survey.open_codes.paper_text import PAPER_WORDS
 from survey.taking.messages import messages_in
@@ -20,7 +20,7 @@ from survey.taking.messages import messages_in
 WIDTH, MARGIN = 210.0, 18.0
 INSIDE = WIDTH - 2 * MARGIN
 GAP = 8.0
-POSTER_QR, LETTER_QR = 96.0, 58.0
+LETTER_QR = 58.0
 MUTED = 70
 
 
@@ -84,29 +84,30 @@ def draw_pages(
 class _Paper(Drawing):
     def poster(self, page: CodePage) -> None:
         many = len(page.titles) > 1
-        y = self._centred(14, page.school, size=22, most_lines=1, grey=MUTED)
+        y = self._centred(10, page.school, size=22, most_lines=1, grey=MUTED)
         for language, title in page.titles.items():
             y = self._centred(
-                y + 3, title, language, size=28 if many else 40, most_lines=2, style="B"
+                y + 3, title, language, size=24 if many else 40, most_lines=2, style="B"
             )
-        for language in page.titles:
+        if not many:
+            [language] = page.titles
             asks = page.invitation(language)[0]
-            y = self._centred(y + 2, asks, language, size=14, most_lines=2)
+            y = self._centred(y + 2, asks, language, size=15, most_lines=2)
         # Below the longest heading, so that all posters of a state look alike.
-        y = max(y, 84.0)
-        self.qr_code(page.link, (WIDTH - POSTER_QR) / 2, y, POSTER_QR)
-        y += POSTER_QR
+        y, size = (max(y, 72.0), 78.0) if many else (max(y, 80.0), 100.0)
+        self.qr_code(page.link, (WIDTH - size) / 2, y, size)
+        y += size
         for language in page.titles:
             scan = PAPER_WORDS[language].scan
             y = self._centred(y + 1, scan, language, size=15, most_lines=1, style="B")
         y = self._typed(page, MARGIN, y + 3, INSIDE, sizes=(13, 26, 42), centred=True)
-        for language in page.titles:
-            notes = " ".join(page.dates(language))
-            y = self._centred(y + 1, notes, language, size=12, most_lines=2)
-        for language in page.titles:
-            small = " ".join(page.invitation(language)[1:])
-            y = self._centred(
-                y + 1.5, small, language, size=9.5, most_lines=4, grey=MUTED
+        for language, x, width in _columns(page):
+            below = self._paragraphs(
+                page.dates(language), language, x, y + 2, width, size=12 - many
+            )
+            small = page.invitation(language)[0 if many else 1 :]
+            self._paragraphs(
+                [" ".join(small)], language, x, below + 1.5, width, size=10 - many
             )
 
     def letter(self, page: CodePage) -> None:
@@ -115,11 +116,27 @@ class _Paper(Drawing):
             y = self.paragraph(
                 MARGIN, y, INSIDE, page.owner, size=12, most_lines=1, grey=MUTED
             )
-        width = (INSIDE - GAP * (len(page.titles) - 1)) / len(page.titles)
-        below = [
-            self._column(page, language, MARGIN + n * (width + GAP), y + 10, width)
-            for n, language in enumerate(page.titles)
-        ]
+        size = 11 if len(page.titles) > 1 else 13
+        below = []
+        for language, x, width in _columns(page):
+            end = y + 10
+            if page.role == Role.PARENT:
+                greeting = [PAPER_WORDS[language].greeting]
+                end = self._paragraphs(greeting, language, x, end, width, size=size)
+            end = self.paragraph(
+                x,
+                end + 4,
+                width,
+                page.titles[language],
+                size=size * 1.4,
+                most_lines=3,
+                style="B",
+                direction=_direction(language),
+            )
+            texts = [*page.invitation(language), *page.dates(language)]
+            below.append(
+                self._paragraphs(texts, language, x, end + 1, width, size=size, gap=2.5)
+            )
         # In the lower third, where the page is not folded.
         y = max(*below, 186.0) + 4
         self.pdf.set_draw_color(150)
@@ -128,32 +145,34 @@ class _Paper(Drawing):
         x, width = MARGIN + LETTER_QR + 2, INSIDE - LETTER_QR - 2
         y += 12
         for language in page.titles:
-            rtl = language in RIGHT_TO_LEFT
             scan = PAPER_WORDS[language].scan
+            direction = _direction(language)
             y = self.paragraph(
-                x, y, width, scan, size=11, most_lines=2, style="B", rtl=rtl
+                x, y, width, scan, size=11, most_lines=2, style="B", direction=direction
             )
         self._typed(page, x, y + 3, width, sizes=(11, 18, 30))
 
-    def _column(
-        self, page: CodePage, language: str, x: float, y: float, width: float
+    def _paragraphs(
+        self,
+        texts: Sequence[str],
+        language: str,
+        x: float,
+        y: float,
+        width: float,
+        *,
+        size: float,
+        gap: float = 0,
     ) -> float:
-        rtl = language in RIGHT_TO_LEFT
-        if page.role == Role.PARENT:
-            greeting = PAPER_WORDS[language].greeting
-            y = self.paragraph(x, y, width, greeting, size=11, most_lines=1, rtl=rtl)
-        y = self.paragraph(
-            x,
-            y + 4,
-            width,
-            page.titles[language],
-            size=15,
-            most_lines=3,
-            style="B",
-            rtl=rtl,
-        )
-        for text in (*page.invitation(language), *page.dates(language)):
-            y = self.paragraph(x, y + 2.5, width, text, size=11, most_lines=7, rtl=rtl)
+        for text in texts:
+            y = self.paragraph(
+                x,
+                y + gap,
+                width,
+                text,
+                size=size,
+                most_lines=9,
+                direction=_direction(language),
+            )
         return y
 
     def _typed(
@@ -176,7 +195,7 @@ class _Paper(Drawing):
                 PAPER_WORDS[language].type,
                 size=small,
                 most_lines=1,
-                rtl=language in RIGHT_TO_LEFT,
+                direction=_direction(language),
                 centred=centred,
             )
         # Never cut, however long: half an address leads nowhere.
@@ -216,6 +235,17 @@ class _Paper(Drawing):
             most_lines=most_lines,
             style=style,
             grey=grey,
-            rtl=language in RIGHT_TO_LEFT,
+            direction=_direction(language) if language else None,
             centred=True,
         )
+
+
+def _columns(page: CodePage) -> Iterator[tuple[str, float, float]]:
+    """Yield each language with x and width of its column, side by side."""
+    width = (INSIDE - GAP * (len(page.titles) - 1)) / len(page.titles)
+    for number, language in enumerate(page.titles):
+        yield language, MARGIN + number * (width + GAP), width
+
+
+def _direction(language: str) -> Direction:
+    return "rtl" if language in RIGHT_TO_LEFT else "ltr"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pypdfium2
 import zxingcpp
+from PIL import ImageOps
 
 # Finer than a screen, and coarser than any printer.
 DOTS = 200
@@ -17,6 +18,8 @@ class ReadPage:
     text: str
     # The contents of the QR codes, from top left to bottom right.
     links: list[str]
+    # Part of the page's height under which nothing is printed.
+    empty_below: float = 0.0
 
 
 def read_pages(pdf: bytes | Path) -> list[ReadPage]:
@@ -33,6 +36,9 @@ def _read(page: pypdfium2.PdfPage) -> ReadPage:
     found.sort(
         key=lambda one: (one.position.top_left.y // 100, one.position.top_left.x)
     )
+    _, _, _, lowest = ImageOps.invert(image.convert("L")).getbbox() or (0, 0, 0, 0)
     return ReadPage(
-        text=page.get_textpage().get_text_range(), links=[one.text for one in found]
+        empty_below=1 - lowest / image.height,
+        text=page.get_textpage().get_text_range(),
+        links=[one.text for one in found],
     )

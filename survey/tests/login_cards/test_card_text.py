@@ -9,7 +9,7 @@ import pypdfium2
 import pytest
 from django.conf import settings
 
-from survey.login_cards import pdf
+from survey.login_cards import drawing
 from survey.login_cards.card_text import CARD_WORDS, card_language, window_in_words
 from survey.login_cards.layout import class_by_class
 from survey.login_cards.pdf import CardSheet, LoginCard, draw_cards
@@ -132,7 +132,7 @@ def dark_columns(pdf: bytes) -> int:
 def test_arabic_letters_are_joined(monkeypatch):
     """The twin: without shaping, letters are separate and take more space."""
     joined, _ = draw([card(1, "Class 7B", "ar")])
-    monkeypatch.setattr(pdf, "_needs_shaping", lambda text: False)
+    monkeypatch.setattr(drawing, "_needs_shaping", lambda text: False)
     apart, _ = draw([card(1, "Class 7B", "ar")])
     assert dark_columns(joined) > 0
     assert dark_columns(apart) != dark_columns(joined)
