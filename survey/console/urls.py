@@ -66,6 +66,7 @@ urlpatterns = [
         f"{EMAILS}<int:step>/<slug:language>/test/",
         email_texts.emails_test,
         name="emails_test",
+    ),
     # Open codes of an administration.
     path(OPEN_CODES, open_codes.open_codes_list, name="open_codes_list"),
     path(f"{OPEN_CODES}new/", open_codes.open_codes_new, name="open_codes_new"),
@@ -101,6 +102,11 @@ urlpatterns = [
         f"{OPEN_CODES}<int:open_code>/show/",
         open_codes.open_code_show,
         name="open_code_show",
+    ),
+    path(
+        f"{OPEN_CODES}<int:open_code>/publish/",
+        open_codes.open_code_publish,
+        name="open_code_publish",
     ),
     path(
         f"{OPEN_CODES}<int:open_code>/revoke/",

@@ -35,6 +35,7 @@ from survey.open_codes.codes import (
     code_of,
     create_open_code,
     link_of,
+    publish_open_code,
     record_action,
     replace_open_code,
     revoke_open_code,
@@ -191,6 +192,27 @@ def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpRespon
         return redirect("open_code_detail", pk, code.pk)
     record_action("show open code", code, request.user, request)
     return _redirect_and_show(request, code)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def open_code_publish(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
+    """Show a code's link on the school's public page, or show it no more."""
+    administration = administration_or_404(request, pk)
+    code = open_code_or_404(request, administration, open_code)
+    published = request.POST.get("published") == "yes"
+    try:
+        publish_open_code(
+            code=code, published=published, by=request.user, request=request
+        )
+    except ValidationError as error:
+        messages.error(request, error.messages[0])
+    else:
+        shows = "shows" if published else "no longer shows"
+        page = "The school’s public page"
+        messages.success(request, f"{page} {shows} the link within a minute.")
+    return redirect("open_code_detail", pk, code.pk)
 
 
 def _redirect_and_show(request: StaffRequest, code: OpenCode) -> HttpResponse:

@@ -147,12 +147,25 @@ def test_a_code_is_revoked_after_a_page_that_says_what_happens(client, staff, co
         assert format_code(code_of(code)) not in text_of(response)
 
 
+def test_a_coordinator_publishes_a_code_and_removes_it_again(client, staff, code):
+    log_in(client, staff.chen)
+    page = client.post(url_of(code, "publish/"), {"published": "yes"}, follow=True)
+    assert OpenCode.objects.get().published
+    assert "Remove link" in text_of(page)
+    page = client.post(url_of(code, "publish/"), {"published": "no"}, follow=True)
+    assert not OpenCode.objects.get().published
+    assert "Publish link" in text_of(page)
+    revoke_open_code(code=code, by="a test")
+    page = client.post(url_of(code, "publish/"), {"published": "yes"}, follow=True)
+    assert "This code was revoked" in text_of(page)
+
+
 def test_a_coordinator_sees_no_code_of_another_school(client, staff, parents, code):
     other = open_code(parents, staff.washington, label="Hidden")
     elsewhere = open_to_parents(name="other", published=parents.published)
     log_in(client, staff.chen)
     assert "Hidden" not in text_of(client.get(url(parents)))
-    for action in ("", "show/", "revoke/", "replace/"):
+    for action in ("", "show/", "publish/", "revoke/", "replace/"):
         method = client.post if action else client.get
         assert method(url_of(other, action)).status_code == 404
         # A code under another administration's address.
