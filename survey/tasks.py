@@ -11,11 +11,9 @@ from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
-from survey.open_codes import seats
-from survey.reminders import samples, sending  # noqa: F401 - samples for its job
 from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
 from survey.open_codes import code_files, seats
-from survey.reminders import sending
+from survey.reminders import samples, sending  # noqa: F401 - samples for its job
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 
