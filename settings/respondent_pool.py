@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from settings.stack import *  # noqa: F403
-from settings.stack import CACHES, INSTALLED_APPS, SILENCED_SYSTEM_CHECKS
+from settings.stack import CACHES, DATABASES, INSTALLED_APPS, SILENCED_SYSTEM_CHECKS
 
 # Respondents have no user account, and nginx serves their static files.
 INSTALLED_APPS = [
@@ -22,6 +22,10 @@ MIDDLEWARE = [
 # SecurityHeaders above replaces Django's SecurityMiddleware (W001) and
 # XFrameOptionsMiddleware (W002).
 SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "security.W001", "security.W002"]
+
+# The check would add a statement to each page save; see
+# survey.taking.unavailable.run_with_retry.
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
 
 # This pool has a secret key of its own and so cannot read what other pools have
 # signed. Under the same names they would overwrite one another's entries.

@@ -21,8 +21,6 @@ def postgresql(
         "USER": user,
         "PASSWORD": password,
         "CONN_MAX_AGE": None,
-        # The check would add a statement to each page save.
-        "CONN_HEALTH_CHECKS": False,
         # pgbouncer gives the connection to another client after a transaction, so
         # a cursor that outlives it would fail.
         "DISABLE_SERVER_SIDE_CURSORS": True,

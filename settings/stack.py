@@ -36,6 +36,10 @@ DATABASES = {
         user=env.str("GROUNDSWELL_DATABASE_USER", default="groundswell"),
         password=env.str("GROUNDSWELL_DATABASE_PASSWORD", default=""),
     )
+    # Otherwise the first request of each of the console's threads would fail after
+    # pgbouncer was restarted. Celery connects anew for each task, and the
+    # respondents' pool, which repeats a statement instead, does without.
+    | {"CONN_HEALTH_CHECKS": True}
 }
 if _replica := env.str("GROUNDSWELL_REPLICA_HOST", default=""):
     DATABASES["replica"] = servers.postgresql(

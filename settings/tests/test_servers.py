@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import socket
+from contextlib import closing, nullcontext
 
 import pytest
 from django.conf import settings
 from django.contrib.sessions.backends.cache import SessionStore
 from django.core.cache import cache
 from django.core.cache.backends.memcached import PyMemcacheCache
-from django.db import connection
+from django.db import connection, connections
 from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.utils import OperationalError
 from pymemcache.client import base
@@ -140,3 +143,19 @@ def plant(key: str, entry: bytes, flags: int = 0) -> bytes:
     client.set(name, entry, flags=flags, noreply=False)
     client.close()
     return before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_connection_that_was_lost_between_requests_is_replaced(checks):
+    """As after a restart of pgbouncer; the twin is what the console would do."""
+    lost = connections.create_connection("default")
+    lost.settings_dict = {**lost.settings_dict, "CONN_HEALTH_CHECKS": checks}
+    lost.connect()
+    with closing(lost):
+        with socket.socket(fileno=os.dup(lost.connection.fileno())) as its_socket:
+            its_socket.shutdown(socket.SHUT_RDWR)
+        # As Django does when a request begins.
+        lost.close_if_unusable_or_obsolete()
+        with nullcontext() if checks else pytest.raises(OperationalError):
+            lost.cursor().execute("SELECT 1")

@@ -56,6 +56,13 @@ def test_a_missing_secret_is_named_in_the_error(missing):
     )
 
 
+def test_only_the_respondents_pool_does_not_check_its_connections():
+    checks = "stack.DATABASES['default']['CONN_HEALTH_CHECKS']"
+    assert value_of(checks) is True
+    pool = f"[__import__('settings.respondent_pool').respondent_pool and {checks}]"
+    assert value_of(pool) == [False]
+
+
 def test_the_deployment_check_has_no_warnings():
     check = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     assert python(*check, **SECRETS).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import repeat
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -38,9 +39,15 @@ def sleep(request: HttpRequest) -> HttpResponse:
     return HttpResponse()
 
 
+def stuck(request: HttpRequest) -> HttpResponse:
+    """Loop outside of Python and keep its lock, so that no other thread runs."""
+    sum(repeat(0))
+    return HttpResponse()
+
+
 def quick(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(os.getpid()))
 
 
-urlpatterns = [path("loop", loop), path("sleep", sleep), path("quick", quick)]
+urlpatterns = [path(view.__name__, view) for view in (loop, sleep, stuck, quick)]
 application = get_wsgi_application()

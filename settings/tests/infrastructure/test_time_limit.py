@@ -63,6 +63,7 @@ def gunicorn(*options: str, limited: bool = True) -> Iterator[Server]:
             env={**os.environ, "LIMITED": "yes" if limited else "no"},
             stderr=subprocess.DEVNULL,
             preexec_fn=end_with_parent(signal.SIGKILL),
+            start_new_session=True,
         )
         server = Server(path)
         try:
@@ -74,7 +75,8 @@ def gunicorn(*options: str, limited: bool = True) -> Iterator[Server]:
                 time.sleep(0.05)
             yield server
         finally:
-            process.kill()
+            # Workers that loop would not notice that their master is gone.
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
@@ -129,12 +131,30 @@ def test_a_request_that_cannot_be_interrupted_costs_only_its_worker():
         until_replaced(server, before)
 
 
-def test_the_respondents_workers_leave_the_reply_to_nginx():
+def test_a_request_that_lets_no_thread_run_costs_only_its_worker():
+    with gunicorn(*THREADS, "--timeout=1") as server:
+        before = server.get("/quick")
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+            server.get("/stuck")
+        until_replaced(server, before)
+
+
+@pytest.mark.parametrize("path", ["/loop", "/sleep", "/stuck"])
+def test_the_respondents_workers_leave_the_reply_to_nginx(path):
     options = (f"--worker-class={PROMPT}", "--timeout=1")
     with gunicorn(*options, limited=False) as server:
+        before = server.get("/quick")
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
-            server.get("/loop")
-        assert server.get("/quick")[0] == 200
+            server.get(path)
+        until_replaced(server, before)
+
+
+def test_without_the_timeout_a_respondents_worker_is_lost():
+    options = (f"--worker-class={PROMPT}", "--timeout=0")
+    with gunicorn(*options, limited=False) as server:
+        for path in ("/loop", "/quick"):
+            with pytest.raises(TimeoutError):
+                server.get(path, seconds=patience(1))
 
 
 def test_gunicorns_own_worker_would_answer_with_a_page_of_its_own():
