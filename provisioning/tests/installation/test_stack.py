@@ -1339,6 +1339,138 @@ def test_each_timeout_is_longer_than_the_one_inside(stack):
     assert timeouts["statement"] + timeouts["pgbouncer"] < graceful < stops
 
 
+# What hangs, and what comes back ------------------------------------------
+
+# Seconds: above the limit of a statement, and shorter than in production.
+LIMIT = 4
+
+
+@pytest.fixture
+def hanging_pool(stack: Stack) -> Iterator[None]:
+    """Serve the respondents' pool with views that hang, and a shorter limit."""
+    folder = stack.home / "etc" / "taking"
+    changes = {
+        "start": ("survey.taking.wsgi", "settings.tests.infrastructure.hanging_pool"),
+        "gunicorn.py": ("timeout = 15\n", f"timeout = {LIMIT}\n"),
+    }
+    written = {name: (folder / name).read_text() for name in changes}
+
+    def restart() -> None:
+        stack.supervisor.calls.stopProcessGroup("taking")
+        stack.supervisor.calls.startProcessGroup("taking")
+        until(lambda: stack.ask("GET", "/")[0] == 200)
+
+    for name, (before, after) in changes.items():
+        assert before in written[name]
+        (folder / name).write_text(written[name].replace(before, after, 1))
+    restart()
+    yield
+    for name, text in written.items():
+        (folder / name).write_text(text)
+    restart()
+
+
+def test_requests_that_hang_are_ended_and_nobody_elses_save_is(stack, hanging_pool):
+    maya = RespondentBrowser(stack)
+    before = workers_of(stack.supervisor.programs(), "taking")
+    ended: dict[str, tuple[int, bytes, float]] = {}
+
+    def ask(way: str, accept: str) -> None:
+        begun = time.monotonic()
+        status, _, body = stack.ask("GET", f"/take/hang/{way}/", Accept=accept)
+        ended[way] = status, body, time.monotonic() - begun
+
+    ways = {"loop": "text/html", "c": "text/html", "regex": "application/json"}
+    ways["statement"] = "application/json"
+    hanging = [threading.Thread(target=ask, args=each) for each in ways.items()]
+    for thread in hanging:
+        thread.start()
+    while any(thread.is_alive() for thread in hanging):
+        assert maya.save() == 200
+        time.sleep(0.12)
+
+    for status, _, seconds in ended.values():
+        assert status == 503
+        # gunicorn looks once a second, and kills a second later.
+        assert seconds < patience(LIMIT + 3)
+    for way in ("loop", "c"):
+        assert b"Your answers are safe" in ended[way][1]
+    assert json.loads(ended["regex"][1]) == {"error": "overloaded"}
+    # PostgreSQL has ended this one, and the product answers by itself.
+    assert json.loads(ended["statement"][1]) == {"error": "database"}
+
+    def replaced() -> bool:
+        after = workers_of(stack.supervisor.programs(), "taking")
+        gone = set(before) - set(after)
+        return len(gone) == 3 and len(after) == len(before)
+
+    until(replaced)
+
+
+def staff_try_to_log_in(stack: Stack) -> set[int]:
+    """Let so many threads of the console read the database; return the statuses."""
+    address = "/console/account/login/"
+    statuses: set[int] = set()
+
+    def log_in() -> None:
+        _, headers, page = stack.ask("GET", address)
+        token = re.search(rb'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        form = {"login": f"{secrets.token_hex(8)}@example.org", "password": "unknown"}
+        cookies = headers.get_all("Set-Cookie", [])
+        status, *_ = stack.ask(
+            "POST",
+            address,
+            urlencode({**form, "csrfmiddlewaretoken": token[1].decode()}),
+            Content_Type="application/x-www-form-urlencoded",
+            Cookie="; ".join(cookie.split(";")[0] for cookie in cookies),
+            Origin=f"http://127.0.0.1:{stack.port}",
+        )
+        statuses.add(status)
+
+    threads = [threading.Thread(target=log_in) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return statuses
+
+
+@pytest.mark.parametrize("servers", [["primary"], ["pgbouncer", "redis", "rabbitmq"]])
+def test_every_worker_reconnects_after_its_servers_return(stack, servers):
+    maya = RespondentBrowser(stack)
+    # Connections of the console that nobody uses until the servers are back.
+    assert staff_try_to_log_in(stack) == {200}
+    before = stack.pids()
+    for server in servers:
+        stack.supervisor.calls.stopProcessGroup(server)
+    try:
+        assert maya.save() == 503
+        time.sleep(3)
+    finally:
+        for server in servers:
+            stack.supervisor.calls.startProcessGroup(server)
+    until(lambda: maya.save() == 200)
+    assert staff_try_to_log_in(stack) == {200}
+    assert RespondentBrowser(stack).save() == 200
+
+    # The scheduler sends a task every five seconds; a worker needs the database.
+    log = stack.home / "log" / "worker.log"
+    seen = log.stat().st_size
+
+    def has_worked() -> bool:
+        with log.open("rb") as file:
+            file.seek(seen)
+            return (
+                re.search(rb"send_letters\[[^\]]+\] succeeded", file.read()) is not None
+            )
+
+    until(has_worked, seconds=40)
+    until(lambda: b'"degraded": []' in stack.watch("/readyz")[1])
+    after = stack.pids()
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == {f"{server}:{server}" for server in servers}
+
+
 # What is measured ---------------------------------------------------------
 
 
