@@ -70,6 +70,15 @@ class RouteChecker:
         self.scenario = scenario
 
     def check(self, addresses: list[Address]) -> list[str]:
+        self.first_address = addresses[0]
+        reaching = [
+            requester
+            for requester in self.scenario.requesters_for(self.route)
+            if requester.place is not self.scenario.other
+            and passes_rule(self.rule, requester)
+        ]
+        # The user who may see least.
+        self.all_methods_by = max(reaching, key=self.count_foreign_places, default=None)
         attempts = [
             Attempt(requester, method, address)
             for requester in self.scenario.requesters_for(self.route)
@@ -89,21 +98,30 @@ class RouteChecker:
     def methods_to_try(self, requester: Requester, address: Address) -> tuple[str, ...]:
         """Return all methods where the view has to refuse, else GET and POST.
 
-        The other district's users would repeat the results of the first
-        district's, and the neighboring school concerns only two users.
+        Requests are left out that would repeat the result of another: of users
+        who are refused before the view, of the other district's users, and of the
+        neighboring school, which concerns only two users.
         """
         scenario = self.scenario
         if scenario.neighbor.mark in address.description:
             users = (scenario.own.coordinator, scenario.own.administrator)
             is_concerned = requester.user in users and requester.second_factor
             return ("GET", "POST") if is_concerned else ()
-        reaches_view = requester.place is not scenario.other and passes_rule(
-            self.rule, requester
-        )
+        reaches_view = passes_rule(self.rule, requester)
+        is_ours = self.rule.audience is not Audience.ENGINEER
+        if is_ours and not reaches_view and address is not self.first_address:
+            # The middleware refuses them without looking at the objects.
+            return ()
+        if requester.place is scenario.other:
+            reaches_view = False
         if " and " in address.description and not (reaches_view and requester.place):
             # Only the view can refuse objects that do not belong together.
             return ()
-        return METHODS if reaches_view else ("GET", "POST")
+        # Whether a view accepts other methods does not depend on the role.
+        return METHODS if requester is self.all_methods_by else ("GET", "POST")
+
+    def count_foreign_places(self, requester: Requester) -> int:
+        return len(self.scenario.foreign_places(requester, self.route))
 
     def must_change_nothing(self, attempt: Attempt) -> bool:
         """Return whether the request only reads, or has to be refused."""
