@@ -348,17 +348,18 @@ def counts(counted_once, tmp_path) -> Path:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_skipped_and_then_replaced(counts, damage):
     damage(counts / "counter_0.db")
-    shown = processes(SHOWING, counts)
+    # One process does all of it, because loading the project takes seconds.
+    shown = processes(SHOWING + COUNTING + SHOWING, counts, "0.2")
+
+    name = 'groundswell_page_saves_total{outcome="saved"}'
+    before, after = (
+        float(value)
+        for key, value in zip(shown, shown[1:], strict=False)
+        if key == name
+    )
     # The other process's count is still shown.
-    assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') in (2, 10)
-
-    processes(COUNTING, counts, "0.2")
-    shown = processes(SHOWING, counts)
-    assert value_in(shown, 'groundswell_page_saves_total{outcome="saved"}') >= 14
-
-
-def value_in(shown, name) -> float:
-    return float(shown[shown.index(name) + 1])
+    assert before in (2, 10)
+    assert after >= 14
 
 
 @pytest.mark.parametrize("program", [SHOWING, SUMMING])

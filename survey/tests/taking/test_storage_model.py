@@ -195,7 +195,7 @@ def test_any_order_of_arrivals_keeps_the_newest_of_each_page(administration, lin
     run_state_machine_as_test(
         Saving,
         settings=settings(
-            max_examples=400,
+            max_examples=200,
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
         ),
