@@ -112,55 +112,6 @@ def shares(prefix: str) -> tuple[int, int, int]:
     )
 
 
-def test_three_people_can_start_the_loaded_demo(data):
-    loaded = json.loads(run("--json"))
-
-    assert not loaded["already_there"]
-    assert District.objects.count() == 2
-    assert School.objects.count() == 5
-    assert shares("demo-last-") == (200, 170, 160)
-    assert shares("demo-") == (200, 100, 80)
-    assert [card["role"] for card in loaded["cards"]] == [
-        "student",
-        "student",
-        "teacher",
-    ]
-    for card in loaded["cards"]:
-        browser = Client()
-        assert browser.post("/", {"code": card["code"]}).status_code == 302
-        shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
-        assert shell["answers"] == {}
-        assert shell["language"] == card["language"]
-
-
-def test_parents_answer_by_the_open_codes(data):
-    loaded = json.loads(run("--json"))
-
-    parents = Administration.objects.get(name="demo-parents")
-    assert parents.denominator == "count"
-    assert parents.wave == Administration.objects.get(name="demo-students").wave
-    begun = Respondent.objects.filter(administration=parents)
-    answered = set(responses("demo-parents"))
-    assert len(answered) > 40
-    assert begun.filter(completed_at=None, pk__in=answered).exists()
-    assert begun.exclude(pk__in=answered).exists(), "an empty start"
-    assert set(begun.values_list("language", flat=True)) == {"en", "es", "ar"}
-    unlimited, limited = loaded["open_codes"]
-    assert (unlimited["limit"], limited["limit"]) == (None, 25)
-    before = begun.count()
-    for code in (unlimited, limited):
-        browser = Client()
-        page = browser.post("/open/", {"code": code["code"], "language": "ar"})
-        text = page.content.decode()
-        assert 'dir="rtl"' in text
-        [form] = re.findall('name="form" value="([^"]+)"', text)
-        sent = {"code": code["code"], "language": "ar", "form": form}
-        assert browser.post("/open/begin/", sent).status_code == 302
-        shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
-        assert (shell["answers"], shell["language"]) == ({}, "ar")
-    assert begun.count() == before + 2
-
-
 def test_parents_are_added_to_an_older_demo(data, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -186,6 +137,8 @@ def test_second_load_adds_nothing_and_prints_the_same(data):
     assert "already there" in second
     assert first.splitlines()[1:] == second.splitlines()[1:]
     assert User.objects.count() == 5
+    password = (data / "staff.txt").read_text().strip()
+    assert f"analyst@groundswell.example  {password}  analyst, Riverside" in second
 
 
 def test_only_the_owner_can_read_the_password_file(nobody, data):
@@ -206,23 +159,7 @@ def test_missing_password_file_gives_all_staff_a_new_password(nobody, data):
     assert Client().login(email=STAFF_EMAIL, password=again.staff_password)
 
 
-def test_each_role_has_a_login_with_its_district_or_school(data):
-    demo = load_demo()
-
-    assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
-        "state": "state administrator, the state",
-        "district": "district administrator, Riverside",
-        "coordinator": "school coordinator, Lincoln Middle School",
-        "analyst": "analyst, Riverside",
-    }
-    for one in demo.staff:
-        assert Client().login(email=one.email, password=demo.staff_password)
-        assert f"{one.email}  {demo.staff_password}  {one.role}" in run()
-    appointed = AuditEntry.objects.filter(by="load_demo", action__startswith="appoint")
-    assert appointed.count() == 4
-
-
-def test_staff_missing_from_an_older_demo_are_added(data):
+def test_staff_missing_from_an_older_demo_are_added(nobody, data):
     old = load_demo()
     for one in old.staff:
         user = User.objects.get(email=one.email)
@@ -384,11 +321,73 @@ def test_made_up_answers_are_the_same_on_every_machine(data):
 
 
 class TestTheLoadedDemo(TestCase):
-    """Tests that only read, and so share one loaded demo."""
+    """Tests that share one loaded demo; what they write is rolled back."""
 
     @classmethod
     def setUpTestData(cls) -> None:
         cls.demo = load_demo()
+        assert not cls.demo.already_there
+
+    def test_three_people_can_start_the_loaded_demo(self):
+        loaded = json.loads(run("--json"))
+
+        assert District.objects.count() == 2
+        assert School.objects.count() == 5
+        assert shares("demo-last-") == (200, 170, 160)
+        assert shares("demo-") == (200, 100, 80)
+        assert [card["role"] for card in loaded["cards"]] == [
+            "student",
+            "student",
+            "teacher",
+        ]
+        for card in loaded["cards"]:
+            browser = Client()
+            assert browser.post("/", {"code": card["code"]}).status_code == 302
+            shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
+            assert shell["answers"] == {}
+            assert shell["language"] == card["language"]
+
+    def test_parents_answer_by_the_open_codes(self):
+        loaded = json.loads(run("--json"))
+
+        parents = Administration.objects.get(name="demo-parents")
+        assert parents.denominator == "count"
+        assert parents.wave == Administration.objects.get(name="demo-students").wave
+        begun = Respondent.objects.filter(administration=parents)
+        answered = set(responses("demo-parents"))
+        assert len(answered) > 40
+        assert begun.filter(completed_at=None, pk__in=answered).exists()
+        assert begun.exclude(pk__in=answered).exists(), "an empty start"
+        assert set(begun.values_list("language", flat=True)) == {"en", "es", "ar"}
+        unlimited, limited = loaded["open_codes"]
+        assert (unlimited["limit"], limited["limit"]) == (None, 25)
+        before = begun.count()
+        for code in (unlimited, limited):
+            browser = Client()
+            page = browser.post("/open/", {"code": code["code"], "language": "ar"})
+            text = page.content.decode()
+            assert 'dir="rtl"' in text
+            [form] = re.findall('name="form" value="([^"]+)"', text)
+            sent = {"code": code["code"], "language": "ar", "form": form}
+            assert browser.post("/open/begin/", sent).status_code == 302
+            shell = browser.get("/take/", headers={"Accept": "application/json"}).json()
+            assert (shell["answers"], shell["language"]) == ({}, "ar")
+        assert begun.count() == before + 2
+
+    def test_each_role_has_a_login_with_its_district_or_school(self):
+        demo = self.demo
+        assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
+            "state": "state administrator, the state",
+            "district": "district administrator, Riverside",
+            "coordinator": "school coordinator, Lincoln Middle School",
+            "analyst": "analyst, Riverside",
+        }
+        for one in demo.staff:
+            assert Client().login(email=one.email, password=demo.staff_password)
+        appointed = AuditEntry.objects.filter(
+            by="load_demo", action__startswith="appoint"
+        )
+        assert appointed.count() == 4
 
     def test_staff_login_opens_the_admin(self):
         browser = Client()
