@@ -1,20 +1,22 @@
 """Find schools in the public directory: the nearest ones, or by name and town.
 
 Each query reads one table, `SchoolListing`. On PostgreSQL indexes serve them
-(migration 0011); SQLite, for a single district, reads what is around.
+(migrations 0011 and 0013); SQLite, for a single district, reads what is around.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib import import_module
+from operator import or_
 
 from django.db import connections, router, transaction
-from django.db.models import Q, TextField, Value
-from django.db.models.functions import Concat
+from django.db.models import BooleanField, Q, Sum
+from django.db.models.expressions import RawSQL
 
 from accounts.models import SchoolListing, SchoolWord
 
@@ -32,7 +34,11 @@ MOST_WORDS = 8
 SHORTEST_CORRECTED = 4
 LONGEST_WORD = 64
 # So many schools are found sooner along the names than through the words' index.
-FREQUENT = 10_000
+FREQUENT = 5_000
+# A word of a school, by its beginning; as in migration 0013.
+_HAS_WORD = (
+    "array_to_tsvector(string_to_array(btrim(search), ' ')) @@ CAST(%s AS tsquery)"
+)
 # Half the side of the squares in which SQLite looks one after another, in degrees.
 SQUARES = (0.1, 0.5, 2.5, 10.0)
 
@@ -146,70 +152,100 @@ def find_schools(text: str, limit: int = 20) -> FoundSchools:
     """Find schools by name, town, state and postal code, ordered by name.
 
     Each word may be the beginning of one. Schools whose name begins with the
-    text come first. Where nothing is found, words with one wrong, missing,
-    additional or exchanged letter are corrected. Costs 1 statement or 3, and
-    after a typing error up to 2 more for each word and 3.
+    text come first. Words that no school has, with one wrong, missing, additional
+    or exchanged letter, are corrected. Costs 1 statement or 3; where words are
+    unknown, 1 more for each of them and 1.
     """
     words = search_text(text).split()[:MOST_WORDS]
     if not words:
         return FoundSchools([])
-    found = _schools_with(words, limit + 1)
+    found = _names_beginning_with(words, limit + 1)
     corrected = ""
-    if not found:
-        corrected = " ".join(map(_corrected, words))
-        if corrected == " ".join(words):
-            return FoundSchools([])
-        found = _schools_with(corrected.split(), limit + 1)
-    if not found:
-        return FoundSchools([])
+    if len(found) <= limit:
+        schools = _schools_by_word(words)
+        # Names of schools that are newer than the list of words may have others.
+        if not found and not all(schools.values()):
+            found, corrected = _corrected_search(words, schools, limit + 1)
+        if not corrected:
+            found += _others_with(words, schools, found, limit + 1)
     return FoundSchools(found[:limit], len(found) > limit, corrected)
 
 
-def _schools_with(words: Sequence[str], limit: int) -> list[SchoolListing]:
+def _begins(name: str, text: str) -> Q:
+    # A range and not LIKE, for which the planner sorts thousands.
+    return Q(**{f"{name}__gte": text, f"{name}__lt": text + "\U0010ffff"})
+
+
+def _names_beginning_with(words: Sequence[str], limit: int) -> list[SchoolListing]:
     listings = SchoolListing.objects.order_by("search", "pk")
-    beginning = " " + " ".join(words)
-    # A range and not LIKE, which takes the trigrams' index and sorts thousands.
-    found = list(
-        listings.filter(search__gte=beginning, search__lt=beginning + "\U0010ffff")[
-            :limit
-        ]
+    return list(listings.filter(_begins("search", " " + " ".join(words)))[:limit])
+
+
+def _schools_by_word(words: Sequence[str]) -> dict[str, int]:
+    """Return how many schools at most have words with these beginnings."""
+    beginnings = [_begins("word", word) for word in words]
+    counts = SchoolWord.objects.filter(reduce(or_, beginnings)).aggregate(
+        **{
+            f"schools{n}": Sum("schools", filter=beginning)
+            for n, beginning in enumerate(beginnings)
+        }
     )
-    if len(found) == limit:
-        return found
-    others = listings.exclude(pk__in=[listing.pk for listing in found])
-    # The index is asked for rare words alone: "school" is in most of the names,
-    # and reading what it says about them takes longer than reading the names.
-    others = others.annotate(
-        unindexed=Concat("search", Value(""), output_field=TextField())
+    return {word: counts[f"schools{n}"] or 0 for n, word in enumerate(words)}
+
+
+def _others_with(
+    words: Sequence[str],
+    schools: Mapping[str, int],
+    found: Sequence[SchoolListing],
+    limit: int,
+) -> list[SchoolListing]:
+    """Return schools with all these words, without those that were found already."""
+    others = SchoolListing.objects.order_by("search", "pk").exclude(
+        pk__in=[listing.pk for listing in found]
     )
-    schools = dict(
-        SchoolWord.objects.filter(word__in=words).values_list("word", "schools")
-    )
-    rarest = min(schools.get(word, 0) for word in words)
     for word in words:
-        # Where all words are frequent, the planner knows it, and reads the names.
-        is_indexed = rarest >= FREQUENT or schools.get(word, 0) == rarest
-        name = "search" if is_indexed else "unindexed"
-        others = others.filter(**{f"{name}__contains": f" {word}"})
-    found += others[: limit - len(found)]
-    return found
+        others = others.filter(search__contains=f" {word}")
+    # The index is asked for the rarest word alone: "school" is in most of the
+    # names, and what is frequent is found sooner along the names.
+    rarest = min(words, key=lambda word: schools[word])
+    if connections[others.db].vendor == "postgresql" and schools[rarest] < FREQUENT:
+        # Letters and digits alone are left of a word, so nothing has to be quoted.
+        has_word = RawSQL(_HAS_WORD, [f"'{rarest}':*"], BooleanField())  # noqa: S611
+        others = others.filter(has_word)
+    return list(others[: limit - len(found)])
 
 
-def _corrected(word: str) -> str:
-    """Return the most frequent word of the directory that is one error away."""
-    known = SchoolWord.objects.filter(word__gte=word, word__lt=word + "\U0010ffff")
-    if not SHORTEST_CORRECTED <= len(word) <= LONGEST_WORD or known.exists():
-        return word
+def _corrected_search(
+    words: Sequence[str], schools: Mapping[str, int], limit: int
+) -> tuple[list[SchoolListing], str]:
+    """Return schools with the corrected words, and these; or nothing and ""."""
+    likely: list[str] = []
+    counts: dict[str, int] = {}
+    for word in words:
+        count, other = (schools[word], word) if schools[word] else _corrected(word)
+        if not count:
+            return [], ""
+        likely.append(other)
+        counts[other] = count
+    found = _names_beginning_with(likely, limit)
+    if len(found) < limit:
+        found += _others_with(likely, counts, found, limit)
+    return found, " ".join(likely) if found else ""
+
+
+def _corrected(word: str) -> tuple[int, str]:
+    """Return the most frequent word that is one error away, and its schools."""
+    if not SHORTEST_CORRECTED <= len(word) <= LONGEST_WORD:
+        return 0, ""
     # One error is in one half, so the other half is as it was typed; an exchange
     # in the middle is tried by itself.
     middle = len(word) // 2
-    first, last = word[:middle], word[middle:][::-1]
     exchanged = (
         word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
     )
     likely = SchoolWord.objects.filter(
-        Q(word__gte=first, word__lt=first + "\U0010ffff")
-        | Q(reverse__gte=last, reverse__lt=last + "\U0010ffff")
+        _begins("word", word[:middle])
+        | _begins("reverse", word[middle:][::-1])
         | Q(word=exchanged)
     )
     candidates = [
@@ -217,7 +253,10 @@ def _corrected(word: str) -> str:
         for candidate, schools in likely.values_list("word", "schools")
         if is_one_error_away(word, candidate)
     ]
-    return min(candidates)[1] if candidates else word
+    if not candidates:
+        return 0, ""
+    schools, found = min(candidates)
+    return -schools, found
 
 
 def is_one_error_away(typed: str, word: str) -> bool:

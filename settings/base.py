@@ -303,7 +303,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     },
     "refresh the words of the school directory": {
         "task": "accounts.tasks.refresh_school_words",
-        "schedule": 60 * 60,
+        "schedule": 10 * 60,
     },
 }
 

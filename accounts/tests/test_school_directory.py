@@ -219,6 +219,14 @@ def test_two_errors_and_short_words_are_not_corrected(typed):
     assert names(find_schools(typed)) == []
 
 
+def test_a_school_is_found_before_the_words_were_refreshed():
+    list_schools("Lincoln High School")
+    refresh_words()
+    list_schools("Carver Academy")
+    for text in ("carver", "academy carver", "acad"):
+        assert names(find_schools(text)) == ["Carver Academy"]
+
+
 def test_the_more_frequent_word_is_suggested():
     list_schools("Marks", "Parks One", "Parks Two")
     refresh_words()
@@ -284,8 +292,12 @@ def test_one_error_is_a_wrong_missing_additional_or_exchanged_letter():
 
 def test_a_search_reads_one_table(django_assert_num_queries):
     list_schools(("Lincoln", 1.0, 1.0))
-    with django_assert_num_queries(3):
-        find_schools("lincoln")
+    refresh_words()
+    for text in ("lincoln", "linc"):
+        with django_assert_num_queries(3):
+            find_schools(text)
+    with django_assert_num_queries(5):
+        find_schools("lincolm")
     with django_assert_num_queries(1):
         find_schools("lincoln", limit=0)
     expected = (
