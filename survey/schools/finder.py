@@ -25,8 +25,9 @@ from survey.schools.open_surveys import OpenSurvey, open_surveys
 from survey.taking import messages
 from survey.taking.unavailable import retry_once
 
-# Seconds for which nginx keeps a page; edits of a school are seen after as many.
-KEPT = 30
+# Seconds for which nginx keeps a page, and may send it while it fetches a new one:
+# together, after so many at most an edit of a school is seen.
+FRESH, REFRESHING = 20, 10
 LONGEST_TEXT = 100
 LARGEST_KEY = 2**63 - 1
 # About a kilometre. nginx cuts coordinates in the same way before its cache
@@ -170,8 +171,10 @@ def _page(
     response = HttpResponse(html, status=status)
     response.headers["Cache-Control"] = "no-cache"
     if status == 200:
-        # For nginx, which does not pass it on.
-        response.headers["X-Accel-Expires"] = str(KEPT)
+        # nginx does not pass it on.
+        response.headers["Cache-Control"] = (
+            f"s-maxage={FRESH}, max-age=0, stale-while-revalidate={REFRESHING}"
+        )
     if not chosen:
         patch_vary_headers(response, ["Accept-Language"])
     return response

@@ -345,15 +345,53 @@ def test_content_is_served_from_the_cache(stack, without_taking):
 def test_public_pages_of_schools_are_kept_under_normalised_keys(stack, without_taking):
     status, headers, first = stack.ask("GET", "/schools/?lat=41.879999&lon=-87.631111")
     assert (status, headers["Set-Cookie"]) == (200, None)
-    assert headers["X-Accel-Expires"] is None
+    # Browsers ask each time; only the id of this request is in the reply.
+    assert headers["Cache-Control"] == "no-cache"
+    [request_id] = headers.get_all("X-Request-ID")
 
     without_taking()
     neighbour = "/schools/?utm=1&lon=-87.639&lat=41.87222"
     status, headers, again = stack.ask("GET", neighbour, Cookie="sessionid=mine")
     assert (status, headers["Set-Cookie"], again) == (200, None, first)
+    [another_id] = headers.get_all("X-Request-ID")
+    assert another_id != request_id
     # The twins: another place and another language are other pages.
     assert stack.ask("GET", "/schools/?lat=41.86&lon=-87.63")[0] == 503
     assert stack.ask("GET", neighbour, Accept_Language="fr, es;q=0.8")[0] == 503
+
+
+def test_an_edited_school_is_seen_within_thirty_seconds_and_old_pages_survive_a_failure(
+    stack, without_taking
+):
+    with closing(stack.connect("console")) as console, console.cursor() as cursor:
+
+        def move(city: str) -> None:
+            cursor.execute(
+                "UPDATE accounts_schoollisting SET latitude = 41.5, longitude = -87.5,"
+                " city = %s WHERE school_id = (SELECT min(id) FROM accounts_school)",
+                [city],
+            )
+            console.commit()
+
+        move("Beforetown")
+        # Until the replica has it.
+        asked = (f"/schools/?lat=41.{n}&lon=-87.5" for n in range(100, 1000, 10))
+        path = next(
+            each for each in asked if b"Beforetown" in stack.ask("GET", each)[2]
+        )
+        other = "/schools/?lat=41.05&lon=-87.5"
+        assert b"Beforetown" in stack.ask("GET", other)[2]
+        move("Aftertown")
+    edited = time.monotonic()
+    # Cached, and so there was something that could stay.
+    assert b"Beforetown" in stack.ask("GET", path)[2]
+    time.sleep(15)
+    stack.ask("GET", path)
+    time.sleep(edited + 31 - time.monotonic())
+    assert b"Aftertown" in stack.ask("GET", path)[2]
+    without_taking()
+    status, _, page = stack.ask("GET", other)
+    assert (status, b"Beforetown" in page) == (200, True)
 
 
 def test_bad_addresses_of_the_school_finder_are_refused_and_not_kept(
