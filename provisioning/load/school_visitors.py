@@ -1,0 +1,66 @@
+"""Draw the places from which people look for schools, and model the cache."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from survey.simulation.schools import made_up_towns
+
+# A spike is one state's: the towns of the made-up country that lie in it.
+TOWNS_OF_THE_COUNTRY, STATE = 12_500, "IL"
+# Degrees: two thirds of the largest town's people live within 7 km of its centre.
+# The other towns are as dense.
+LARGEST_TOWN = 0.05
+
+
+@dataclass(frozen=True)
+class Place:
+    latitude: str
+    longitude: str
+
+    def cell(self, decimals: int) -> tuple[str, str]:
+        """Return the coordinates as nginx cuts them."""
+        return _cut(self.latitude, decimals), _cut(self.longitude, decimals)
+
+
+def _cut(degrees: str, decimals: int) -> str:
+    return degrees[: degrees.index(".") + 1 + decimals]
+
+
+def draw_places(count: int, seed: int) -> Iterator[Place]:
+    """Draw towns by size, by Zipf's law, and places around their centres."""
+    chance = random.Random(f"visitors {seed}")  # noqa: S311
+    towns = [
+        town for town in made_up_towns(TOWNS_OF_THE_COUNTRY) if town.state == STATE
+    ]
+    sizes = [1 / rank for rank in range(1, len(towns) + 1)]
+    totals = list(accumulate(sizes))
+    numbers = range(len(towns))
+    for number in chance.choices(numbers, cum_weights=totals, k=count):
+        spread = LARGEST_TOWN * math.sqrt(sizes[number])
+        yield Place(
+            f"{chance.gauss(towns[number].latitude, spread):.12f}",
+            f"{chance.gauss(towns[number].longitude, spread):.12f}",
+        )
+
+
+def hit_ratio(
+    places: Sequence[Place], *, decimals: int, rate: float, kept: float
+) -> float:
+    """Return the share of requests that find a page which is `kept` seconds old.
+
+    The requests come one after another at this rate, to an empty cache.
+    """
+    stored: dict[tuple[str, str], float] = {}
+    hits = 0
+    for number, place in enumerate(places):
+        now, cell = number / rate, place.cell(decimals)
+        if now - stored.get(cell, -math.inf) < kept:
+            hits += 1
+        else:
+            stored[cell] = now
+    return hits / len(places)
