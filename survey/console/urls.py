@@ -14,6 +14,7 @@ from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
+from survey.console.schools import views as schools
 from survey.console.surveys import corrections, preview, upload
 from survey.console.surveys import views as surveys
 
@@ -211,6 +212,23 @@ urlpatterns = [
         "surveys/<int:pk>/preview/<int:seed>/complete/",
         preview.survey_preview_complete,
         name="survey_preview_complete",
+    ),
+    path("schools/import/", schools.school_imports, name="school_imports"),
+    path("schools/import/<int:pk>/", schools.school_import, name="school_import"),
+    path(
+        "schools/import/<int:pk>/confirm/",
+        schools.school_import_confirm,
+        name="school_import_confirm",
+    ),
+    path(
+        "schools/import/<int:pk>/cancel/",
+        schools.school_import_cancel,
+        name="school_import_cancel",
+    ),
+    path(
+        "schools/import/<int:pk>/rejected.csv",
+        schools.school_import_rejected,
+        name="school_import_rejected",
     ),
     path("rosters/", rosters.roster_list, name="roster_list"),
     path(

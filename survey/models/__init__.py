@@ -37,6 +37,7 @@ from survey.models.open_code import (
 )
 from survey.models.response import Response
 from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
+from survey.models.school_import import SchoolImport
 
 __all__ = [
     "DeviceLogin",
@@ -68,6 +69,7 @@ __all__ = [
     "RosterRejection",
     "RosterSchool",
     "RosterUpload",
+    "SchoolImport",
     "SuppressedAddress",
     "Survey",
     "SurveyUpload",

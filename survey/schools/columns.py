@@ -19,6 +19,9 @@ HEADERS = {
     "postal_code": "zip zipcode postalcode postcode lzip mzip",
     "latitude": "lat latitude latcod lat1516",
     "longitude": "lon long longitude lng loncod lon1516",
+    "contact_name": "contact contactname",
+    "contact_phone": "phone telephone contactphone",
+    "contact_email": "email contactemail",
 }
 FIELD_OF_HEADER = {
     header: name for name, headers in HEADERS.items() for header in headers.split()

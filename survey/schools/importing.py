@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TextIO
 
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import transaction
 
 from accounts.models import District, School, SchoolListing
@@ -19,8 +21,11 @@ from survey.rosters.row_parser import CellRejection
 
 BATCH = 500
 TEXTS = ("street", "city", "state", "postal_code")
-WRITTEN = (*TEXTS, "latitude", "longitude")
+PLACE = (*TEXTS, "latitude", "longitude")
+# Written only if the file has these columns.
+CONTACT = ("contact_name", "contact_phone", "contact_email")
 MOST_LETTERS = {"name": 200, "street": 200, "city": 100, "state": 32, "postal_code": 16}
+MOST_LETTERS |= {"contact_name": 100, "contact_phone": 40, "contact_email": 254}
 # A district's digits begin the twelve of its schools in the federal directory.
 DIGITS_OF_DISTRICT = 7
 LONGEST_CODE = 64
@@ -38,6 +43,9 @@ class SchoolRow:
     city: str
     state: str
     postal_code: str
+    contact_name: str
+    contact_phone: str
+    contact_email: str
     latitude: float
     longitude: float
 
@@ -78,6 +86,7 @@ def import_schools(
     """
     report = SchoolReport(table.description)
     rows = list(_valid_rows(table, report))
+    written = [*PLACE, *(name for name in CONTACT if name in table.columns.fields)]
     with transaction.atomic():
         placed, new = _match(rows, table.columns, create, report)
         report.rejections.sort()
@@ -85,23 +94,21 @@ def import_schools(
         report.created = len(new)
         known = SchoolListing.objects.in_bulk() if placed else {}
         changed = [
-            (pk, row) for pk, row in placed if _values(row) != _values(known.get(pk))
+            (pk, row)
+            for pk, row in placed
+            if any(getattr(row, each) != getattr(known[pk], each) for each in written)
         ]
         report.changed = len(changed)
         report.unchanged = len(placed) - len(changed)
         report.imported = not dry_run and (partial or not report.rejected)
         if report.imported:
             changed += [(school.pk, row) for school, row in _create(new)]
-            _write(changed)
+            _write(changed, written)
     if report.imported:
         refresh_words()
     if rejects:
         write_rejected_rows(rejects, table.columns, table.rows, iter(report.rejections))
     return report
-
-
-def _values(place: SchoolRow | SchoolListing | None) -> list[object]:
-    return [getattr(place, name, None) for name in WRITTEN]
 
 
 # Rows -------------------------------------------------------------------------
@@ -130,12 +137,17 @@ def _parse(
         rejections.append(CellRejection(number, columns.heading(name), reason, text))
 
     before = len(rejections)
-    texts = {name: cell(name) for name in ("name", *TEXTS)}
+    texts = {name: cell(name) for name in ("name", *TEXTS, *CONTACT)}
     for name, text in texts.items():
         if len(text) > MOST_LETTERS[name]:
             reject(name, f"is longer than {MOST_LETTERS[name]} letters")
         elif "\x00" in text:
             reject(name, "has a NUL character")
+    email = texts["contact_email"]
+    try:
+        validate_email(email or "a@example.org")
+    except ValidationError:
+        reject("contact_email", "is not an e-mail address")
     code, district = cell("code"), cell("district")
     if len(code) > LONGEST_CODE or "\x00" in code + district:
         reject("code", f"is longer than {LONGEST_CODE} letters, or has a NUL character")
@@ -243,7 +255,7 @@ def _create(new: NewSchools) -> list[tuple[School, SchoolRow]]:
     return list(zip(schools, (row for _, row in new), strict=True))
 
 
-def _write(places: Sequence[tuple[int, SchoolRow]]) -> None:
+def _write(places: Sequence[tuple[int, SchoolRow]], written: Sequence[str]) -> None:
     # In one order, so that two imports cannot wait for each other.
     ordered = sorted(places, key=lambda place: place[0])
     for start in range(0, len(ordered), BATCH):
@@ -251,7 +263,7 @@ def _write(places: Sequence[tuple[int, SchoolRow]]) -> None:
         listings = SchoolListing.objects.filter(pk__in=some)
         batch = []
         for listing in listings:
-            for name in WRITTEN:
+            for name in written:
                 setattr(listing, name, getattr(some[listing.pk], name))
             batch.append(listing)
         # An upsert that always updates: a CASE for each cell is ten times slower.
@@ -259,5 +271,5 @@ def _write(places: Sequence[tuple[int, SchoolRow]]) -> None:
             batch,
             update_conflicts=True,
             unique_fields=["school"],
-            update_fields=WRITTEN,
+            update_fields=written,
         )

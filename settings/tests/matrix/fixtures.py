@@ -130,6 +130,8 @@ ROUTE_PARAMETERS = (
     # A school's page is public; survey/tests/schools holds what it shows. Here it
     # only has to change nothing.
     RouteParameter("school_page pk", lambda place, route: 0, owned=False),
+    # Imports are for administrators of the state, and no place has one.
+    RouteParameter("school_import* pk", lambda place, route: 0, owned=False),
     # The console.
     RouteParameter("job_* pk", pk_of("job"), shared=True, only_user="administrator"),
     RouteParameter(

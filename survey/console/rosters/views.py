@@ -110,6 +110,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
                 [] if listing.is_part else current.order_by("opens_at")[:MOST_SHOWN]
             ),
             "is_filtered": is_filtered,
+            "may_import_schools": request.permissions.places(MANAGE).state,
         },
     )
 
