@@ -85,7 +85,7 @@ def latest_job(upload: SchoolImport) -> Job | None:
 def check_schools(job: Job, progress: Progress) -> None:
     """Store what a file would change."""
     progress.begin_step("Checking the file")
-    upload = SchoolImport.objects.get(pk=job.subject_id)
+    upload = SchoolImport.objects.get(pk=job.subject_id or 0)
     if upload.state != State.CHECKING:
         return
     report = _import(upload, dry_run=True)
@@ -103,7 +103,7 @@ def check_schools(job: Job, progress: Progress) -> None:
 def apply_schools(job: Job, progress: Progress) -> None:
     """Import the valid rows of a file."""
     progress.begin_step("Importing the schools")
-    upload = SchoolImport.objects.get(pk=job.subject_id)
+    upload = SchoolImport.objects.get(pk=job.subject_id or 0)
     if upload.state != State.APPLYING:
         return
     report = _import(upload, dry_run=False)

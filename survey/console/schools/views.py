@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from pathlib import PurePath
-from typing import Protocol
+from typing import ParamSpec, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -32,6 +33,7 @@ MANAGE = Capability.MANAGE_ROSTERS
 LARGEST_UPLOAD = 30 * 10**6
 TOO_LARGE = "The file is larger than 30 MB. Save it as CSV, or split it by state."
 MOST_SHOWN = 200
+P = ParamSpec("P")
 
 
 class SchoolFileForm(forms.Form):
@@ -65,18 +67,15 @@ class SchoolFileForm(forms.Form):
         return file
 
 
-class _View(Protocol):
-    def __call__(self, request: StaffRequest, /, **values: int) -> HttpResponse: ...
-
-
-def _of_the_state(view: _View) -> _View:
+def _of_the_state(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
     """Answer 404 to all but the state's administrators: a file may name any school."""
 
     @wraps(view)
-    def wrapper(request: StaffRequest, /, **values: int) -> HttpResponse:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        request = cast(StaffRequest, args[0])
         if not request.permissions.places(MANAGE).state:
             raise Http404
-        return view(request, **values)
+        return view(*args, **kwargs)
 
     return wrapper
 
@@ -127,7 +126,7 @@ def school_import_confirm(request: StaffRequest, pk: int) -> HttpResponse:
     try:
         uploads.confirm_schools(upload=upload, by=request.user, request=request)
     except ValidationError as refused:
-        return _render(request, upload, refused.message, status=409)
+        return _render(request, upload, str(refused.message), status=409)
     return redirect("school_import", pk)
 
 
@@ -139,7 +138,7 @@ def school_import_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     try:
         uploads.cancel_schools(upload=upload, by=request.user, request=request)
     except ValidationError as refused:
-        return _render(request, upload, refused.message, status=409)
+        return _render(request, upload, str(refused.message), status=409)
     return redirect("school_imports")
 
 

@@ -129,7 +129,7 @@ def test_a_workbook_is_read_like_a_text(state, staff):
     ("content", "name", "message"),
     [
         (b"a,b\n1,2\n", "schools.csv", "names the columns"),
-        (b"\x00\x01\x02", "schools.csv", "NUL character"),
+        (b"\x00\x01\x02", "schools.csv", "cannot be read"),
         (LISTED, "schools.xlsx", "document type"),
     ],
 )
