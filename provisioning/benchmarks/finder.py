@@ -6,7 +6,7 @@ import argparse
 import gc
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import cycle, islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from provisioning.benchmarks.finder_load import (
     REQUESTS,
     edits,
     made_up_schools,
-    measure_mixture,
+    measure_misses,
     measure_throughput,
     offer,
     outage,
@@ -26,7 +26,7 @@ from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.stack import Stack, running_stack
 from provisioning.commands import positive_integer, print_table, run_command
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.school_visitors import draw_places, hit_ratio
+from provisioning.load.school_visitors import Place, draw_places, hit_ratio
 from provisioning.load.target import refuse_real_respondents
 from provisioning.percentiles import percentile
 
@@ -38,7 +38,7 @@ LEAST_HITS, LEAST_OF_LIMIT = 0.9, 0.5
 MOST_P95_MS, MOST_SLOWER = 20.0, 1.2
 MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
 OUTAGE = 10.0
-# Of the requests that the stack answers at most, so many are offered.
+# Of the misses that the application answers at most, so many are offered.
 SHARE_OF_MOST = 0.6
 SEARCHES = Path(__file__).with_name("school_searches.py")
 
@@ -86,30 +86,23 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     result: dict[str, Any] = {"misses": time_misses(stack)}
     part = min(10.0, seconds / 2)
     throughput = measure_throughput(stack, part)
-    most = measure_mixture(stack, part)
-    rate = min(WANTED_RATE, SHARE_OF_MOST * most)
-    scale = round(rate / WANTED_RATE, 2)
+    misses = measure_misses(stack, part)
+    rate = rate_to_offer(misses)
     print(
-        f"Hits and misses: at most {most:,.0f}/s. Offered: {rate:,.0f}/s, which is"
-        f" {scale:.0%} of {REQUESTS:,} a minute",
+        f"At most {misses:,.0f} misses a second. Offered: {rate:,.0f} requests a"
+        f" second, {rate / WANTED_RATE:.0%} of {REQUESTS:,} a minute",
         flush=True,
     )
-    count = round(rate * seconds)
-    places = list(draw_places(count, seed=1))
-    # Both parts begin with a full cache; the hits of an empty one are in the first.
-    cold = offer(stack, places, rate, seconds)
-    calm = offer(stack, list(draw_places(count, seed=4)), rate, seconds)
-    edited = offer(
-        stack, list(draw_places(count, seed=5)), rate, seconds, edits(stack, seconds)
-    )
-    known = cycle(places[-round(rate * OUTAGE) :])
-    down = offer(stack, list(islice(known, count)), rate, OUTAGE, outage(servers))
-    by_decimals = {
-        decimals: round(hit_ratio(places, decimals=decimals, rate=rate, kept=KEPT), 4)
-        for decimals in (1, 2, 3, 4, 12)
-    }
+    # The first part fills the cache.
+    parts = [list(draw_places(round(rate * seconds), seed)) for seed in range(3)]
+    cold = offer(stack, parts[0], rate, seconds)
+    calm = offer(stack, parts[1], rate, seconds)
+    edited = offer(stack, parts[2], rate, seconds, edits(stack, seconds))
+    known = list(islice(cycle(parts[2]), round(rate * OUTAGE * 2)))
+    down = offer(stack, known, rate, OUTAGE, outage(stack, servers))
+    by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
     result |= {
-        "hit_ratio": cold["hit_ratio"],
+        "hit_ratio": calm["hit_ratio"],
         "hit_ratio_raw": by_decimals[12],
         "hit_ratio_by_decimals": by_decimals,
         **throughput,
@@ -119,11 +112,34 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
         "cold": cold,
         "calm": calm,
         "database_down": down,
-        "scale": scale,
-        "mixture_per_s": most,
+        "scale": round(rate / WANTED_RATE, 2),
+        "misses_per_s": misses,
     }
     print_result(result)
     return result
+
+
+def rate_to_offer(misses: float) -> float:
+    """Return the wanted rate, or the highest that leaves room for its misses."""
+    for percent in range(100, 5, -5):
+        rate = WANTED_RATE * percent / 100
+        places = list(draw_places(round(rate * KEPT * 2), seed=9))
+        missing = 1 - hit_ratios(places, rate, warm=KEPT)[2]
+        if rate * missing <= SHARE_OF_MOST * misses:
+            break
+    return rate
+
+
+def hit_ratios(
+    places: Sequence[Place], rate: float, *, warm: float
+) -> dict[int, float]:
+    """Return the share of cached pages by the decimals of the keys."""
+    return {
+        decimals: round(
+            hit_ratio(places, decimals=decimals, rate=rate, kept=KEPT, warm=warm), 4
+        )
+        for decimals in (1, 2, 3, 4, 12)
+    }
 
 
 # Misses

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from functools import partial
 from itertools import cycle, repeat
 from pathlib import Path
 from typing import Any
 
 from provisioning.benchmarks.meter import Meter
 from provisioning.benchmarks.stack import Stack, sql_file
-from provisioning.commands import Refusal, step
+from provisioning.commands import Refusal, step, wait_until
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
 from provisioning.load.replies import Reply
 from provisioning.load.respondent import Request, check_status
 from provisioning.load.school_visitors import Place, draw_places
+from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
 
 REQUESTS, EDITS = 100_000, 10_000
 # At a time, of pages that are cached, and of others: nginx refuses more than 16.
@@ -32,12 +41,12 @@ STATIC_FILE = "static/finder-limit.html"
 
 
 @contextmanager
-def made_up_schools(stack: Stack, count: int, *, keep: bool) -> Iterator[None]:
+def made_up_schools(stack: Stack, wanted: int, *, keep: bool) -> Iterator[None]:
     """Import schools, unless they are there; delete them at the end."""
-    if len(stack.sql(sql_file("made_up_schools"))) != count:
-        with step(f"Importing {count:,} schools"), tempfile.TemporaryDirectory() as at:
+    if len(stack.sql(sql_file("made_up_schools"))) != wanted:
+        with step(f"Importing {wanted:,} schools"), tempfile.TemporaryDirectory() as at:
             path = Path(at) / "schools.csv"
-            path.write_text(stack.manage("make_schools", f"--schools={count}"))
+            path.write_text(stack.manage("make_schools", f"--schools={wanted}"))
             stack.manage("import_schools", str(path), "--create")
         stack.sql("VACUUM ANALYZE accounts_schoollisting, accounts_schoolword")
     try:
@@ -120,9 +129,16 @@ def measure_throughput(stack: Stack, seconds: float) -> dict[str, float]:
     }
 
 
-def measure_mixture(stack: Stack, seconds: float) -> float:
-    """Return how many requests a second are answered at most, hits and misses."""
-    places = cycle(list(draw_places(REQUESTS // 4, seed=3)))
+def measure_misses(stack: Stack, seconds: float) -> float:
+    """Return how many pages a second the application makes, that are not cached."""
+    chance = random.Random()  # noqa: S311
+    # All over the country, so that hardly any two are neighbours.
+    places = (
+        Place(
+            f"{chance.uniform(SOUTH, NORTH):.12f}", f"{chance.uniform(WEST, EAST):.12f}"
+        )
+        for _ in repeat(None)
+    )
     return closed_loop(stack, (nearby(stack, place) for place in places), seconds)[0]
 
 
@@ -184,7 +200,7 @@ def edits(stack: Stack, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def outage(servers: RunningStack) -> Iterator[None]:
+def outage(stack: Stack, servers: RunningStack) -> Iterator[None]:
     """Stop both databases, as long as the block lasts."""
     names = [name for name in ("primary", "replica") if servers.programs(name)]
     for name in names:
@@ -194,4 +210,13 @@ def outage(servers: RunningStack) -> Iterator[None]:
     finally:
         for name in names:
             servers.start(name)
-        servers.wait_for_database()
+        for name in names:
+            servers.wait_for(name)
+        if not wait_until(partial(is_up, stack), seconds=60):
+            raise Refusal("PostgreSQL did not come back")
+
+
+def is_up(stack: Stack) -> bool:
+    with suppress(Refusal):
+        return bool(stack.sql("SELECT 1"))
+    return False

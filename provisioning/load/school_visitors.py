@@ -49,18 +49,21 @@ def draw_places(count: int, seed: int) -> Iterator[Place]:
 
 
 def hit_ratio(
-    places: Sequence[Place], *, decimals: int, rate: float, kept: float
+    places: Sequence[Place], *, decimals: int, rate: float, kept: float, warm: float
 ) -> float:
     """Return the share of requests that find a page which is `kept` seconds old.
 
-    The requests come one after another at this rate, to an empty cache.
+    The requests come one after another at this rate, to an empty cache; those of
+    the first `warm` seconds are not counted.
     """
     stored: dict[tuple[str, str], float] = {}
-    hits = 0
+    hits = counted = 0
     for number, place in enumerate(places):
         now, cell = number / rate, place.cell(decimals)
-        if now - stored.get(cell, -math.inf) < kept:
-            hits += 1
-        else:
+        is_hit = now - stored.get(cell, -math.inf) < kept
+        if not is_hit:
             stored[cell] = now
-    return hits / len(places)
+        if now >= warm:
+            counted += 1
+            hits += is_hit
+    return hits / max(1, counted)
