@@ -10,15 +10,23 @@ from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.views.generic import RedirectView
 
 from accounts import audit
-from accounts.models import AuditEntry, District, Membership, School, User
+from accounts.models import (
+    AuditEntry,
+    District,
+    Membership,
+    School,
+    SchoolListing,
+    User,
+)
 
 # The console's forms replace those of the admin, so that every login passes the
 # throttling and the second factor. The access rule has already checked both.
@@ -142,6 +150,31 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         self, request: HttpRequest, obj: object | None = None
     ) -> bool:
         return False
+
+
+@admin.register(SchoolListing)
+class SchoolListingAdmin(AuditedAdmin):
+    """Public addresses and contacts. The database adds and deletes the rows."""
+
+    list_display = ("name", "city", "state", "contact_name", "contact_phone")
+    search_fields = ("name", "city")
+    actions = None
+    fields = (
+        *("street", "city", "state", "postal_code", "latitude", "longitude"),
+        *("contact_name", "contact_phone", "contact_email"),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    # Not by `has_delete_permission`, without which no school could be deleted.
+    def delete_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, object] | None = None,
+    ) -> HttpResponse:
+        raise PermissionDenied
 
 
 @admin.register(Membership)
