@@ -78,6 +78,10 @@ class SchoolListing(models.Model):
     search = models.TextField(blank=True, default="", db_default="", editable=False)
 
     class Meta:
+        indexes = (
+            # The public list of a district's schools.
+            models.Index(fields=("district", "search"), name="schools_of_a_district"),
+        )
         constraints = (
             models.CheckConstraint(
                 condition=Q(latitude__isnull=True, longitude__isnull=True)

@@ -49,7 +49,7 @@ _SPHERE = (
     " sin(radians({latitude}))])"
 )
 _NEAREST = f"""
-    SELECT school_id, name, city, state, postal_code, latitude, longitude
+    SELECT school_id, district_id, name, city, state, postal_code, latitude, longitude
     FROM accounts_schoollisting
     WHERE latitude IS NOT NULL
     ORDER BY {_SPHERE.format(latitude="latitude", longitude="longitude")}

@@ -14,6 +14,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
 SECRET_KEY = env.str("GROUNDSWELL_SECRET_KEY", default="")
+# Signs lists of public pages in Memcached, where all pools read and write them.
+LISTS_KEY = env.str("GROUNDSWELL_LISTS_KEY", default=SECRET_KEY)
 DEBUG = False
 ALLOWED_HOSTS = env.list("GROUNDSWELL_HOSTS", default=["127.0.0.1", "localhost"])
 
@@ -300,6 +302,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "forget failed tries": {
         "task": "accounts.tasks.forget_failed_tries",
         "schedule": 60 * 60,
+    },
+    "refresh the lists of public pages": {
+        "task": "survey.tasks.refresh_lists",
+        "schedule": 3,
+        "options": {"expires": 3},
     },
     "refresh the words of the school directory": {
         "task": "accounts.tasks.refresh_school_words",

@@ -35,7 +35,14 @@ STORAGES = {
 }
 
 DATABASES = {"default": sqlite_database(DATA_DIR / "groundswell.sqlite3")}
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    # Shared by the server and `manage.py work`.
+    "lists": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": DATA_DIR / "lists",
+    },
+}
 # `manage.py work` runs the jobs in a separate process.
 JOBS_BY_MESSAGE = False
 CELERY_TASK_ALWAYS_EAGER = True

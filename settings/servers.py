@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from settings.infrastructure.cache_backends import SignedJson
+
 RESPONDENT_SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
+LISTS_CACHE_ALIAS = "lists"
 
 
 def postgresql(
@@ -33,6 +36,13 @@ def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
+        },
+        # Of public pages: what the workers write, the respondents' pool reads.
+        LISTS_CACHE_ALIAS: {
+            "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
+            "LOCATION": list(memcached),
+            "KEY_PREFIX": "lists",
+            "OPTIONS": {"serde": SignedJson("LISTS_KEY")},
         },
         SESSION_CACHE_ALIAS: {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",

@@ -13,7 +13,7 @@ from settings.base import *  # noqa: F403
 from settings.base import BASE_DIR, env
 from settings.sqlite import sqlite_database
 
-SECRET_KEY = "only-for-tests-" + "x" * 50
+SECRET_KEY = LISTS_KEY = "only-for-tests-" + "x" * 50
 ACCESS_CODE_KEYS = {1: "first-key-for-tests", 2: "second-key-for-tests"}
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 PUBLIC_ADDRESS = "https://survey.example.org"
@@ -73,4 +73,10 @@ else:
             "TEST": {"NAME": _folder / f"test-{os.getpid()}.sqlite3"},
         }
     }
-    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    CACHES = {
+        name: {
+            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+            "LOCATION": name,
+        }
+        for name in ("default", "lists")
+    }

@@ -16,6 +16,7 @@ from survey.open_codes import code_files, seats
 from survey.reminders import samples, sending  # noqa: F401 - samples for its job
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
+from survey.schools import lists
 from survey.schools import uploads as school_uploads  # noqa: F401 - for its jobs
 
 
@@ -48,3 +49,8 @@ def delete_old_cards() -> None:
 @shared_task
 def start_emails() -> None:
     sending.start_due()
+
+
+@shared_task
+def refresh_lists() -> None:
+    lists.refresh_expired()

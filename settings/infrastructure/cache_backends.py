@@ -44,6 +44,10 @@ class SignedJson:
     signature for its key counts as missing.
     """
 
+    def __init__(self, setting: str = "SECRET_KEY") -> None:
+        """Sign with the key in this setting."""
+        self.setting = setting
+
     def serialize(self, key: str | bytes, value: object) -> tuple[bytes, int]:
         body = json.dumps(value).encode()
         return self._signature(key, body) + body, 0
@@ -55,7 +59,7 @@ class SignedJson:
         return json.loads(body)
 
     def _signature(self, key: str | bytes, body: bytes) -> bytes:
-        secret = f"settings.cache:{settings.SECRET_KEY}".encode()
+        secret = f"settings.cache:{getattr(settings, self.setting)}".encode()
         name = key.encode() if isinstance(key, str) else key
         return hmac.digest(secret, name + b"\0" + body, "sha256")
 

@@ -17,10 +17,11 @@ from django.utils.cache import patch_vary_headers
 from django.utils.formats import date_format
 from django.views.decorators.http import require_safe
 
-from accounts.models import SchoolListing, SchoolWord
+from accounts.models import District, SchoolListing, SchoolWord
 from accounts.school_directory import NearSchool, find_schools, nearest_schools
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
+from survey.schools.lists import district_at, schools_of
 from survey.schools.open_surveys import OpenSurvey, open_surveys
 from survey.taking import messages
 from survey.taking.unavailable import retry_once
@@ -28,11 +29,14 @@ from survey.taking.unavailable import retry_once
 # Seconds for which nginx keeps a page, and may send it while it fetches a new one:
 # together, after so many at most an edit of a school is seen.
 FRESH, REFRESHING = 20, 10
+# Lists of a district are some seconds old when they come (`survey.schools.lists`).
+FRESH_LIST, REFRESHING_LIST = 6, 4
 LONGEST_TEXT = 100
 LARGEST_KEY = 2**63 - 1
 # About a kilometre. nginx cuts coordinates in the same way before its cache
 # (`nginx.conf`), so that neighbours share a page.
 COORDINATE = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,2})?)(?:(?<=\.[0-9][0-9])[0-9]+)?")
+DISTRICT = re.compile(r"[0-9]{1,18}")
 MILES_PER_KILOMETRE = 0.621371
 
 
@@ -43,6 +47,7 @@ class Search:
     # Empty: by the browser's languages.
     language: str = ""
     text: str = ""
+    district: str = ""
     latitude: str = ""
     longitude: str = ""
 
@@ -52,6 +57,7 @@ class Search:
         named = {
             "language": self.language,
             "q": self.text,
+            "district": self.district,
             "lat": self.latitude,
             "lon": self.longitude,
         }
@@ -72,9 +78,13 @@ def read_search(request: HttpRequest) -> Search:
     language = request.GET.get("language", "")
     latitude, longitude = (_cut(request.GET.get(name, "")) for name in ("lat", "lon"))
     text = " ".join(request.GET.get("q", "").replace("\x00", " ").lower().split())
+    text = "" if latitude or longitude else text[:LONGEST_TEXT].strip()
+    district = request.GET.get("district", "")
+    is_number = DISTRICT.fullmatch(district) and not (text or latitude or longitude)
     return Search(
         language if language in messages.MESSAGES else "",
-        "" if latitude or longitude else text[:LONGEST_TEXT].strip(),
+        text,
+        str(int(district)) if is_number else "",
         latitude,
         longitude,
     )
@@ -89,9 +99,12 @@ def _cut(degrees: str) -> str:
 
 @require_safe
 @retry_once
-@uses_forced_read_router(SchoolListing, SchoolWord, PublishedSurvey)
+@uses_forced_read_router(SchoolListing, SchoolWord, District)
 def school_finder(request: HttpRequest) -> HttpResponse:
-    """Find schools by text or nearby. 3 statements, 1 nearby; see find_schools."""
+    """Find schools by text, nearby, or of a district.
+
+    3 statements, see `find_schools`; nearby 1, and up to 3 more every ten minutes.
+    """
     search = read_search(request)
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
@@ -102,11 +115,16 @@ def school_finder(request: HttpRequest) -> HttpResponse:
         if search.place:
             near = nearest_schools(*search.place)
             context["near"] = [(each.listing, _miles(each)) for each in near]
+            if district := district_at(*search.place):
+                context |= {"district": district, "in_district": schools_of(district)}
         else:
             context["error"] = "schools_bad_place"
             status = 400
     elif search.text:
         context["found"] = find_schools(search.text)
+    elif search.district:
+        listed = context["listed"] = schools_of(int(search.district))
+        status = 200 if listed else 404
     return _page(request, "schools", search.language, context, status)
 
 
@@ -171,9 +189,12 @@ def _page(
     response = HttpResponse(html, status=status)
     response.headers["Cache-Control"] = "no-cache"
     if status == 200:
+        listed = context.get("listed") is not None
+        fresh = FRESH_LIST if listed else FRESH
+        refreshing = REFRESHING_LIST if listed else REFRESHING
         # nginx does not pass it on.
         response.headers["Cache-Control"] = (
-            f"s-maxage={FRESH}, max-age=0, stale-while-revalidate={REFRESHING}"
+            f"s-maxage={fresh}, max-age=0, stale-while-revalidate={refreshing}"
         )
     if not chosen:
         patch_vary_headers(response, ["Accept-Language"])
