@@ -103,7 +103,7 @@ def _cut(degrees: str) -> str:
 def school_finder(request: HttpRequest) -> HttpResponse:
     """Find schools by text, nearby, or of a district.
 
-    3 statements, see `find_schools`; nearby 1, and up to 3 more every ten minutes.
+    3 statements, see `find_schools`; nearby 1, and 1 more every ten minutes.
     """
     search = read_search(request)
     if request.META.get("QUERY_STRING", "") != search.query:
@@ -115,8 +115,7 @@ def school_finder(request: HttpRequest) -> HttpResponse:
         if search.place:
             near = nearest_schools(*search.place)
             context["near"] = [(each.listing, _miles(each)) for each in near]
-            if district := district_at(*search.place):
-                context |= {"district": district, "in_district": schools_of(district)}
+            context["district"] = district_at(*search.place)
         else:
             context["error"] = "schools_bad_place"
             status = 400
