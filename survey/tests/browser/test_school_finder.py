@@ -64,7 +64,8 @@ def test_a_parent_finds_the_school_begins_in_spanish_and_continues_on_a_phone(
     assert code_of(code) not in page.url.replace("-", "")
     assert not Respondent.objects.exists()
     begin(page)
-    page.get_by_role("link", name=messages_in("es")["start_questions"]).click()
+    questions = messages_in("es")["start_questions"]
+    page.locator("#main").get_by_role("link", name=questions).click()
     page.wait_for_selector("#page section.page")
     first = Person(page, seed=5, known=KNOWN)
     first.answer_to_the_end()
