@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0027_publish_open_codes'),
+        ('survey', '0030_open_code_files'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
