@@ -122,7 +122,7 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
 def rate_to_offer(misses: float) -> float:
     """Return the wanted rate, or the highest that leaves room for its misses."""
     for percent in range(100, 5, -5):
-        rate = WANTED_RATE * percent / 100
+        rate = WANTED_RATE * (percent / 100)
         places = list(draw_places(round(rate * KEPT * 2), seed=9))
         missing = 1 - hit_ratios(places, rate, warm=KEPT)[2]
         if rate * missing <= SHARE_OF_MOST * misses:
