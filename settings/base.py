@@ -287,6 +287,15 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "survey.tasks.return_unused_seats",
         "schedule": 10 * 60,
     },
+    "keep what message platforms read": {
+        "task": "survey.tasks.keep_messages",
+        "schedule": 60,
+        "options": {"expires": 60},
+    },
+    "check what message platforms read": {
+        "task": "survey.tasks.check_messages",
+        "schedule": 24 * 60 * 60,
+    },
     # A task that waited for a minute is skipped: the next one is queued already.
     "roll up response rates": {
         "task": "reports.tasks.roll_up_rates",

@@ -10,6 +10,7 @@ from settings.infrastructure.cache_backends import SignedJson
 RESPONDENT_SESSION_ENGINE = "settings.infrastructure.sessions"
 SESSION_CACHE_ALIAS = "sessions"
 LISTS_CACHE_ALIAS = "lists"
+MESSAGES_ALIAS = "messages"
 
 
 def postgresql(
@@ -31,7 +32,9 @@ def postgresql(
     }
 
 
-def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]:
+def caches(
+    *, memcached: Sequence[str], redis: str, messages_redis: str
+) -> dict[str, dict[str, Any]]:
     return {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
@@ -48,5 +51,10 @@ def caches(*, memcached: Sequence[str], redis: str) -> dict[str, dict[str, Any]]
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",
             "LOCATION": redis,
             "KEY_PREFIX": "session",
+        },
+        # Of its own, so that two million people can't fill the sessions' memory.
+        MESSAGES_ALIAS: {
+            "BACKEND": "settings.infrastructure.cache_backends.RedisCommands",
+            "LOCATION": messages_redis,
         },
     }

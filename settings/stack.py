@@ -83,6 +83,9 @@ MIDDLEWARE = ["settings.monitoring.middleware.MonitoringMiddleware", *MIDDLEWARE
 CACHES = servers.caches(
     memcached=env.list("GROUNDSWELL_MEMCACHED", default=["127.0.0.1:11211"]),
     redis=env.str("GROUNDSWELL_REDIS", default="redis://127.0.0.1:6379/0"),
+    messages_redis=env.str(
+        "GROUNDSWELL_MESSAGES_REDIS", default="redis://127.0.0.1:6379/1"
+    ),
 )
 RESPONDENT_SESSION_ENGINE = servers.RESPONDENT_SESSION_ENGINE
 SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS

@@ -59,6 +59,7 @@ if SERVERS:
         # A busy machine may hold up Redis for longer than a page save waits for
         # it. Tests of that limit start a Redis of their own.
         redis=f"unix://{SERVERS}/redis.sock?socket_timeout=10",
+        messages_redis=f"unix://{SERVERS}/redis.sock?db=1&socket_timeout=10",
     )
     RESPONDENT_SESSION_ENGINE = servers.RESPONDENT_SESSION_ENGINE
     SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS

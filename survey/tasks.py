@@ -11,6 +11,7 @@ from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
+from survey.message_platforms import rebuild as message_platforms
 from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
 from survey.open_codes import code_files, seats
 from survey.reminders import samples, sending  # noqa: F401 - samples for its job
@@ -44,6 +45,16 @@ def return_unused_seats() -> None:
 def delete_old_cards() -> None:
     card_sets.delete_old_cards()
     code_files.delete_old_files()
+
+
+@shared_task
+def keep_messages() -> None:
+    message_platforms.keep_up()
+
+
+@shared_task
+def check_messages() -> None:
+    message_platforms.start_check()
 
 
 @shared_task

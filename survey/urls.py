@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from survey.message_platforms.endpoint import message_person
 from survey.open_codes import views as open_codes
 from survey.schools import finder
 from survey.taking import offline, plain_forms, stop, views
@@ -14,6 +15,11 @@ urlpatterns = [
     path("open/decline/", open_codes.open_decline, name="open_decline"),
     path("schools/", finder.school_finder, name="school_finder"),
     path("schools/<int:pk>/", finder.school_page, name="school_page"),
+    path(
+        "messages/<int:platform>/<slug:person>.json",
+        message_person,
+        name="message_person",
+    ),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, cast
 
@@ -213,3 +214,37 @@ class KeepAliveRedis(BaseCache):
             # would read it as its own, and return another person's session.
             connection.disconnect()
             raise
+
+
+class RedisCommands(KeepAliveRedis):
+    """Redis backend for any command, and for many of them in one round trip."""
+
+    def command(self, *command: str | bytes | int) -> Any:
+        return self._ask(*command)  # type: ignore[arg-type]
+
+    def pipeline(self, commands: Sequence[tuple[str | bytes | int, ...]]) -> list[Any]:
+        """Return the replies in order. Raises RedisUnavailable if one is an error."""
+        return cast(list[Any], self._ask(*commands))  # type: ignore[arg-type]
+
+    def _exchange(
+        self, connection: ConnectionInterface, command: tuple[Any, ...]
+    ) -> object:
+        if not isinstance(command[0], tuple):
+            return super()._exchange(connection, command)
+        try:
+            connection.send_packed_command(connection.pack_commands(command))
+            # All of them are read, even after an error: see above.
+            replies = [self._read(connection) for _ in command]
+        except BaseException:
+            connection.disconnect()
+            raise
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise reply
+        return replies
+
+    def _read(self, connection: ConnectionInterface) -> object:
+        try:
+            return connection.read_response()
+        except ResponseError as error:
+            return error

@@ -37,6 +37,7 @@ HOT_VIEWS = frozenset(
         "survey_plain_page",
         "survey_content",
         "survey_complete",
+        "message_person",
     )
 )
 SAVE_OUTCOMES = {
@@ -187,6 +188,15 @@ wrong_codes = Counter(
     ["limit"],
     registry=registry,
 )
+messages = Counter(
+    "groundswell_messages",
+    "Requests of message platforms with a valid API key, by platform and outcome."
+    " hit: from Redis. miss: read from the database. unknown: not a person of this"
+    " platform. unavailable: Redis is down, or too many people were missing there."
+    " Platform 0, unauthorized: no valid API key.",
+    ["platform", "outcome"],
+    registry=registry,
+)
 errors = Counter(
     "groundswell_errors",
     "Responses of 500 and above by view. After a 503 the browser retries; each 500"
@@ -231,13 +241,14 @@ class Children(dict[Any, Any]):
 
 _seconds, _saves = Children(seconds_of), Children(saves)
 _logins, _errors = Children(logins), Children(errors)
-_wrong_codes = Children(wrong_codes)
+_wrong_codes, _messages = Children(wrong_codes), Children(messages)
+ALL_CHILDREN = (_seconds, _saves, _logins, _errors, _wrong_codes, _messages)
 
 
 def _forget_slot() -> None:
     # A child process must not write into its parent's files.
     slot.forget()
-    for children in (_seconds, _saves, _logins, _errors, _wrong_codes):
+    for children in ALL_CHILDREN:
         children.clear()
 
 
@@ -266,3 +277,8 @@ def observed(
             _wrong_codes[WRONG_CODES[outcome]].inc()
     if status >= 500:
         _errors[view, status].inc()
+
+
+def count_message(platform_id: int, outcome: str) -> None:
+    """Count one request of a message platform."""
+    _messages[str(platform_id), outcome].inc()

@@ -28,6 +28,8 @@ from survey.administrations.plans import (
 from survey.administrations.queries import may_manage
 from survey.administrations.subgroups import Subgroups, default_subgroups
 from survey.database import advisory_locks
+from survey.message_platforms.hooks import administration_changed
+from survey.message_platforms.rebuild import start_rebuild
 from survey.models import Administration, Denominator, PublishedSurvey, Wave
 from survey.models.administration import MINIMUM_GROUP
 
@@ -37,6 +39,9 @@ COLUMNS = [
     for field in fields(AdministrationPlan)
     if field.name not in ("districts", "schools")
 ]
+
+# The properties that message platforms read next to each person.
+IN_HASHES = ("messages_have_names", "messages_have_codes", "closes_at")
 
 
 def open_administration(
@@ -55,6 +60,8 @@ def open_administration(
     minimum_group: int = MINIMUM_GROUP,
     replays_answers: bool = False,
     denominator: str = Denominator.ROSTER,
+    messages_have_names: bool = False,
+    messages_have_codes: bool = False,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -84,10 +91,13 @@ def open_administration(
         minimum_group=minimum_group,
         replays_answers=replays_answers,
         denominator=denominator,
+        messages_have_names=messages_have_names,
+        messages_have_codes=messages_have_codes,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)
     checks.check_finished_may_be_seen(role, coordinators_see_finished)
+    checks.check_messages(messages_have_codes, coordinators_see_finished)
     checks.check_wave(district, wave)
     checks.check_places(district, districts, schools)
     checks.check_name(name)
@@ -105,6 +115,7 @@ def open_administration(
             record_change(
                 "open administration", administration, by, request, before=None
             )
+        administration_changed(administration)
         # Last, because its locks are held until the end of the transaction.
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
@@ -268,3 +279,8 @@ def _save(
     administration.full_clean()
     administration.save(update_fields=[*COLUMNS, "changes"])
     record_change(action, administration, by, request, before=before)
+    administration_changed(administration)
+    after = plan_of(administration)
+    # What is in the hashes of people; the rest is in the administration's entry.
+    if any(getattr(after, name) != getattr(before, name) for name in IN_HASHES):
+        start_rebuild(administration.pk)

@@ -70,6 +70,7 @@ def check_change(
     if to.published != before.published:
         check_survey(current.district, to.published)
     check_finished_may_be_seen(to.role, to.coordinators_see_finished)
+    check_messages(to.messages_have_codes, to.coordinators_see_finished)
     if to.minimum_group < before.minimum_group and has_started(current):
         raise ChangeBlocked(
             {
@@ -192,6 +193,18 @@ def check_finished_may_be_seen(role: str, seen: bool) -> None:
             {
                 "coordinators_see_finished": "This is never allowed for teachers: they"
                 " were promised that their school does not learn who has answered."
+            }
+        )
+
+
+def check_messages(have_codes: bool, coordinators_see_finished: bool) -> None:
+    # The database has the same constraint; this one has a message.
+    if have_codes and not coordinators_see_finished:
+        raise ValidationError(
+            {
+                "messages_have_codes": "This is not allowed where it is confidential"
+                " who has finished: the platform's staff would see codes next to"
+                " names."
             }
         )
 

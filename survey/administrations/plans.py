@@ -33,6 +33,8 @@ class AdministrationPlan:
     minimum_group: int
     replays_answers: bool
     denominator: str
+    messages_have_names: bool
+    messages_have_codes: bool
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -50,6 +52,8 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         minimum_group=administration.minimum_group,
         replays_answers=administration.replays_answers,
         denominator=administration.denominator,
+        messages_have_names=administration.messages_have_names,
+        messages_have_codes=administration.messages_have_codes,
     )
 
 
@@ -98,6 +102,8 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "coordinators see who has finished": plan.coordinators_see_finished,
         "codes show earlier answers on new devices": plan.replays_answers,
         "response rates by": str(plan.denominator),
+        "message platforms get names": plan.messages_have_names,
+        "message platforms get access codes": plan.messages_have_codes,
         "subgroups": format_subgroups(plan.subgroups) or "none",
         "minimum group in exports": plan.minimum_group,
     }

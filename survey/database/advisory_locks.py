@@ -6,3 +6,5 @@ from __future__ import annotations
 ROSTER = 7_105_001
 # One process rolls up response rates at a time.
 ROLLUP = 7_105_002
+# One process writes what message platforms read.
+MESSAGES = 7_105_003

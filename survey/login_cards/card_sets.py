@@ -26,6 +26,7 @@ from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.code_emails import send_codes
 from survey.login_cards.code_list import write_access_codes
+from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Job, Respondent
 
 FOLDER = "cards"
@@ -208,6 +209,7 @@ def reissue_once(card_set: CardSet) -> int:
         return 0
     # Rolled back together with the mark if the worker dies.
     count = access_codes.reissue_all(people_in(card_set))
+    people_changed(list(people_in(card_set).values_list("pk", flat=True)))
     administration_id, school = card_set.administration_id, card_set.school
     outdated = _sets_with_codes_of(administration_id, school).exclude(pk=card_set.pk)
     outdated.update(outdated_at=timezone.now())

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from accounts.csv_injection import escape_formula
 from accounts.models import School
 from survey import access_codes
+from survey.message_platforms.hooks import people_changed
 from survey.models import Respondent
 
 HEADER = (
@@ -52,6 +53,7 @@ def write_access_codes(
             # One commit for a school. If the file is lost afterwards, writing
             # it again finds the new codes.
             access_codes.reissue_all(of_school)
+            people_changed(list(of_school.values_list("pk", flat=True)))
         respondents = of_school.select_related("identity").order_by(
             "grade",
             "classroom",

@@ -28,6 +28,7 @@ from survey.models.instrument import (
     SurveyUpload,
 )
 from survey.models.job import Job
+from survey.models.message_platform import MessagePlatform, MessagePlatformKey
 from survey.models.open_code import (
     OpenCode,
     OpenCodeBatch,
@@ -53,6 +54,8 @@ __all__ = [
     "Identity",
     "Item",
     "Job",
+    "MessagePlatform",
+    "MessagePlatformKey",
     "OpenCode",
     "OpenCodeBatch",
     "OpenCodeFile",

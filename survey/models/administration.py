@@ -123,6 +123,10 @@ class Administration(models.Model):
         default=Denominator.ROSTER,
         db_default=Denominator.ROSTER,
     )
+    # What message platforms get besides language, school and days left. The
+    # platform's staff can read both, next to each other.
+    messages_have_names = models.BooleanField(default=False, db_default=False)
+    messages_have_codes = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
     # Counts the changes: a form that was filled in for an older state is refused.
@@ -136,6 +140,11 @@ class Administration(models.Model):
             models.CheckConstraint(
                 condition=~Q(role="teacher", coordinators_see_finished=True),
                 name="nobody_sees_which_teachers_have_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(messages_have_codes=False)
+                | Q(coordinators_see_finished=True),
+                name="no_codes_in_messages_where_completion_is_confidential",
             ),
             models.CheckConstraint(
                 condition=Q(minimum_group__gte=1),

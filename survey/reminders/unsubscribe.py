@@ -13,6 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import anyone
+from survey.message_platforms.hooks import address_suppressed
 from survey.models import EmailDelivery, SuppressedAddress
 from survey.reminders.default_texts import EMAIL_WORDS
 from survey.reminders.suppression import suppress
@@ -54,6 +55,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
         if request.POST.get(name) != value:
             return HttpResponse("Unknown request", status=400)
         suppress(delivery.address_digest, SuppressedAddress.Reason.OPTED_OUT)
+        address_suppressed(delivery.respondent)
     language = words_for(delivery.respondent.language)
     response = render(
         request,

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from survey import access_codes
+from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, Respondent
 from survey.rosters.batch_writes import parallel_writes, write_batch
 from survey.rosters.counted_groups import (
@@ -225,6 +226,7 @@ def _insert_people(
         )
     writer.execute(_INSERT_IDENTITIES, [administration.pk])
     keep_groups_of_new(writer, known)
+    people_changed(ids)
 
 
 def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
@@ -254,6 +256,8 @@ def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
                         WHERE id IN (SELECT respondent_id FROM roster_batch)
                         """
                     )
+                rows = writer.fetch_all("SELECT respondent_id FROM roster_batch")
+                people_changed([pk for (pk,) in rows])
 
             write_batch(update)
             done += len(batch)
@@ -291,6 +295,7 @@ def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
             people: QuerySet[Respondent] = people,
         ) -> int:
             keep_groups_of_withdrawn(writer, ids)
+            people_changed(ids)
             return people.update(withdrawn_at=now)
 
         write_batch(withdraw)

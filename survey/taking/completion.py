@@ -16,6 +16,7 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.definitions.rules import state_of, values_of
+from survey.message_platforms.hooks import person_finished
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers
@@ -127,6 +128,8 @@ def reviewed_fingerprint(
 def finish(session: RespondentSession, reviewed: str) -> bool:
     """Finish if the stored answers are the reviewed ones. 1 statement.
 
+    Afterwards 1 command in the Redis of message platforms, if there is one.
+
     False if answers have changed since, if something is still missing, or if
     the person may not finish any more: then the review has to be shown again.
     """
@@ -142,4 +145,7 @@ def finish(session: RespondentSession, reviewed: str) -> bool:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
             cursor.execute(SQLITE, [now, now, *respondent, latest, *answers])
-        return cursor.rowcount == 1
+        is_finished = cursor.rowcount == 1
+    if is_finished:
+        person_finished(session.respondent_id, session.administration_id)
+    return is_finished

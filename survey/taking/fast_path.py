@@ -1,5 +1,7 @@
 """Answer ordinary page saves before Django's handler, and pass on the rest.
 
+And message platforms, by `survey.message_platforms.fast_path`.
+
 Half of all requests are page saves, and nearly all of those are ordinary.
 Django's handler, request and response cost more than the save itself, so these
 skip them. Any other request goes to Django before anything is written. Both
@@ -27,6 +29,7 @@ from django.http import parse_cookie
 
 from settings.monitoring import logs  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
+from survey.message_platforms.fast_path import answer_directly
 from survey.taking.page_save import (
     LARGEST_BODY,
     RESPONDENT_HEADER,
@@ -82,6 +85,8 @@ class FastPath:
     ) -> Iterable[bytes]:
         page = PAGE.fullmatch(environ["PATH_INFO"])
         if page is None or environ.get("SCRIPT_NAME"):
+            if environ["PATH_INFO"].startswith("/messages/"):
+                return self._message(environ, start_response)
             return self.django(environ, start_response)
         trace = logs.begin(environ.get("HTTP_X_REQUEST_ID", ""))
         trace.view = "survey_change_page"
@@ -108,6 +113,21 @@ class FastPath:
             headers.append(("Retry-After", seconds_until_retry()))
         start_response(f"{reply.status} {responses[reply.status]}", headers)
         return [body]
+
+    def _message(
+        self, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Answer a message platform; see `survey.message_platforms`."""
+        try:
+            common = self._origin_headers(environ).headers
+            headers = [header for header in common if header[0] != "Vary"]
+            found = answer_directly(environ, start_response, headers)
+        except FallBackToDjango:
+            found = None
+        except Exception:
+            log.exception("The fast path failed; Django answers.")
+            found = None
+        return self.django(environ, start_response) if found is None else found
 
     def _origin_headers(self, environ: WSGIEnvironment) -> OriginHeaders:
         key = (environ.get("HTTP_HOST"), environ.get(self.scheme_header))

@@ -76,7 +76,7 @@ def test_each_host_has_its_own_programs_only(fleet):
         "db1": {"primary"},
         "db2": {"replica"},
         "db3": {"replica"},
-        "cache1": {"memcached", "redis"},
+        "cache1": {"memcached", "redis", "redis-messages"},
         "queue1": {"rabbitmq"},
         "web1": web,
         "web2": web,
@@ -112,6 +112,7 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
     redis = (fleet / "secrets" / "redis_password").read_text().strip()
     assert f"requirepass {redis}" in etc("cache1/redis/redis.conf")
     assert f"redis://:{redis}@10.0.0.21:6379/0" in etc("web1/app/taking.env")
+    assert f"redis://:{redis}@10.0.0.21:6380/0" in etc("web1/app/taking.env")
     queue = (fleet / "secrets" / "queue_password").read_text().strip()
     assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
     assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")

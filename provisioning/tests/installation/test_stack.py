@@ -956,7 +956,7 @@ def test_what_protects_the_installation_holds_from_outside(stack):
 
 # What each system user may reach, as patterns below the stack's folder: files and
 # folders to read or write, then sockets.
-CACHES = "run/redis.sock run/memcached.sock run/.s.PGSQL.6432"
+CACHES = "run/redis.sock run/redis-messages.sock run/memcached.sock run/.s.PGSQL.6432"
 COUNTERS = "run/counters* run/ready*"
 REACHED = {
     "": (
@@ -968,7 +968,7 @@ REACHED = {
         f"run etc/pgbouncer/* run/pgbouncer.pid {COUNTERS}",
         f"{CACHES} run/.s.PGSQL.5432 run/.s.PGSQL.5433",
     ),
-    "-redis": (f"run etc/redis/* data/redis* {COUNTERS}", CACHES),
+    "-redis": (f"run etc/redis*/* data/redis* {COUNTERS}", CACHES),
     "-memcached": (f"run {COUNTERS}", CACHES),
     "-rabbitmq": ("etc/rabbitmq/* data/rabbitmq* log/rabbitmq*", ""),
     "-nginx": ("cache/* log/nginx-*.log files*", "run/taking.sock run/console.sock"),

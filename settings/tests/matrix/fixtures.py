@@ -132,6 +132,10 @@ ROUTE_PARAMETERS = (
     RouteParameter("school_page pk", lambda place, route: 0, owned=False),
     # Imports are for administrators of the state, and no place has one.
     RouteParameter("school_import* pk", lambda place, route: 0, owned=False),
+    # A platform's API key opens it; survey/tests/message_platforms holds what it
+    # shows. Here there is none.
+    RouteParameter("message_person platform", lambda place, route: 0, owned=False),
+    RouteParameter("message_person person", lambda place, route: "x", owned=False),
     # The console.
     RouteParameter("job_* pk", pk_of("job"), shared=True, only_user="administrator"),
     RouteParameter(

@@ -101,6 +101,8 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             replays_answers=cleaned["replays_answers"],
+            messages_have_names=cleaned["messages_have_names"],
+            messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
             by=request.user,
             request=request,

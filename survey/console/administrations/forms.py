@@ -103,6 +103,18 @@ class AdministrationForm(forms.Form):
         help_text="Otherwise only on the device that they were given on. Anyone who"
         " holds a code could read them.",
     )
+    messages_have_names = forms.BooleanField(
+        required=False,
+        label="Message platforms get given names",
+        help_text="For greetings. The people who run the platform can read them.",
+    )
+    messages_have_codes = forms.BooleanField(
+        required=False,
+        label="Message platforms get links with access codes",
+        help_text="Opens the survey without typing the code. The people who run the"
+        " platform can read the codes, and answer with them. Only where coordinators"
+        " can see who has finished.",
+    )
     denominator = forms.ChoiceField(
         label="Who takes part",
         choices=[
@@ -250,6 +262,8 @@ class OpenAdministrationForm(AdministrationForm):
         "places",
         "coordinators_see_finished",
         "replays_answers",
+        "messages_have_names",
+        "messages_have_codes",
         "denominator",
         "subgroups",
         "minimum_group",
@@ -354,6 +368,8 @@ class ChangeAdministrationForm(AdministrationForm):
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
                 "replays_answers": plan.replays_answers,
+                "messages_have_names": plan.messages_have_names,
+                "messages_have_codes": plan.messages_have_codes,
                 "denominator": plan.denominator,
                 "seen": administration.changes,
             },
@@ -407,6 +423,8 @@ class ChangeAdministrationForm(AdministrationForm):
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
             replays_answers=cleaned["replays_answers"],
+            messages_have_names=cleaned["messages_have_names"],
+            messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
         )
 

@@ -34,6 +34,7 @@ from survey.console.people.scope import (
 from survey.console.people.search import MAX_FOUND, find_people
 from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
+from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Respondent
 
 BY_NAME = ("identity__family_name", "identity__given_name")
@@ -298,6 +299,7 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
     try:
         with transaction.atomic():
             access_codes.reissue(respondent=person)
+            people_changed([person.pk])
             mark_sets_of_person_outdated(person)
             audit.record(
                 "reissue an access code",

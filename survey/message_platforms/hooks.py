@@ -1,0 +1,118 @@
+"""Tell Redis what has changed about people, after it was committed.
+
+Nothing here fails: what Redis did not get, the scheduled checks write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection
+from functools import partial
+
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from survey.message_platforms.directory import (
+    KEPT,
+    forget_directory,
+    write_platforms,
+    write_windows,
+)
+from survey.message_platforms.hashes import write_people
+from survey.message_platforms.store import (
+    Command,
+    key_of_administration,
+    key_of_person,
+    message_store,
+)
+from survey.models import Administration, Identity, Respondent
+
+log = logging.getLogger(__name__)
+
+# Only where messages may be asked for, so that it costs no memory elsewhere.
+FINISH = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[2], 'f', '1')
+if redis.call('TTL', KEYS[2]) < 0 then redis.call('EXPIREAT', KEYS[2], ARGV[1]) end
+return 1
+"""
+# People who finished while Redis was down, of this process: sent with the next one.
+_unsent: deque[Command] = deque(maxlen=10_000)
+
+
+def person_finished(respondent_id: int, administration_id: int) -> None:
+    """Note that a person has finished. 1 command, after the commit."""
+    store = message_store()
+    if store is None:
+        return
+    expires_at = int((timezone.now() + 2 * KEPT).timestamp())
+    keys = (key_of_administration(administration_id), key_of_person(respondent_id))
+    _unsent.append(("EVAL", FINISH, 2, *keys, expires_at))
+    transaction.on_commit(send_finished)
+
+
+def send_finished() -> None:
+    """Send what Redis did not get yet. No command if there is nothing."""
+    store = message_store()
+    while store is not None and _unsent:
+        batch = [_unsent.popleft() for _ in range(min(len(_unsent), 500))]
+        try:
+            store.pipeline(batch)
+        except ConnectionError:
+            _unsent.extend(batch)
+            return
+
+
+def people_changed(ids: Collection[int]) -> None:
+    """Write these people's hashes again, after the commit."""
+    transaction.on_commit(partial(_write_people, list(ids)))
+
+
+def address_suppressed(respondent: Respondent) -> None:
+    """Write the hashes of all people with this person's e-mail address."""
+    found = Identity.objects.filter(respondent=respondent).first()
+    if found is None or not found.email:
+        return
+    # Finds them by an index, `people_by_email`.
+    current = Administration.objects.filter(closes_at__gt=timezone.now() - KEPT)
+    same = Identity.objects.filter(
+        administration__in=list(current.values_list("pk", flat=True)),
+        email__iexact=found.email,
+    )
+    people_changed(list(same.values_list("pk", flat=True)))
+
+
+def administration_changed(administration: Administration) -> None:
+    """Write an administration's window, after the commit."""
+    transaction.on_commit(partial(_write_window, administration.pk))
+
+
+def platforms_changed() -> None:
+    transaction.on_commit(_write_platforms)
+
+
+def _write_people(ids: list[int]) -> None:
+    store = message_store()
+    if store is not None:
+        _attempt(partial(write_people, store, ids))
+
+
+def _write_window(pk: int) -> None:
+    store = message_store()
+    if store is not None:
+        _attempt(partial(write_windows, store, [pk]))
+
+
+def _write_platforms() -> None:
+    forget_directory()
+    store = message_store()
+    if store is not None:
+        _attempt(partial(write_platforms, store))
+
+
+def _attempt(write: Callable[[], object]) -> None:
+    try:
+        write()
+    except (ConnectionError, DatabaseError):
+        log.warning("What message platforms read was not written.", exc_info=True)
