@@ -10,6 +10,7 @@ from survey.console.administrations import views as administrations
 from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
 from survey.console.login_cards import views as cards
+from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
@@ -156,6 +157,27 @@ urlpatterns = [
         "administrations/<int:pk>/reopen/",
         edit_views.administration_reopen,
         name="administration_reopen",
+    ),
+    path("platforms/", platforms.platform_list, name="platform_list"),
+    path("platforms/new/", platforms.platform_create, name="platform_create"),
+    path("platforms/<int:pk>/", platforms.platform_detail, name="platform_detail"),
+    path(
+        "platforms/<int:pk>/keys/",
+        platforms.platform_key_create,
+        name="platform_key_create",
+    ),
+    path(
+        "platforms/<int:pk>/keys/<int:key>/revoke/",
+        platforms.platform_key_revoke,
+        name="platform_key_revoke",
+    ),
+    path(
+        "platforms/<int:pk>/people/<int:administration>.csv",
+        platforms.platform_people,
+        name="platform_people",
+    ),
+    path(
+        "platforms/<int:pk>/remove/", platforms.platform_remove, name="platform_remove"
     ),
     path("waves/", waves.wave_list, name="wave_list"),
     path("waves/new/", waves.wave_create, name="wave_create"),

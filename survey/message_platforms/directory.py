@@ -117,9 +117,11 @@ def write_platforms(store: Store) -> int:
 def write_windows(store: Store, administration_ids: list[int] | None = None) -> None:
     """Write the windows of these administrations; without ids, of all current ones.
 
-    Only for people of an administration that has one, finishing is noted: see
-    `hooks.person_finished`.
+    None where there is no platform. Only for people of an administration that has
+    one, finishing is noted: see `hooks.person_finished`.
     """
+    if not MessagePlatform.objects.filter(revoked_at=None).exists():
+        return
     rows = current_administrations()
     if administration_ids is not None:
         rows = rows.filter(pk__in=administration_ids)

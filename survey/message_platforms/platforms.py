@@ -14,6 +14,7 @@ from accounts import audit
 from accounts.models import District, User
 from accounts.permissions import Permissions
 from survey.message_platforms.hooks import platforms_changed
+from survey.message_platforms.rebuild import start_rebuild
 from survey.models import MessagePlatform, MessagePlatformKey
 
 # For scanners that look for secrets in public repositories.
@@ -40,6 +41,7 @@ def create_platform(
     platform.save(force_insert=True)
     _record("add message platform", platform, by, request)
     platforms_changed()
+    start_rebuild()
     return platform
 
 

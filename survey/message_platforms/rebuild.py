@@ -39,7 +39,7 @@ from survey.message_platforms.store import (
     key_of_person,
     message_store,
 )
-from survey.models import Job, Respondent
+from survey.models import Job, MessagePlatform, Respondent
 
 POSITION = "rebuild_position"
 LAST_CHECK = "last_check"
@@ -160,21 +160,25 @@ def keep_up() -> None:
         is_built = store.command("EXISTS", BUILT)
     except ConnectionError:
         return
-    if not is_built:
+    is_running = Job.objects.filter(kind=rebuild_job.name, ended_at=None).exists()
+    if not is_built and not is_running:
         start_rebuild()
 
 
 def start_rebuild(administration_id: int | None = None) -> None:
-    """Start a rebuild, unless one is waiting that will do."""
-    if message_store() is None:
+    """Start a rebuild of everybody, or of one administration's people.
+
+    Not if one is waiting; one that runs may have passed the people concerned.
+    """
+    if (
+        message_store() is None
+        or not MessagePlatform.objects.filter(revoked_at=None).exists()
+    ):
         return
-    unfinished = Job.objects.filter(
-        kind=rebuild_job.name, subject_id=administration_id, ended_at=None
+    waiting = Job.objects.filter(
+        kind=rebuild_job.name, subject_id=administration_id, state=Job.State.WAITING
     )
-    # A running one of one administration may have passed the people concerned.
-    if administration_id is not None:
-        unfinished = unfinished.filter(state=Job.State.WAITING)
-    if not unfinished.exists():
+    if not waiting.exists():
         start(rebuild_job, subject_id=administration_id)
 
 

@@ -30,6 +30,7 @@ from survey.administrations import open_administration
 from survey.definitions.corrections import publish_correction
 from survey.definitions.publishing import publish_survey
 from survey.files import new_name, path_of
+from survey.message_platforms.platforms import create_key, create_platform
 from survey.models import (
     Administration,
     CardSet,
@@ -177,6 +178,11 @@ ROUTE_PARAMETERS = (
     RouteParameter("membership_withdraw pk", pk_of("invited")),
     RouteParameter("membership_* pk", pk_of("membership")),
     RouteParameter("wave_* pk", pk_of("wave"), shared=True),
+    RouteParameter("platform_key_revoke key", pk_of("platform_key")),
+    RouteParameter(
+        "platform_people administration", pk_of("administration"), shared=True
+    ),
+    RouteParameter("platform_* pk", pk_of("platform")),
     # Surveys of a district, and those of the state, which all may use.
     RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
@@ -312,9 +318,19 @@ def create_place(
             "invited": create_invited_member(mark, school),
             **create_files(mark, administration, shared, staff),
             **surveys,
+            **create_message_platform(mark, district, administrator),
             **create_personal_objects(mark, administrator),
         },
     )
+
+
+def create_message_platform(
+    mark: str, district: District, administrator: User
+) -> dict[str, Model]:
+    """Create a message platform with an API key."""
+    platform = create_platform(name=mark, district=district, by=administrator)
+    key, _ = create_key(platform=platform, by=administrator)
+    return {"platform": platform, "platform_key": key}
 
 
 def create_files(
