@@ -35,7 +35,7 @@ def postgresql(
 def caches(
     *, memcached: Sequence[str], redis: str, messages_redis: str
 ) -> dict[str, dict[str, Any]]:
-    return {
+    found: dict[str, dict[str, Any]] = {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
@@ -52,9 +52,12 @@ def caches(
             "LOCATION": redis,
             "KEY_PREFIX": "session",
         },
-        # Of its own, so that two million people can't fill the sessions' memory.
-        MESSAGES_ALIAS: {
+    }
+    # Of its own, so that two million people can't fill the sessions' memory. Without
+    # it, each request of a message platform reads the database.
+    if messages_redis:
+        found[MESSAGES_ALIAS] = {
             "BACKEND": "settings.infrastructure.cache_backends.RedisCommands",
             "LOCATION": messages_redis,
-        },
-    }
+        }
+    return found

@@ -7,6 +7,8 @@ Results name the type of an error and never its text, which contains addresses.
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -43,6 +45,7 @@ def ask_dependencies() -> dict[str, Answer]:
             "replica": check_replica,
             "memcached": check_memcached,
             "redis": check_redis,
+            "messages": check_messages,
             "rabbitmq": check_rabbitmq,
         }
     )
@@ -276,18 +279,7 @@ def addresses_of(location: object) -> list[str]:
 def check_redis() -> Answer:
     if "sessions" not in settings.CACHES:
         return NOT_SET_UP
-    from redis import Redis
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
-
-    client = Redis.from_url(
-        addresses_of(settings.CACHES["sessions"]["LOCATION"])[0],
-        socket_connect_timeout=TIMEOUT,
-        socket_timeout=TIMEOUT,
-        # The client's default is to retry for seconds.
-        retry=Retry(NoBackoff(), 0),
-    )
-    with closing(client):
+    with closing(_redis("sessions")) as client:
         sessions = client.dbsize()
         memory = client.info("memory")
     samples: list[Sample] = [
@@ -299,6 +291,42 @@ def check_redis() -> Answer:
     if limit and memory["used_memory"] >= limit:
         return Answer(False, "full: refuses new sessions", samples=samples)
     return Answer(True, f"{sessions} sessions", samples=samples)
+
+
+def check_messages() -> Answer:
+    """Read the memory of message platforms' Redis, and the last nightly check."""
+    if "messages" not in settings.CACHES:
+        return NOT_SET_UP
+    with closing(_redis("messages")) as client:
+        memory, stored = client.info("memory"), client.get("last_check")
+    samples: list[Sample] = [
+        ("messages_memory_bytes", float(memory["used_memory"]), ()),
+        ("messages_memory_limit_bytes", float(memory["maxmemory"]), ()),
+    ]
+    if stored is None:
+        return Answer(True, "not checked yet", samples=samples)
+    check = json.loads(stored)
+    samples += [
+        ("messages_drift", float(check["drift"]), ()),
+        ("messages_checked_timestamp_seconds", float(check["at"]), ()),
+    ]
+    return Answer(True, f"{check['drift']} differences", samples=samples)
+
+
+def _redis(alias: str) -> Any:
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    address = addresses_of(settings.CACHES[alias]["LOCATION"])[0]
+    return Redis.from_url(
+        # The time-out in the address would win.
+        re.sub("[?&]socket_timeout=[0-9.]+", "", address),
+        socket_connect_timeout=TIMEOUT,
+        socket_timeout=TIMEOUT,
+        # The client's default is to retry for seconds.
+        retry=Retry(NoBackoff(), 0),
+    )
 
 
 def check_rabbitmq() -> Answer:

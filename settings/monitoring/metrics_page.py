@@ -113,6 +113,20 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         (),
         "At this limit Redis refuses new logins. Existing sessions continue.",
     ),
+    "messages_memory_bytes": ((), "Memory that the Redis of message platforms uses."),
+    "messages_memory_limit_bytes": (
+        (),
+        "At this limit it drops people, who are then read from the database.",
+    ),
+    "messages_drift": (
+        (),
+        "People for whom the last nightly check found something else in Redis than in"
+        " the database. They were repaired; more than 0 is a defect.",
+    ),
+    "messages_checked_timestamp_seconds": (
+        (),
+        "When that check ended. Two days ago: it does not run.",
+    ),
     "queue_messages": (
         ("queue",),
         "Tasks waiting in RabbitMQ. Growing: too few workers, or none.",

@@ -27,16 +27,19 @@ def create_platform(
     *,
     name: str,
     district: District | None,
-    by: User,
+    by: User | str,
     request: HttpRequest | None = None,
 ) -> MessagePlatform:
     """Register a platform for a district's people, or with None for everybody.
 
-    It can ask for nothing until it has an API key. Raises PermissionDenied and
+    It can ask for nothing until it has an API key. `by` is a user or the name of a
+    command. Raises PermissionDenied and
     ValidationError.
     """
     _check_permission(by, district.pk if district else None)
-    platform = MessagePlatform(name=name.strip(), district=district, created_by=by)
+    platform = MessagePlatform(
+        name=name.strip(), district=district, created_by=_user(by)
+    )
     platform.full_clean()
     platform.save(force_insert=True)
     _record("add message platform", platform, by, request)
@@ -47,7 +50,7 @@ def create_platform(
 
 @transaction.atomic
 def create_key(
-    *, platform: MessagePlatform, by: User, request: HttpRequest | None = None
+    *, platform: MessagePlatform, by: User | str, request: HttpRequest | None = None
 ) -> tuple[MessagePlatformKey, str]:
     """Return a new key's row and the key itself, which can't be shown again.
 
@@ -69,7 +72,7 @@ def create_key(
         slot=free,
         digest=hashlib.sha256(text.encode()).digest(),
         ending=text[-4:],
-        created_by=by,
+        created_by=_user(by),
     )
     _record("create API key", current, by, request, key="…" + key.ending)
     platforms_changed()
@@ -78,7 +81,7 @@ def create_key(
 
 @transaction.atomic
 def revoke_key(
-    *, key: MessagePlatformKey, by: User, request: HttpRequest | None = None
+    *, key: MessagePlatformKey, by: User | str, request: HttpRequest | None = None
 ) -> None:
     """End an API key for ever; it works for at most five seconds more."""
     platform = _lock(key.platform, by)
@@ -90,7 +93,7 @@ def revoke_key(
 
 @transaction.atomic
 def remove_platform(
-    *, platform: MessagePlatform, by: User, request: HttpRequest | None = None
+    *, platform: MessagePlatform, by: User | str, request: HttpRequest | None = None
 ) -> None:
     """End a platform with all its keys, and the keys of people that it has."""
     current = _lock(platform, by)
@@ -102,22 +105,26 @@ def remove_platform(
         platforms_changed()
 
 
-def _lock(platform: MessagePlatform, by: User) -> MessagePlatform:
+def _lock(platform: MessagePlatform, by: User | str) -> MessagePlatform:
     rows = MessagePlatform.objects.select_related("district")
     current = rows.select_for_update(of=("self",)).get(pk=platform.pk)
     _check_permission(by, current.district_id)
     return current
 
 
-def _check_permission(by: User, district_id: int | None) -> None:
-    if not Permissions(by).may_own(district_id):
+def _user(by: User | str) -> User | None:
+    return by if isinstance(by, User) else None
+
+
+def _check_permission(by: User | str, district_id: int | None) -> None:
+    if isinstance(by, User) and not Permissions(by).may_own(district_id):
         raise PermissionDenied
 
 
 def _record(
     action: str,
     platform: MessagePlatform,
-    by: User,
+    by: User | str,
     request: HttpRequest | None,
     **details: str,
 ) -> None:

@@ -43,8 +43,13 @@ class MessagePlatform(models.Model):
     # Makes the keys of people that only this platform has.
     person_secret = models.BinaryField(max_length=32, default=new_person_secret)
     created_at = models.DateTimeField(default=timezone.now)
+    # Null for those of a command.
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
 
@@ -70,8 +75,13 @@ class MessagePlatformKey(models.Model):
     # The last characters, to tell two keys apart.
     ending = models.CharField(max_length=4)
     created_at = models.DateTimeField(default=timezone.now)
+    # Null for those of a command.
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
 
