@@ -19,7 +19,8 @@ from survey.models import MessagePlatform, MessagePlatformKey
 from survey.tests.conftest import enrol
 from survey.tests.message_platforms.cast import identify
 
-pytestmark = pytest.mark.django_db
+# Changes reach Redis after the commit.
+pytestmark = pytest.mark.django_db(transaction=True)
 KEY = re.compile(r"gsmp_[\w-]{43}")
 
 
