@@ -5,20 +5,31 @@ from __future__ import annotations
 import time
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from survey.administrations import close_administration
 from survey.message_platforms import hashes
-from survey.message_platforms.directory import write_windows
+from survey.message_platforms.directory import forget_directory, write_windows
 from survey.message_platforms.hashes import write_people
-from survey.message_platforms.hooks import person_finished, send_finished
+from survey.message_platforms.hooks import (
+    address_suppressed,
+    person_finished,
+    send_finished,
+)
 from survey.message_platforms.store import message_store, read_hash
-from survey.models import Respondent
-from survey.tests.conftest import Browser
+from survey.models import Respondent, SuppressedAddress
+from survey.reminders.suppression import digest_of, suppress
+from survey.tests.conftest import Browser, enrol
 from survey.tests.message_platforms.cast import (
     answer_and_finish,
+    identify,
     needs_servers,
+    platform_of,
     write_hashes,
 )
+from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, run_import
 
 pytestmark = [pytest.mark.django_db(transaction=True), needs_servers]
 
@@ -73,3 +84,45 @@ def test_what_redis_knows_about_finishing_counts_before_the_replica(braze, maya)
     person_finished(maya.pk, maya.administration_id)
     assert braze.ask(maya).json()["send"] is False
     assert braze.ask(maya).json()["send"] is False
+
+
+def test_a_roster_writes_withdraws_and_brings_back_people(state, administration):
+    everywhere = platform_of(None, state)
+
+    def ask_about_maya():
+        maya = Respondent.objects.get(identity__external_id="00123")
+        with CaptureQueriesContext(connection) as statements:
+            reply = everywhere.ask(maya).json()
+        # Redis has her already.
+        return reply["send"], len(statements)
+
+    whole = {"complete_for": "districts"}
+    run_import(administration, HEADER, MAYA, ALI)
+    everywhere.ask("/messages/0/x.json")
+    assert ask_about_maya() == (True, 0)
+    run_import(administration, HEADER, ALI, **whole)
+    assert ask_about_maya() == (False, 0)
+    run_import(administration, HEADER, MAYA, ALI, **whole)
+    assert ask_about_maya() == (True, 0)
+
+
+def test_closing_counts_at_once(state, administration, maya):
+    everywhere = platform_of(None, state)
+    write_hashes(maya)
+    assert everywhere.ask(maya).json()["send"] is True
+    close_administration(administration=administration, seen=None, by="a test")
+    # After a second, each process reads the window again.
+    forget_directory()
+    reply = everywhere.ask(maya).json()
+    assert (reply["send"], reply["days_left"]) == (False, 0)
+
+
+def test_opting_out_of_emails_counts_for_everyone_with_the_address(
+    braze, maya, administration, lincoln
+):
+    sister = identify(enrol(administration, lincoln), email=maya.identity.email.upper())
+    write_hashes(maya, sister)
+    suppress(digest_of(maya.identity.email), SuppressedAddress.Reason.OPTED_OUT)
+    address_suppressed(maya)
+    assert braze.ask(maya).json()["send"] is False
+    assert braze.ask(sister).json()["send"] is False
