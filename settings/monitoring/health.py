@@ -17,7 +17,7 @@ CONSEQUENCES = {
     " exports are delayed. Page saves go on.",
     "memcached": "Memcached is down: workers keep the surveys they have and read others"
     " from the database. Page saves go on.",
-    "messages": "Message platforms are told to ask again later.",
+    "messages": "Message platforms are told to ask again later. Page saves go on.",
     "redis": "Redis is down: new logins wait. Page saves go on with the resume cookie.",
     "rabbitmq": "RabbitMQ is down: rosters, exports and roll-ups wait, response rates"
     " get old. Page saves go on.",
