@@ -99,6 +99,7 @@ def begin(
     else:
         respondent_id = _insert(candidates, values)
     started_at, issue = now, 1
+    is_new = respondent_id is not None
     if respondent_id is None:
         respondent_id, started_at, issue = _find_begun(code, candidates, digest, now)
     store_device_login(
@@ -115,6 +116,7 @@ def begin(
         digest=code.digest,
         language=language,
         completed=False,
+        is_new=is_new,
     )
 
 

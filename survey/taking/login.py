@@ -25,6 +25,8 @@ class Login:
     language: str
     # False too where this device may not learn it.
     completed: bool
+    # Nobody can have a session of theirs: they begin with this request.
+    is_new: bool = False
 
 
 class LoginRefused(Exception):

@@ -55,7 +55,7 @@ def begin_session(
         open_code=open_code,
         personal_code=personal_code,
     )
-    start_session(request, session)
+    start_session(request, session, is_new=login.is_new)
     return session
 
 

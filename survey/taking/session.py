@@ -73,12 +73,15 @@ class RespondentSession:
 STORED_FIELDS = {field.name for field in fields(RespondentSession)} - {"resumed"}
 
 
-def start_session(request: HttpRequest, session: RespondentSession) -> None:
+def start_session(
+    request: HttpRequest, session: RespondentSession, *, is_new: bool = False
+) -> None:
     """Replace the browser's session, the respondent's last one and the CSRF token.
 
     The reply has to set the cookie (`set_session_cookie`). 1 session write; 1 read
     and 1 write at the store's cache, 1 deletion if the respondent had a session.
     Where the browser had one, 1 session read, and 1 write and 1 deletion more.
+    A person who `is_new` had none: no read at the store's cache.
     """
     give_up_seat(request, unless=session.respondent_id)
     stored = asdict(session) | {"written_at": int(time.time())}
@@ -91,7 +94,7 @@ def start_session(request: HttpRequest, session: RespondentSession) -> None:
     # Another device of the same person goes on with its resume cookie.
     sessions = caches[settings.SESSION_CACHE_ALIAS]
     live = f"live.{session.respondent_id}"
-    if previous := sessions.get(live):
+    if not is_new and (previous := sessions.get(live)):
         request.session.delete(previous)
     sessions.set(live, request.session.session_key, settings.SESSION_COOKIE_AGE)
     rotate_token(request)

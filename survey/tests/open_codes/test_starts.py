@@ -4,7 +4,8 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
+from django.conf import settings
+from django.core.cache import cache, caches
 from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
@@ -74,6 +75,29 @@ def test_begin_costs_two_statements_and_one_session_write(browser, code, monkeyp
     ]
     assert spent.counts["session writes"] == 1
     assert spent.counts["session reads"] == 0
+
+
+def test_begin_asks_the_session_store_for_no_earlier_session(
+    browser, code, monkeypatch
+):
+    """Sent again, it has to: the first session of the person ends."""
+    sessions = caches[settings.SESSION_CACHE_ALIAS]
+    read: list[str] = []
+    get = sessions.get
+
+    def count(key, *arguments):
+        read.append(key.partition(".")[0])
+        return get(key, *arguments)
+
+    form = form_of(browser, code)
+    monkeypatch.setattr(sessions, "get", count)
+    browser.post("/open/begin/", form)
+    assert "live" not in read
+    first = browser.session.session_key
+    browser.post("/open/begin/", form)
+    assert "live" in read
+    assert browser.session.session_key != first
+    assert not browser.session.exists(first)
 
 
 def test_the_page_of_a_code_costs_nothing_when_warm(browser, code, monkeypatch):
