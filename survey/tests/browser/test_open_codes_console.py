@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from survey.models import OpenCode, Respondent
+from survey.models import OpenCode, OpenCodeSeat, Respondent
 from survey.open_codes.codes import code_of, link_of
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
@@ -69,6 +69,15 @@ def test_a_coordinator_makes_a_poster_and_a_limited_code_and_watches_it_fill(
     expect(figures).to_contain_text("All places are taken")
     # The figures were refreshed without loading the page again.
     assert page.evaluate("performance.timeOrigin") == loaded
+
+    # So is the list, whose link keeps the focus.
+    page.goto(f"/console/administrations/{parents.pk}/open-codes/")
+    row = page.locator("#codes")
+    expect(row).to_contain_text("0 of 2")
+    page.locator(f"#code-{code.pk}").focus()
+    OpenCodeSeat.objects.filter(respondent__isnull=False).update(respondent=None)
+    expect(row).to_contain_text("2 of 2", timeout=20_000)
+    expect(page.locator(f"#code-{code.pk}")).to_be_focused()
 
 
 def test_the_pages_are_accessible_and_fit_the_screen(device: Callable, server, staff):
