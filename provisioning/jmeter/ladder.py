@@ -34,6 +34,8 @@ def main() -> int:
     add("--steps", type=int, default=12, help="at most; 12")
     options = parser.parse_args()
     check_target(options)
+    if SHAPES[options.shape].is_spike:
+        raise Refusal(f"{options.shape} has one peak: the ladder climbs with others")
     if options.remote:
         raise Refusal("A load server serves one run: the ladder climbs from here only")
     name = time.strftime("ladder-%Y%m%d-%H%M%S")

@@ -16,7 +16,7 @@ from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.report import read_levels, report
-from provisioning.jmeter.shapes import SHAPES, Load, load_of, mean_pages
+from provisioning.jmeter.shapes import SHAPES, Load, load_of, mean_visit
 
 RESULTS = ROOT / ".jmeter"
 PLAN = ROOT / "jmeter" / "survey.jmx"
@@ -35,7 +35,9 @@ def main() -> int:
         " --administration or --codes and --pages are given.",
         "Shapes: in a day people keep arriving, and the rate is counted while as many"
         " leave as arrive. At the bell everybody arrives within seconds: classes of 30,"
-        " who are busy for --duration; the rate is that of all of them.",
+        " who are busy for --duration; the rate is that of all of them. Heavy is a day"
+        " of large grids on slow phones. With one-code everybody begins with the same"
+        " open code, all --within ten minutes; the rate is that of the peak.",
     )
     parser.add_argument(
         "--rate", type=positive_number, required=True, help="requests/s"
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
             codes, pages = options.codes.absolute(), options.pages.absolute()
         else:
             codes, pages = make_files(options, output, cleanup)
-        load = load_of(options, mean_pages(pages))
+        load = load_of(options, *mean_visit(pages))
         check_people(codes, load)
         print(f"{load}; {options.rate:g} requests a second are asked for", flush=True)
         properties = plan_properties(options, codes, load) + pages.read_text("ascii")
@@ -96,9 +98,14 @@ def make_files(
             size.append("--multilingual")
         people = round(load_of(options, count).people * SPARE) + 20
         limit = ("--limit", people)
-        rehearsal = ("--name", name, "--respondents", people, "--unstarted")
-        with step(f"Making up {people:,} people"):
-            manage("open_rehearsal", *rehearsal, *size)
+        if shape.is_spike:
+            name += "-open"
+            with step("Making up an open code"):
+                manage("open_code_rehearsal", "--name", name, *size)
+        else:
+            rehearsal = ("--name", name, "--respondents", people, "--unstarted")
+            with step(f"Making up {people:,} people"):
+                manage("open_rehearsal", *rehearsal, *size)
     with step("Writing their codes and answers"):
         # The codes let anyone answer for these people.
         cleanup.callback(codes.unlink, missing_ok=True)
@@ -128,6 +135,8 @@ def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str
         "origin": f"{options.protocol}://{options.host}{port}",
         **load.properties(servers=max(1, len(options.remote))),
     }
+    if SHAPES[options.shape].is_spike:
+        properties |= {"start": "open", "open": "true"}
     if bandwidth := SHAPES[options.shape].bandwidth:
         properties["httpclient.socket.http.cps"] = str(bandwidth)
         properties["httpclient.socket.https.cps"] = str(bandwidth)

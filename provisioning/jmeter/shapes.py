@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import Refusal
-from provisioning.load.respondent import VIEWS
+from provisioning.load.respondent import BEGIN, START, VIEWS
 
 # Shares in the plan, in percent of page saves or pages.
 DOUBLE_CLICKS = 1
@@ -17,6 +17,12 @@ CHANGES = 5
 RELOADS = 1
 # Login page and code, shell, outline; review, finish, thanks.
 OUTSIDE_PAGES = 7
+# With an open code: its page; the offer, Begin, the personal code, then shell,
+# outline, review, finish and thanks of each child; the offer and Decline.
+OPEN_PAGE, OUTSIDE_OPEN, DECLINING = 1, 8, 2
+OPEN_VIEWS = (START, BEGIN, "open_begun", "open_decline", *VIEWS[1:])
+# Parts of a spike in which arrivals rise, stay and fall.
+SPIKE = (0.1, 0.3, 0.6)
 CLASS = 30
 # Relative to the mean stay: the longest one, and a warm-up that is enough.
 SLOWEST = 1.6
@@ -39,6 +45,8 @@ class Shape:
     is_multilingual: bool = False
     # Characters a second that a connection carries; 0: all that it can.
     bandwidth: int = 0
+    # Everybody begins with one open code, soon after it was sent.
+    is_spike: bool = False
 
 
 SHAPES = {
@@ -48,6 +56,7 @@ SHAPES = {
     "heavy": Shape(
         think=20.0, pages=20, items=50, is_multilingual=True, bandwidth=32_000
     ),
+    "one-code": Shape(views=OPEN_VIEWS, within=600.0, is_spike=True),
 }
 
 
@@ -65,6 +74,7 @@ class Load:
     arrivals: float
     ramp: float
     plateau: float
+    fall: float
     last: float
     think: float
     # A person's stay, and the requests in it.
@@ -77,7 +87,7 @@ class Load:
 
     @property
     def seconds(self) -> float:
-        return 2 * self.ramp + self.plateau + self.last
+        return self.ramp + self.plateau + self.fall + self.last
 
     def drawn(self, arrived: Iterable[float]) -> float:
         """Return the requests a second of people with these arrival times.
@@ -97,6 +107,7 @@ class Load:
             "arrivals": f"{self.arrivals / servers:.4f}",
             "ramp": f"{self.ramp:.1f}",
             "plateau": f"{self.plateau:.1f}",
+            "fall": f"{self.fall:.1f}",
             "last": f"{self.last:.1f}",
             "think.least": f"{self.think * 500:.0f}",
             "think.range": f"{self.think * 1000:.0f}",
@@ -112,39 +123,57 @@ class Load:
                 f" within {self.plateau:.0f} s, each busy for about"
                 f" {self.duration:.0f} s"
             )
+        if SHAPES[self.shape].is_spike:
+            return (
+                f"{self.people:,} people within {self.ends - self.last:.0f} s, at most"
+                f" {self.arrivals:.1f} a second"
+            )
         return (
             f"{self.arrivals:.1f} people a second, {self.people:,} in all,"
             f" about {self.users:,} at a time"
         )
 
 
-def requests_per_person(pages: float) -> float:
+def requests_per_person(pages: float, outside: float = OUTSIDE_PAGES) -> float:
     shares = DOUBLE_CLICKS + CHANGES + RELOADS
-    return OUTSIDE_PAGES + pages * (2 + shares / 100)
+    return outside + pages * (2 + shares / 100)
 
 
-def load_of(options: argparse.Namespace, pages: float) -> Load:
-    requests = requests_per_person(pages)
+def load_of(
+    options: argparse.Namespace, pages: float, outside: float = OUTSIDE_PAGES
+) -> Load:
+    requests = requests_per_person(pages, outside)
     rate: float = options.rate
     duration: float = options.duration
     if options.shape == "bell":
         # Everybody arrives within seconds, and is busy for `duration`.
         people = users = round(rate * duration / requests)
         plateau = options.within or SHAPES["bell"].within
-        arrivals, ramp = people / plateau, 0.0
+        arrivals, ramp, fall = people / plateau, 0.0, 0.0
         stay, think = duration, max(0, duration - SERVED) / pages
         begins, ends, last = 0.0, plateau + duration, SLOWEST * duration + SERVED
     else:
-        # People keep arriving; while the rate is counted, as many leave.
         think = options.think or SHAPES[options.shape].think
         stay = pages * think
         slow_stay = stay + SERVED
-        arrivals, ramp = rate / requests, options.ramp
-        begins, last = ramp + SETTLED * slow_stay, SLOWEST * slow_stay
+        arrivals, last = rate / requests, SLOWEST * slow_stay
+        users = round(arrivals * slow_stay)
+    if SHAPES[options.shape].is_spike:
+        # The rate is that of the peak; all requests count.
+        within = options.within or SHAPES[options.shape].within
+        ramp, plateau, fall = (within * part for part in SPIKE)
+        people = round(arrivals * (ramp / 2 + plateau + fall / 2))
+        # Some answer for two children.
+        last *= 2
+        begins, ends = 0.0, within + last
+        duration = ends
+    elif options.shape != "bell":
+        # People keep arriving; while the rate is counted, as many leave.
+        ramp = fall = options.ramp
+        begins = ramp + SETTLED * slow_stay
         ends = begins + duration
         plateau = ends - ramp
         people = round(arrivals * (plateau + ramp))
-        users = round(arrivals * slow_stay)
     return Load(
         shape=options.shape,
         rate=rate,
@@ -153,6 +182,7 @@ def load_of(options: argparse.Namespace, pages: float) -> Load:
         arrivals=arrivals,
         ramp=ramp,
         plateau=plateau,
+        fall=fall,
         last=last,
         think=think,
         stay=stay,
@@ -165,8 +195,28 @@ def load_of(options: argparse.Namespace, pages: float) -> Load:
 
 def mean_pages(path: Path) -> float:
     """Return how many pages a person in jmeter_data's file answers, on average."""
+    return mean_visit(path)[0]
+
+
+def mean_visit(path: Path) -> tuple[float, float]:
+    """Return the pages that a person answers, and the requests around them."""
     text = path.read_text(encoding="ascii")
-    taken = [int(found) for found in re.findall(r"(?m)^take\.\d+\.pages=(\d+)$", text)]
-    if not sum(taken):
+
+    def values(name: str) -> dict[str, str]:
+        return dict(re.findall(rf"(?m)^take\.(\d+)\.{name}=(.+)$", text))
+
+    children, choices = values("children"), values("choice")
+    pages, outside = [], []
+    for take, number in values("pages").items():
+        times = int(children.get(take, 1))
+        if choices.get(take) == "decline":
+            pages.append(0)
+            outside.append(OPEN_PAGE + DECLINING)
+        else:
+            pages.append(times * int(number))
+            is_open = take in choices
+            around = OPEN_PAGE + times * OUTSIDE_OPEN if is_open else OUTSIDE_PAGES
+            outside.append(around)
+    if not sum(pages):
         raise Refusal("The file given with --pages has no page to take")
-    return sum(taken) / len(taken)
+    return sum(pages) / len(pages), sum(outside) / len(outside)

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from provisioning.jmeter.run import PLAN
-from provisioning.load.respondent import VIEWS
+from provisioning.jmeter.shapes import SHAPES
 
 
 @pytest.fixture(scope="module")
@@ -14,9 +14,12 @@ def plan() -> ElementTree.Element:
     return ElementTree.parse(PLAN).getroot()  # noqa: S314
 
 
-def test_the_samplers_are_the_five_views(plan):
+ALL_VIEWS = {view for shape in SHAPES.values() for view in shape.views}
+
+
+def test_the_samplers_are_the_views_of_the_shapes(plan):
     names = [each.get("testname") for each in plan.iter("HTTPSamplerProxy")]
-    assert set(names) == set(VIEWS)
+    assert set(names) == ALL_VIEWS
     # A save, the same again, and a changed one.
     assert names.count("survey_change_page") == 3
 
@@ -38,9 +41,41 @@ def test_each_save_is_checked_by_its_own_revision(plan):
 
 
 def test_each_request_has_an_assertion(plan):
-    for name in VIEWS:
+    for name in ALL_VIEWS:
         for _, tree in samplers(plan, name):
             assert tree.find("ResponseAssertion") is not None
+
+
+def test_without_an_open_code_the_plan_has_the_same_requests(plan):
+    """The conditions of other shapes are off, as long as no property says more."""
+    conditions = [
+        text(each, "IfController.condition") for each in plan.iter("IfController")
+    ]
+    assert set(conditions) == {"${__P(open,false)}"}
+    values = [
+        text(each, "SwitchController.value") for each in plan.iter("SwitchController")
+    ]
+    assert values == ["${__P(start,card)}", "${__P(take.${take}.choice,begin)}"]
+    for name in ("open_start", "open_begin", "open_begun", "open_decline"):
+        for sampler, _ in samplers(plan, name):
+            above = [each.get("testname") for each in ancestors(plan, sampler)]
+            assert {"open", "decline", "with an open code"} & set(above), name
+    for sampler, _ in samplers(plan, "survey_login"):
+        assert "card" in [each.get("testname") for each in ancestors(plan, sampler)]
+
+
+def test_the_step_begins_anew_with_each_child(plan):
+    """A counter would go on."""
+    assert plan.find(".//CounterConfig") is None
+    ((content, _),) = [
+        (sampler, tree)
+        for sampler, tree in samplers(plan, "survey_content")
+        if "${step}" not in text(sampler, "HTTPSampler.path")
+        and "__jm__pages__idx" in text(sampler, "HTTPSampler.path")
+    ]
+    assert "${__intSum(${__jm__pages__idx},1,step)}" in text(
+        content, "HTTPSampler.path"
+    )
 
 
 def test_the_plan_targets_this_machine_by_default(plan):
@@ -49,6 +84,15 @@ def test_the_plan_targets_this_machine_by_default(plan):
     listener = plan.find(".//BackendListener")
     assert listener.get("enabled") == "false"
     assert PLAN.read_text().count('enabled="false"') == 1
+
+
+def ancestors(plan, element):
+    """Yield the elements to which the trees around this one belong."""
+    for tree in plan.iter("hashTree"):
+        children = list(tree)
+        for each, below in zip(children, children[1:], strict=False):
+            if below.tag == "hashTree" and element in below.iter():
+                yield each
 
 
 def samplers(plan, name):

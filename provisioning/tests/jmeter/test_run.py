@@ -114,6 +114,29 @@ def test_people_are_made_up_and_their_codes_deleted(tmp_path, manage):
     assert drawn.endswith(f"--codes {codes} --pages {pages} --limit 31")
 
 
+def test_one_code_makes_up_an_open_code(tmp_path, manage):
+    given = options("--manage", str(manage), "--shape", "one-code", "--within", "60")
+    with ExitStack() as cleanup:
+        make_files(given, tmp_path, cleanup)
+    opened, drawn = (tmp_path / "calls").read_text().splitlines()
+    assert opened == "open_code_rehearsal --name jmeter-10x5-open --pages 10 --items 5"
+    assert drawn.startswith("jmeter_data --administration jmeter-10x5-open --codes ")
+    people = load_of(given, pages=10).people
+    assert int(drawn.split("--limit ")[1]) >= people > 0
+    assert written("--shape", "one-code")["open"] == "true"
+    # The twin: other shapes leave the plan as it is.
+    assert not {"open", "start", "httpclient.socket.http.cps"} & written().keys()
+
+
+def test_heavy_is_multilingual_and_slow(tmp_path, manage):
+    given = options("--manage", str(manage), "--shape", "heavy")
+    with ExitStack() as cleanup:
+        make_files(given, tmp_path, cleanup)
+    opened, _ = (tmp_path / "calls").read_text().splitlines()
+    assert opened.endswith("--pages 20 --items 50 --multilingual")
+    assert written("--shape", "heavy")["httpclient.socket.http.cps"] == "32000"
+
+
 def test_an_open_rehearsal_gives_all_its_people(tmp_path, manage):
     given = options("--manage", str(manage), "--administration", "autumn")
     with ExitStack() as cleanup:

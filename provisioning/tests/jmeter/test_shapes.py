@@ -83,3 +83,30 @@ def test_a_file_without_pages_is_refused(pages, properties):
     pages.write_text(properties)
     with pytest.raises(Refusal, match="no page to take"):
         shapes.mean_pages(pages)
+
+
+def test_one_code_brings_everybody_within_ten_minutes():
+    given = options(shape="one-code", within=None)
+    load = shapes.load_of(given, pages=10)
+    # 0.65 of what would come if all time were the peak.
+    assert load.people == round(load.arrivals * 600 * 0.65)
+    assert load.ramp + load.plateau + load.fall == pytest.approx(600)
+    assert load.seconds == pytest.approx(load.ends)
+    assert str(load).startswith(f"{load.people:,} people within 600 s")
+    assert load.properties()["fall"] == "360.0"
+    # All requests of all people count.
+    came = [second / 100 for second in range(60_000)]
+    assert load.drawn(came) == pytest.approx(
+        len(came) * load.requests / load.duration, rel=0.01
+    )
+
+
+def test_requests_of_an_open_code_are_counted_by_child(pages):
+    lines = ["take.1.pages=4", "take.1.choice=begin", "take.1.children=2"]
+    lines += ["take.2.pages=4", "take.2.choice=decline", "take.2.children=1"]
+    pages.write_text("\n".join(lines))
+    # The open code's page; twice the offer, Begin, code, shell, outline, review,
+    # finish, thanks; and who declines: page, offer, Decline.
+    assert shapes.mean_visit(pages) == (4.0, (17 + 3) / 2)
+    pages.write_text("take.1.pages=4")
+    assert shapes.mean_visit(pages) == (4.0, 7.0)
