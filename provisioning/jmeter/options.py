@@ -30,7 +30,7 @@ def run_parser(
     add("--shape", choices=SHAPES, default="day")
     add_number("--think", help="seconds on a page, not at the bell; 3")
     add_number("--ramp", default=10.0, help="seconds, in a day; %(default)s")
-    add_number("--within", help="seconds in which all arrive; bell 20, one-code 600")
+    add_number("--within", help="seconds in which all arrive; bell 20, others 600")
     add("--administration", help="an open rehearsal, whose people answer")
     add_count = partial(add, type=positive_integer)
     add_count("--survey-pages", help="of a made-up survey; 10, heavy 20")

@@ -167,8 +167,11 @@ def read_results(
     for row in csv.DictReader(results):
         person, moment = row["threadName"], int(row["timeStamp"]) / 1000
         seconds = int(row["elapsed"]) / 1000
-        came[person] = min(came.get(person, moment), moment)
-        if row["success"] == "true":
+        # A message platform is nobody who takes part.
+        is_person = "platform " not in person
+        if is_person:
+            came[person] = min(came.get(person, moment), moment)
+        if is_person and row["success"] == "true":
             answered.append(moment + seconds)
         page = PAGE.search(row["URL"])
         slowest.add(

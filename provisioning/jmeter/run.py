@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
+import re
 import shlex
 import sys
 import time
@@ -16,7 +18,7 @@ from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.report import read_levels, report
-from provisioning.jmeter.shapes import SHAPES, Load, load_of, mean_visit
+from provisioning.jmeter.shapes import MESSAGE, SHAPES, Load, load_of, mean_visit
 
 RESULTS = ROOT / ".jmeter"
 PLAN = ROOT / "jmeter" / "survey.jmx"
@@ -37,7 +39,9 @@ def main() -> int:
         " leave as arrive. At the bell everybody arrives within seconds: classes of 30,"
         " who are busy for --duration; the rate is that of all of them. Heavy is a day"
         " of large grids on slow phones. With one-code everybody begins with the same"
-        " open code, all --within ten minutes; the rate is that of the peak.",
+        " open code, all --within ten minutes; the rate is that of the peak. A reminder"
+        " brings as many people with cards, who first look for their school, while a"
+        " message platform asks about everybody.",
     )
     parser.add_argument(
         "--rate", type=positive_number, required=True, help="requests/s"
@@ -65,10 +69,22 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
         check_people(codes, load)
         print(f"{load}; {options.rate:g} requests a second are asked for", flush=True)
         properties = plan_properties(options, codes, load) + pages.read_text("ascii")
-        (output / "run.properties").write_text(properties)
         plan = PLAN.read_text(encoding="utf-8")
-        if options.influxdb:
-            plan = plan.replace(' enabled="false"', "")
+        enabled = ["figures while it runs"] if options.influxdb else []
+        path = output / "run.properties"
+        if SHAPES[options.shape].is_reminded:
+            asking = make_platform(options, output, properties, load, cleanup)
+            if asking:
+                enabled.append("platform")
+            else:
+                del levels["samplers"][MESSAGE]
+            # The API key stays in no result.
+            cleanup.callback(path.write_text, properties)
+        else:
+            asking = ""
+        path.write_text(properties + asking)
+        for name in enabled:
+            plan = plan.replace(f'"{name}" enabled="false"', f'"{name}"')
         (output / "plan.jmx").write_text(plan, encoding="utf-8")
         with step(f"Running for {load.seconds:.0f} s"):
             jmeter_run = run_jmeter(java, jmeter, output, load, options)
@@ -98,7 +114,7 @@ def make_files(
             size.append("--multilingual")
         people = round(load_of(options, count).people * SPARE) + 20
         limit = ("--limit", people)
-        if shape.is_spike:
+        if shape.is_open:
             name += "-open"
             with step("Making up an open code"):
                 manage("open_code_rehearsal", "--name", name, *size)
@@ -112,6 +128,36 @@ def make_files(
         files = ("--codes", codes, "--pages", pages)
         manage("jmeter_data", "--administration", name, *files, *limit)
     return codes, pages
+
+
+def make_platform(
+    options: argparse.Namespace,
+    output: Path,
+    properties: str,
+    load: Load,
+    cleanup: ExitStack,
+) -> str:
+    """Return the properties of a message platform that asks about these people.
+
+    Empty where the application has no endpoint for message platforms.
+    """
+    found = re.search("(?m)^survey.administration=(.+)$", properties)
+    addresses = output / "addresses"
+    cleanup.callback(addresses.unlink, missing_ok=True)
+    command = [*shlex.split(options.manage), "open_message_rehearsal"]
+    command += [f"--name={found[1] if found else ''}", f"--addresses={addresses}"]
+    command += [f"--people={load.people}"]
+    try:
+        printed = output_of(command, failing="open_message_rehearsal failed")
+    except Refusal as refusal:
+        # The last line of what Django says about a command that it does not know.
+        if "manage.py help" not in str(refusal):
+            raise
+        print("No platform asks: this release has no endpoint for message platforms")
+        return ""
+    made = json.loads(printed.splitlines()[-1])
+    rate = made["people"] / load.ramp
+    return f"addresses={addresses}\napi_key={made['api_key']}\nmessages={rate:.2f}\n"
 
 
 def check_people(codes: Path, load: Load) -> None:
@@ -135,8 +181,10 @@ def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str
         "origin": f"{options.protocol}://{options.host}{port}",
         **load.properties(servers=max(1, len(options.remote))),
     }
-    if SHAPES[options.shape].is_spike:
+    if SHAPES[options.shape].is_open:
         properties |= {"start": "open", "open": "true"}
+    if SHAPES[options.shape].is_reminded:
+        properties["finder"] = "true"
     if bandwidth := SHAPES[options.shape].bandwidth:
         properties["httpclient.socket.http.cps"] = str(bandwidth)
         properties["httpclient.socket.https.cps"] = str(bandwidth)

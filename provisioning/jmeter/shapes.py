@@ -20,6 +20,9 @@ OUTSIDE_PAGES = 7
 # With an open code: its page; the offer, Begin, the personal code, then shell,
 # outline, review, finish and thanks of each child; the offer and Decline.
 OPEN_PAGE, OUTSIDE_OPEN, DECLINING = 1, 8, 2
+# By name and by place.
+FINDING = 2
+MESSAGE, FINDER = "message_person", "school_finder"
 OPEN_VIEWS = (START, BEGIN, "open_begun", "open_decline", *VIEWS[1:])
 # Parts of a spike in which arrivals rise, stay and fall.
 SPIKE = (0.1, 0.3, 0.6)
@@ -45,8 +48,12 @@ class Shape:
     is_multilingual: bool = False
     # Characters a second that a connection carries; 0: all that it can.
     bandwidth: int = 0
-    # Everybody begins with one open code, soon after it was sent.
+    # Everybody arrives soon after a message; the rate is that of the peak.
     is_spike: bool = False
+    # With one open code instead of a card.
+    is_open: bool = False
+    # A message platform asks about everybody, and people look for their school.
+    is_reminded: bool = False
 
 
 SHAPES = {
@@ -56,7 +63,10 @@ SHAPES = {
     "heavy": Shape(
         think=20.0, pages=20, items=50, is_multilingual=True, bandwidth=32_000
     ),
-    "one-code": Shape(views=OPEN_VIEWS, within=600.0, is_spike=True),
+    "one-code": Shape(views=OPEN_VIEWS, within=600.0, is_spike=True, is_open=True),
+    "reminder": Shape(
+        views=(MESSAGE, FINDER, *VIEWS), within=600.0, is_spike=True, is_reminded=True
+    ),
 }
 
 
@@ -142,6 +152,8 @@ def requests_per_person(pages: float, outside: float = OUTSIDE_PAGES) -> float:
 def load_of(
     options: argparse.Namespace, pages: float, outside: float = OUTSIDE_PAGES
 ) -> Load:
+    if SHAPES[options.shape].is_reminded:
+        outside += FINDING
     requests = requests_per_person(pages, outside)
     rate: float = options.rate
     duration: float = options.duration

@@ -51,7 +51,7 @@ def test_without_an_open_code_the_plan_has_the_same_requests(plan):
     conditions = [
         text(each, "IfController.condition") for each in plan.iter("IfController")
     ]
-    assert set(conditions) == {"${__P(open,false)}"}
+    assert set(conditions) == {"${__P(open,false)}", "${__P(finder,false)}"}
     values = [
         text(each, "SwitchController.value") for each in plan.iter("SwitchController")
     ]
@@ -83,7 +83,9 @@ def test_the_plan_targets_this_machine_by_default(plan):
     assert text(target, "HTTPSampler.domain") == "${__P(host,127.0.0.1)}"
     listener = plan.find(".//BackendListener")
     assert listener.get("enabled") == "false"
-    assert PLAN.read_text().count('enabled="false"') == 1
+    platform = plan.find(".//OpenModelThreadGroup[@testname='platform']")
+    assert platform.get("enabled") == "false"
+    assert PLAN.read_text().count('enabled="false"') == 2
 
 
 def ancestors(plan, element):

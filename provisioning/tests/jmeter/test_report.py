@@ -27,6 +27,8 @@ def test_only_good_answers_count_and_when_they_came():
         "3000,10,survey_login,people 1-2,true,http://x/,1\n",
         "1500,10,survey_login,people 1-1,false,http://x/,1\n",
         "900,50,survey_login,people 1-2,true,http://x/,1\n",
+        # A message platform is no person.
+        "500,1,message_person,platform 1-1,true,http://x/,\n",
     ]
     came, answered, _ = read_results(results, {})
     assert came == [0.9, 1.5]

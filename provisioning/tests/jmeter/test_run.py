@@ -180,7 +180,9 @@ def test_a_run_writes_the_plan_and_reports_its_result(tmp_path, codes, pages, ca
     assert result["samplers"].keys() == set(VIEWS)
     assert result["slowest"]["view"]["name"] == "survey_login"
     assert "take.1.pages=10" in (output / "run.properties").read_text().splitlines()
-    assert 'enabled="false"' not in (output / "plan.jmx").read_text()
+    plan = (output / "plan.jmx").read_text()
+    assert 'testname="figures while it runs">' in plan
+    assert 'testname="platform" enabled="false"' in plan
     assert json.loads((output / "result.json").read_text()) == result
     *_, last = capsys.readouterr().out.splitlines()
     assert json.loads(last) == result
@@ -188,6 +190,66 @@ def test_a_run_writes_the_plan_and_reports_its_result(tmp_path, codes, pages, ca
     assert codes.exists()
     with pytest.raises(Refusal, match="is there already"):
         jmeter_run.run(given, output)
+
+
+@pytest.fixture
+def platform(tmp_path, pages):
+    """A manage.py with an endpoint for message platforms, and its arguments."""
+    pages.write_text("survey.administration=autumn\ntake.1.pages=10\n")
+    program = tmp_path / "manage"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {tmp_path}/calls
+echo '{{"platform": 1, "api_key": "SECRET", "people": 40}}'
+"""
+    )
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_a_reminder_asks_the_endpoint_and_keeps_no_key(
+    tmp_path, codes, pages, platform, monkeypatch
+):
+    plans = []
+    run_jmeter = jmeter_run.run_jmeter
+
+    def note(java, jmeter, output, *rest):
+        plans.append((output / "run.properties").read_text())
+        return run_jmeter(java, jmeter, output, *rest)
+
+    monkeypatch.setattr(jmeter_run, "run_jmeter", note)
+    arguments = ("--shape", "reminder", "--within", "10", "--manage", str(platform))
+    output = tmp_path / "results"
+    jmeter_run.run(options(*arguments, codes=codes, pages=pages), output)
+    assert "--name=autumn --addresses=" in (tmp_path / "calls").read_text()
+    # All in the second in which arrivals rise.
+    assert "messages=40.00\n" in plans[0]
+    assert "api_key=SECRET\n" in plans[0]
+    assert "finder=true\n" in plans[0]
+    assert 'testname="platform">' in (output / "plan.jmx").read_text()
+    kept = "".join(each.read_text() for each in output.iterdir() if each.is_file())
+    assert "SECRET" not in kept
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_a_release_without_an_endpoint_is_rehearsed_without(
+    tmp_path, codes, pages, platform, capsys
+):
+    platform.write_text(
+        "#!/bin/sh\n"
+        """echo "Unknown command: 'x'" >&2\n"""
+        """echo "Type 'manage.py help' for usage." >&2\n"""
+        "exit 1\n"
+    )
+    arguments = ("--shape", "reminder", "--within", "10", "--manage", str(platform))
+    output = tmp_path / "results"
+    result = jmeter_run.run(options(*arguments, codes=codes, pages=pages), output)
+    assert "No platform asks" in capsys.readouterr().out
+    assert "message_person: no request at all" not in result["missed"]
+    # The twin: the finder is there, and was not asked by this JMeter.
+    assert "school_finder: no request at all" in result["missed"]
+    assert 'testname="platform" enabled="false"' in (output / "plan.jmx").read_text()
 
 
 @pytest.mark.usefixtures("without_jmeter")
