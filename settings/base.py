@@ -9,6 +9,8 @@ import environ
 from csp.constants import NONE, SELF
 from kombu import Exchange, Queue
 
+from settings.email_providers import read_provider
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
@@ -204,6 +206,10 @@ PUBLIC_ADDRESS = env.str(
 vars().update(env.email_url("GROUNDSWELL_EMAIL_URL", default="smtp://localhost:25"))
 # Seconds after which a worker gives up on a mail server that does not respond.
 EMAIL_TIMEOUT = 10
+# Or amazon_ses, postmark, mailgun or sendgrid, by GROUNDSWELL_EMAIL_PROVIDER.
+_provider = read_provider(env, EMAIL_TIMEOUT)
+EMAIL_PROVIDER: str = _provider["EMAIL_PROVIDER"]
+vars().update(_provider)
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str(
     "GROUNDSWELL_EMAIL_FROM", default="Groundswell <groundswell@localhost>"
 )
@@ -266,7 +272,8 @@ JOBS_BY_MESSAGE = True
 # One queue per urgency, each with its own workers; see survey.jobs. /readyz
 # checks that the queues listed here have workers.
 CELERY_TASK_QUEUES = [
-    Queue(name, Exchange(name), routing_key=name) for name in ("quick", "long")
+    Queue(name, Exchange(name), routing_key=name)
+    for name in ("quick", "long", "emails")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "quick"
 # Periodic tasks of Celery beat and of `manage.py work`, with their intervals in

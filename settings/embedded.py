@@ -8,6 +8,7 @@ from pathlib import Path
 from settings import base
 from settings.base import *  # noqa: F403
 from settings.base import BASE_DIR, env
+from settings.email_providers import SMTP
 from settings.secrets_file import load_secrets
 from settings.sqlite import sqlite_database
 
@@ -51,7 +52,7 @@ CELERY_TASK_ALWAYS_EAGER = True
 STATIC_ROOT = env.str("GROUNDSWELL_STATIC_ROOT", default=str(DATA_DIR / "collected"))
 
 # Without a mail server, each e-mail is written to a file.
-if not env.str("GROUNDSWELL_EMAIL_URL", default=""):
+if base.EMAIL_PROVIDER == SMTP and not env.str("GROUNDSWELL_EMAIL_URL", default=""):
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = str(DATA_DIR / "mail")
 PUBLIC_ADDRESS = env.str("GROUNDSWELL_URL", default="http://127.0.0.1:8000").rstrip("/")

@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
 from survey import urls as respondents
+from survey.reminders.provider_events import email_events
 from survey.reminders.unsubscribe import unsubscribe
 
 # Each route has an access rule; see accounts.access. Respondents log in with a
@@ -17,6 +18,7 @@ urlpatterns = [
     path("console/", include("survey.console.urls")),
     path("console/", include("reports.urls")),
     path("unsubscribe/<str:token>/", unsubscribe, name="unsubscribe"),
+    path("email-events/", email_events, name="email_events"),
     path("", include(under(ANYONE, respondents.urlpatterns))),
 ]
 

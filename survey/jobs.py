@@ -63,8 +63,10 @@ MAX_WOKEN = 10
 RETRY_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 # The names of Celery's queues. Long jobs have a queue and workers of their
-# own, so that a job of twenty minutes never delays one of a second.
-QUICK, LONG = "quick", "long"
+# own, so that a job of twenty minutes never delays one of a second. E-mails are sent
+# for hours, and neither wait for exports nor delay them.
+QUICK, LONG, EMAILS = "quick", "long", "emails"
+QUEUES = (QUICK, LONG, EMAILS)
 RUN_JOB = "survey.tasks.run_job"
 
 WORKER_DIED = (
@@ -105,15 +107,16 @@ _stopping = threading.Event()
 
 
 def job(
-    name: str, *, long: bool = False, stoppable: bool = True
+    name: str, *, long: bool = False, queue: str = "", stoppable: bool = True
 ) -> Callable[[JobFunction], JobKind]:
     """Register a function as a kind of job.
 
     `long` is for jobs that may take minutes: they wait only for each other.
+    `queue` is for jobs with workers of their own.
     """
 
     def register(run: JobFunction) -> JobKind:
-        kind = JobKind(name, run, LONG if long else QUICK, stoppable)
+        kind = JobKind(name, run, queue or (LONG if long else QUICK), stoppable)
         JOB_KINDS[name] = kind
         return kind
 
@@ -173,7 +176,7 @@ def wake_forgotten() -> None:
     Job.objects.filter(ended_at=None, created_at__lt=now - UNKNOWN_KIND_AFTER).exclude(
         kind__in=JOB_KINDS
     ).update(state=Job.State.FAILED, ended_at=now, message=UNKNOWN_KIND)
-    for queue in (QUICK, LONG):
+    for queue in QUEUES:
         forgotten = runnable_jobs(queue).filter(created_at__lt=now - DEAD_AFTER)
         for pk in forgotten.values_list("pk", flat=True)[:MAX_WOKEN]:
             wake(pk, queue)

@@ -197,6 +197,15 @@ messages = Counter(
     ["platform", "outcome"],
     registry=registry,
 )
+email_events = Counter(
+    "groundswell_email_events",
+    "Posts and events of the e-mail provider. recorded: a bounce, complaint or"
+    " opting out. repeated: recorded before. unknown: no e-mail has this id."
+    " ignored: about something else. refused: without the right secret or signature."
+    " malformed: not in the provider's form.",
+    ["outcome"],
+    registry=registry,
+)
 errors = Counter(
     "groundswell_errors",
     "Responses of 500 and above by view. After a 503 the browser retries; each 500"
@@ -242,7 +251,11 @@ class Children(dict[Any, Any]):
 _seconds, _saves = Children(seconds_of), Children(saves)
 _logins, _errors = Children(logins), Children(errors)
 _wrong_codes, _messages = Children(wrong_codes), Children(messages)
-ALL_CHILDREN = (_seconds, _saves, _logins, _errors, _wrong_codes, _messages)
+_email_events = Children(email_events)
+ALL_CHILDREN = (
+    *(_seconds, _saves, _logins, _errors, _wrong_codes, _messages),
+    _email_events,
+)
 
 
 def _forget_slot() -> None:
@@ -253,6 +266,10 @@ def _forget_slot() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_slot)
+
+
+def count_email_event(outcome: str) -> None:
+    _email_events[outcome].inc()
 
 
 def observed(

@@ -108,7 +108,11 @@ def test_each_queue_has_its_own_exchange_and_routing_key():
         " + [app.conf.task_default_queue, list(app.conf.beat_schedule)]))"
     )
     *queues, default, schedule = json.loads(python("-c", program, **SECRETS).stdout)
-    assert queues == [["quick", "quick", "quick"], ["long", "long", "long"]]
+    assert queues == [
+        ["quick", "quick", "quick"],
+        ["long", "long", "long"],
+        ["emails", "emails", "emails"],
+    ]
     assert default == "quick"
     assert "wake forgotten jobs" in schedule
 

@@ -156,6 +156,8 @@ class EmailDelivery(models.Model):
     reason = models.CharField(max_length=16, choices=Reason, blank=True)
     # Where it went: `survey.reminders.suppression.digest_of` the address.
     address_digest = models.CharField(max_length=64)
+    # By which the provider's webhooks name the e-mail; empty for SMTP.
+    provider_id = models.CharField(max_length=200, blank=True, db_default="")
     attempts = models.PositiveSmallIntegerField(default=1)
     # Sent again after a worker died while sending it: it may have arrived twice.
     repeated = models.BooleanField(default=False)
@@ -184,6 +186,12 @@ class EmailDelivery(models.Model):
                 fields=("step",),
                 condition=Q(state="claimed") | Q(retry_at__isnull=False),
                 name="emails_in_hand",
+            ),
+            # Finds the e-mail that a webhook is about.
+            models.Index(
+                fields=("provider_id",),
+                condition=~Q(provider_id=""),
+                name="emails_by_provider_id",
             ),
         )
 

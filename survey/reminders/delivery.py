@@ -9,6 +9,12 @@ from enum import Enum
 from traceback import walk_tb
 from typing import NamedTuple
 
+from anymail.exceptions import (
+    AnymailAPIError,
+    AnymailError,
+    AnymailInvalidAddress,
+    AnymailRecipientsRefused,
+)
 from django.core.exceptions import ValidationError
 from django.core.mail import BadHeaderError, EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
@@ -20,6 +26,19 @@ log = logging.getLogger(__name__)
 
 State = EmailDelivery.State
 Reason = EmailDelivery.Reason
+
+
+# As long as its column.
+LONGEST_ID = 200
+# Errors of urllib3 and botocore that come before the request is sent.
+NOT_CONNECTED = frozenset(
+    {
+        "NewConnectionError",
+        "ConnectTimeoutError",
+        "NameResolutionError",
+        "EndpointConnectionError",
+    }
+)
 
 
 class Trouble(Enum):
@@ -38,6 +57,8 @@ class Outcome(NamedTuple):
     # Certainly not delivered, and worth another try.
     is_retried: bool = False
     trouble: Trouble = Trouble.NONE
+    # The provider's number of a sent e-mail.
+    provider_id: str = ""
 
 
 SENT = Outcome(State.SENT)
@@ -97,12 +118,59 @@ class Mailer:
             self._connection.send_messages([message])
         except BadHeaderError:
             return ERROR
+        except AnymailError as error:
+            return outcome_of_provider(error)
         except (OSError, smtplib.SMTPException) as error:
             return outcome_of(error)
         except Exception:
             log.exception("an e-mail cannot be sent")
             return ERROR
-        return SENT
+        return SENT._replace(provider_id=provider_id_of(message))
+
+
+def provider_id_of(message: EmailMessage) -> str:
+    status = getattr(message, "anymail_status", None)
+    return str((status and status.message_id) or "")[:LONGEST_ID]
+
+
+def outcome_of_provider(error: AnymailError) -> Outcome:
+    """Tell from the reply of a provider's API whether it accepted the e-mail.
+
+    Nothing of the error is logged: its text holds the address.
+    """
+    if isinstance(error, AnymailRecipientsRefused):
+        return Outcome(State.BOUNCED, Reason.REFUSED)
+    if isinstance(error, AnymailInvalidAddress):
+        return NO_ADDRESS
+    if not isinstance(error, AnymailAPIError):
+        log.error("an e-mail cannot be sent: %s", type(error).__name__)
+        return ERROR
+    status = _status_of(error)
+    if status is None:
+        return LOST if _never_connected(error) else UNCONFIRMED
+    if status in (401, 403):
+        return SENDER_REFUSED
+    if status == 429:
+        return LOST
+    # It may have failed after it accepted the e-mail.
+    return UNCONFIRMED if status >= 500 else REFUSED
+
+
+def _status_of(error: AnymailError) -> int | None:
+    # The answers of Amazon's library are dictionaries.
+    if isinstance(error.response, dict):
+        metadata = error.response.get("ResponseMetadata", {})
+        return metadata.get("HTTPStatusCode")
+    return error.status_code
+
+
+def _never_connected(error: BaseException) -> bool:
+    reason: BaseException | None = error
+    while reason is not None:
+        if type(reason).__name__ in NOT_CONNECTED:
+            return True
+        reason = reason.__cause__ or reason.__context__
+    return False
 
 
 def outcome_of(error: Exception) -> Outcome:

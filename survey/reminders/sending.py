@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from survey.jobs import Progress, job, start
+from survey.jobs import EMAILS, Progress, job, start
 from survey.models import EmailDelivery, EmailSchedule, EmailStep, Job
 from survey.reminders.claims import (
     THANKS_FOR,
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 State = EmailDelivery.State
 Kind = EmailStep.Kind
 
-# Seconds. Then exports and rosters have their turn at the worker.
+# Seconds. Then other schedules have their turn at the worker.
 SLICE = 50
 # After all people of a step, before it looks for new ones and those to try again.
 REST = timedelta(minutes=5)
@@ -94,7 +94,7 @@ def start_sending(schedule: EmailSchedule) -> Job:
     return start(send_emails, subject_id=schedule.pk, by=schedule.confirmed_by)
 
 
-@job("emails.send", long=True, stoppable=False)
+@job("emails.send", queue=EMAILS, stoppable=False)
 def send_emails(job: Job, progress: Progress) -> None:
     """Send what is due, up to the rate of this minute, for SLICE seconds at most."""
     schedules = EmailSchedule.objects.select_related(
@@ -228,6 +228,7 @@ class Sender:
         ).update(
             state=outcome.state,
             reason=outcome.reason,
+            provider_id=outcome.provider_id,
             recorded_at=now,
             retry_at=retry_at,
         )

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Iterable
 
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from survey.models import SuppressedAddress
+
+BATCH = 500
 
 
 def normalise_address(address: str) -> str:
@@ -24,12 +28,29 @@ def digest_of(address: str) -> str:
     return hashlib.sha256(normalise_address(address).encode()).hexdigest()
 
 
-def suppress(digest: str, reason: SuppressedAddress.Reason) -> None:
-    """Send no more e-mails to an address. 1 statement; the first reason stays."""
+def suppress(digest: str, reason: SuppressedAddress.Reason) -> bool:
+    """Send no more e-mails to an address; the first reason stays. 2 statements.
+
+    Returns whether it got e-mails until now.
+    """
+    addresses = SuppressedAddress.objects.using(DEFAULT_DB_ALIAS)
+    is_new = not addresses.filter(pk=digest).exists()
     SuppressedAddress.objects.bulk_create(
         [SuppressedAddress(digest=digest, reason=reason, at=timezone.now())],
         ignore_conflicts=True,
     )
+    return is_new
+
+
+def suppressed_among(addresses: Iterable[str]) -> set[str]:
+    """Return the addresses that get no e-mails. 1 statement for each BATCH."""
+    digests = {address: digest_of(address) for address in addresses}
+    known = list(digests.values())
+    found: set[str] = set()
+    for first in range(0, len(known), BATCH):
+        rows = SuppressedAddress.objects.filter(pk__in=known[first : first + BATCH])
+        found.update(rows.values_list("pk", flat=True))
+    return {address for address, digest in digests.items() if digest in found}
 
 
 def is_suppressed(address: str) -> bool:

@@ -302,7 +302,8 @@ def test_workers_read_reports_with_a_read_only_role(fleet):
 def test_each_queue_has_its_own_workers(fleet):
     written = configparser.RawConfigParser()
     written.read(fleet / "worker1/etc/worker/supervisor.ini")
-    for name, queue in (("worker", "quick"), ("long_worker", "long")):
+    queues = {"worker": "quick", "long_worker": "long", "email_worker": "emails"}
+    for name, queue in queues.items():
         command = written[f"program:{name}"]["command"]
         assert f"--queues {queue} --hostname {queue}@%%h" in command
 

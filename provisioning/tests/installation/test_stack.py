@@ -315,6 +315,7 @@ def test_a_page_is_saved_and_every_program_runs(stack):
         "taking_1",
         "beat",
         "long_worker",
+        "email_worker",
         "nginx",
     ):
         assert re.search(rf"^{program} +running", shown, re.MULTILINE), program
@@ -1015,7 +1016,8 @@ print(json.dumps(reached))
 
 def user_of(program: str) -> str:
     """Return the end of the name of a program's user."""
-    own = {"epmd": "rabbitmq", "long_worker": "worker", "beat": "worker"}
+    own = {"epmd": "rabbitmq", "beat": "worker"}
+    own |= {"long_worker": "worker", "email_worker": "worker"}
     group = program.partition(":")[0]
     return "" if group in ("primary", "replica") else f"-{own.get(group, group)}"
 

@@ -29,9 +29,9 @@ MAX_STOP = 10.0
 
 class Command(BaseCommand):
     help = (
-        "Run background jobs and scheduled tasks without RabbitMQ. Long jobs run"
-        " beside the others. Ends on SIGTERM; unfinished jobs are started again by the"
-        " next process."
+        "Run background jobs and scheduled tasks without RabbitMQ. Long jobs and"
+        " e-mails run beside the others. Ends on SIGTERM; unfinished jobs are started"
+        " again by the next process."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,8 +47,7 @@ class Command(BaseCommand):
         threads = [
             threading.Thread(target=poll, args=(over, act), daemon=True)
             for act in (
-                partial(run_waiting_jobs, jobs.QUICK),
-                partial(run_waiting_jobs, jobs.LONG),
+                *(partial(run_waiting_jobs, queue) for queue in jobs.QUEUES),
                 Schedule().run_due_tasks,
             )
         ]
