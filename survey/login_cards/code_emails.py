@@ -16,6 +16,7 @@ from survey.login_cards.card_text import (
     window_in_words,
 )
 from survey.models import CardSet, Respondent
+from survey.reminders.suppression import suppressed_among
 
 KIND = "access code"
 BATCH = 2000
@@ -32,14 +33,23 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     Once, even if the job is repeated: the mark is part of the transaction.
     """
     unsent = CardSet.objects.filter(pk=card_set.pk, made_at=None)
-    addresses = with_email(people).values_list("pk", "identity__email").order_by("pk")
+    found = with_email(people).values_list("pk", "identity__email").order_by("pk")
+    addresses = dict(found)
+    # A person who opted out gets the code if somebody sends it to this person alone,
+    # which the page confirms.
+    unwanted: set[str] = set()
+    if card_set.respondent_id is None:
+        unwanted = suppressed_among(addresses.values())
     letters = [
         Letter(kind=KIND, to=address, facts={"respondent": pk})
-        for pk, address in addresses
+        for pk, address in addresses.items()
+        if address not in unwanted
     ]
     if unsent.update(made_at=timezone.now(), people=len(letters)):
         Letter.objects.bulk_create(letters, batch_size=BATCH)
-    return f"{len(letters):,} e-mails are on their way."
+    left_out = len(addresses) - len(letters)
+    also = f" Left out, as they get no e-mails: {left_out:,}." if left_out else ""
+    return f"{len(letters):,} e-mails are on their way.{also}"
 
 
 @writes(KIND)

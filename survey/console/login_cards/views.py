@@ -33,6 +33,7 @@ from survey.console.people.scope import (
     schools_listing,
     selected_school,
 )
+from survey.console.people.views import refuses_email
 from survey.files import download, path_of
 from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import (
@@ -209,6 +210,8 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
     if confidential or request.POST.get("format") == CardSet.Format.EMAIL:
         if not with_email(Respondent.objects.filter(pk=person.pk)).exists():
             raise Http404
+        if refuses_email(request, person):
+            return redirect("people_detail", pk, person.pk)
         options = CardOptions(format=CardSet.Format.EMAIL)
     else:
         options = CardOptions(reissue=person.started_at is not None)

@@ -36,6 +36,7 @@ from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
 from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Respondent
+from survey.reminders.suppression import is_suppressed
 
 BY_NAME = ("identity__family_name", "identity__given_name")
 MAX_SCHOOLS_FOUND = 10
@@ -227,6 +228,7 @@ def _record_view(
 def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
+    identity = getattr(person, "identity", None)
     # A reload does not show the code again.
     code = ""
     if request.session.pop(SHOW_CODE_ONCE, None) == [person.pk, person.issue]:
@@ -245,10 +247,13 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
         {
             "administration": administration,
             "person": person,
-            "identity": getattr(person, "identity", None),
+            "identity": identity,
             "code": code,
             "shows_progress": not administration.is_completion_confidential,
             "may_reissue": _may_reissue(request, person),
+            "wants_no_email": bool(
+                identity and identity.email and is_suppressed(identity.email)
+            ),
         },
     )
 
@@ -294,6 +299,8 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
     # Without an address no one would get the new code.
     if confidential and not (identity and identity.email):
         raise Http404
+    if confidential and refuses_email(request, person):
+        return redirect("people_detail", person.administration_id, person.pk)
     # Issue numbers may be logged; codes may not.
     before = person.issue
     try:
@@ -328,6 +335,18 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
         return redirect("people_detail", person.administration_id, person.pk)
     messages.success(request, "A new code was issued. The old code no longer works.")
     return _redirect_and_show_code(request, person)
+
+
+def refuses_email(request: StaffRequest, person: Respondent) -> bool:
+    """Tell staff that a person opted out, unless they asked for this e-mail."""
+    if request.POST.get("asked") or not is_suppressed(person.identity.email):
+        return False
+    messages.error(
+        request,
+        "Nothing was sent or changed: this person gets no e-mails. Tick the box if the"
+        " person asked you for this one.",
+    )
+    return True
 
 
 def _invited_person_or_404(

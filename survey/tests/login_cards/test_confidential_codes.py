@@ -14,7 +14,8 @@ from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
 from survey.login_cards import card_sets, layout
 from survey.login_cards.code_emails import send_codes
-from survey.models import Administration, CardSet, Respondent
+from survey.models import Administration, CardSet, Respondent, SuppressedAddress
+from survey.reminders.suppression import digest_of, suppress
 from survey.taking.login import log_in_respondent
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -266,3 +267,45 @@ def test_showing_the_code_of_a_person_who_has_started_replaces_it(
             assert format_code(code_of(person)) in sheet.text
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {name for name in actions if re.match("reissue", name)}
+
+
+# People who opted out of e-mails
+
+
+@pytest.fixture
+def opted_out(people) -> Respondent:
+    suppress(digest_of("Maya@example.org"), SuppressedAddress.Reason.OPTED_OUT)
+    return people[0]
+
+
+def test_a_person_who_opted_out_gets_a_code_only_if_they_asked(
+    client, staff, post, opted_out
+):
+    log_in(client, staff.chen)
+    person = f"people/{opted_out.pk}/"
+    page = client.get(
+        f"/console/administrations/{opted_out.administration_id}/{person}"
+    )
+    assert "gets no e-mails" in page.content.decode()
+    for act in (f"{person}card/", f"{person}reissue/"):
+        reply = post(act, format="email")
+        assert "this person gets no e-mails" in reply.content.decode()
+    opted_out.refresh_from_db()
+    assert opted_out.issue == 1
+    assert not Letter.objects.exists() and mail.outbox == []
+    post(f"{person}card/", format="email", asked="yes")
+    email_outbox.send_waiting()
+    assert [message.to for message in mail.outbox] == [["maya@example.org"]]
+
+
+def test_codes_for_a_school_leave_out_people_who_opted_out(
+    client, staff, post, opted_out, administration
+):
+    invite(administration, staff.lincoln, "5", "Ana López", "ana@example.org")
+    log_in(client, staff.chen)
+    post("cards/", format="email")
+    card_set = CardSet.objects.get()
+    assert card_set.people == 1
+    assert "get no e-mails: 1." in card_set.job.message
+    email_outbox.send_waiting()
+    assert [message.to for message in mail.outbox] == [["ana@example.org"]]
