@@ -32,6 +32,7 @@ from survey.models import (
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import open_table
 from survey.simulation.demo.answers import DemoPerson, seeded_random
+from survey.simulation.demo.emails import plan_teachers_emails
 from survey.simulation.demo.history import start_time
 from survey.simulation.demo.parents import (
     PARENTS,
@@ -113,6 +114,7 @@ def load_demo() -> Demo:
         with transaction.atomic():
             load_parents_of_wave(timezone.now())
     staff, password = staff_logins()
+    plan_teachers_emails()
     return Demo(
         already_there=already_there,
         cards=unused_cards(),

@@ -24,12 +24,14 @@ from accounts.tests.logging_in import log_in
 from survey.definitions.rules import state_of
 from survey.models import (
     Administration,
+    EmailSchedule,
     Identity,
     PublishedSurvey,
     Respondent,
     Response,
     Wave,
 )
+from survey.reminders.schedules import count_recipients
 from survey.simulation.demo.answers import COMMENTS
 from survey.simulation.demo.load import (
     CLOSED,
@@ -543,3 +545,17 @@ def test_pyxform_reads_the_workbooks(name):
     assert read["id_string"] == f"climate_{name}"
     assert [text for text in warnings if "or_other" not in text] == []
     assert load_workbook(path).sheetnames == ["survey", "choices", "settings"]
+
+
+def test_teachers_have_an_email_schedule_which_is_confirmed_when_embedded(
+    data, settings
+):
+    load_demo()
+    schedule = EmailSchedule.objects.get()
+    assert schedule.administration.name == "demo-teachers"
+    assert schedule.confirmed_at is None and count_recipients(schedule) == 30
+    load_demo()
+    schedule.delete()
+    settings.EMBEDDED = True
+    load_demo()
+    assert EmailSchedule.objects.get().is_active
