@@ -1,0 +1,120 @@
+"""`provisioning/emails`: send e-mails to a real mail server that makes trouble.
+
+On private servers, because the workers of a running stack would send the e-mails
+too. The mail server (aiosmtpd) is a process of its own: it refuses every tenth
+recipient, closes connections before and after the text, and leaves some texts
+without a reply. One worker sends, slice by slice, as in production.
+
+The last line is JSON. Exits 1 below the required rate, if an e-mail was doubled or
+is missing, or if memory grew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+from provisioning.benchmarks.stack import Application, private_application
+from provisioning.commands import ROOT, positive_integer, run_command, step
+
+REQUIRED_PER_S = 150
+# Of the worker, from the first tenth of the run to its end.
+MOST_GROWTH_MB = 30
+MANY, FEW = 100_000, 5_000
+
+
+def main() -> int:
+    options = parse_options()
+    with private_application() as application:
+        details, _ = application.open_rehearsal(
+            f"--respondents={options.mails}", "--pages=1", "--items=1"
+        )
+        with step(f"Sending {options.mails:,} e-mails"):
+            figures = send(application, details["administration"], options.faults)
+    figures["passed"] = all(
+        (
+            figures["per_s"] >= REQUIRED_PER_S,
+            not figures["doubled"],
+            not figures["missing"],
+            figures["memory_growth_mb"] <= MOST_GROWTH_MB,
+        )
+    )
+    for name, value in figures.items():
+        print(f"{name.replace('_', ' '):24}{value}")
+    print(json.dumps(figures))
+    return 0 if figures["passed"] else 1
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="provisioning/emails",
+        description="Sends e-mails to a mail server that refuses every tenth"
+        " recipient, hangs and closes connections. Prints e-mails per second, memory,"
+        " and e-mails doubled or missing; exits 1 below"
+        f" {REQUIRED_PER_S}/s or with any of these.",
+    )
+    add = parser.add_argument
+    add("--mails", type=positive_integer, default=FEW, help=f"{MANY:,} in full")
+    add("--no-faults", dest="faults", action="store_false", help="accept everything")
+    return parser.parse_args()
+
+
+def send(application: Application, administration: str, faults: bool) -> dict:
+    command = [str(application.python), "-m", "provisioning.benchmarks.mail_server"]
+    if faults:
+        command.append("--faults")
+    server = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin and server.stdout  # noqa: S101
+    try:
+        port = server.stdout.readline().strip()
+        printed = application.run_python(
+            "-m",
+            "provisioning.benchmarks.email_worker",
+            administration,
+            port,
+            failing="Sending failed",
+        )
+        sent = json.loads(printed.splitlines()[-1])
+        server.stdin.close()
+        received = json.loads(server.stdout.read())
+    finally:
+        server.kill()
+        server.wait()
+    return figures_of(sent, received)
+
+
+def figures_of(sent: dict, received: dict) -> dict:
+    """Compare the ledger with what the mail server received."""
+    doubled = sum(n for times, n in received["times"].items() if int(times) > 1)
+    # A person is accounted for whose e-mail arrived, or whose row says why not.
+    known = received["received"] + sent["bounced"] + sent["failed_unreceived"]
+    handled = sent["sent"] + sent["bounced"] + sent["failed"]
+    return {
+        "mails": sent["people"],
+        "per_s": round(handled / sent["seconds"], 1),
+        "seconds": round(sent["seconds"], 1),
+        "sent": sent["sent"],
+        "bounced": sent["bounced"],
+        "unconfirmed": sent["unconfirmed"],
+        "tried_again": sent["tried_again"],
+        "doubled": doubled,
+        "missing": sent["people"] - known,
+        "refused": received.get("refused", 0),
+        "closed": received.get("closed", 0) + received.get("closed_after", 0),
+        "hung": received.get("hung", 0),
+        "memory_mb": sent["memory_mb"],
+        "memory_growth_mb": sent["memory_growth_mb"],
+        "worker_cpu_ms": round(1000 * sent["cpu_seconds"] / max(handled, 1), 2),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("provisioning/emails", main))
