@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0027_publish_open_codes'),
+        ('survey', '0030_open_code_files'),
     ]
 
     operations = [
