@@ -125,12 +125,18 @@ class Mailer:
         except Exception:
             log.exception("an e-mail cannot be sent")
             return ERROR
-        return SENT._replace(provider_id=provider_id_of(message))
+        return accepted(message)
 
 
-def provider_id_of(message: EmailMessage) -> str:
+def accepted(message: EmailMessage) -> Outcome:
+    """Return what an e-mail without an error became."""
     status = getattr(message, "anymail_status", None)
-    return str((status and status.message_id) or "")[:LONGEST_ID]
+    if status is None:
+        return SENT
+    # A reply that django-anymail does not understand.
+    if not status.message_id:
+        return UNCONFIRMED._replace(trouble=Trouble.NONE)
+    return SENT._replace(provider_id=str(status.message_id)[:LONGEST_ID])
 
 
 def outcome_of_provider(error: AnymailError) -> Outcome:

@@ -25,6 +25,13 @@ EVENTS = "/email-events/"
 SECRET = "postmark:a-long-secret"
 
 
+INACTIVE = (
+    "You tried to send to a recipient that has been marked as inactive. Found inactive"
+    " addresses: maya@example.org. Inactive recipients are ones that have generated a"
+    " hard bounce or a spam complaint."
+)
+
+
 class Api:
     """A provider's API: `reply` gets a running number and returns a status."""
 
@@ -39,8 +46,9 @@ class Api:
         answer = {"ErrorCode": 0, "Message": "OK", "MessageID": f"id-{n}"}
         if status == 422:
             answer = {"ErrorCode": 300, "Message": "Invalid e-mail request"}
-        if status == 406:
-            status, answer = 422, {"ErrorCode": 406, "Message": "Inactive recipient"}
+        if status in (406, 407):
+            message = INACTIVE if status == 406 else "Something new"
+            status, answer = 422, {"ErrorCode": 406, "Message": message}
         return status, {"To": request["To"], **answer}
 
 
@@ -108,6 +116,8 @@ def test_the_ledger_keeps_the_providers_ids(api, confirmed, people, send):
     ("status", "outcome", "is_retried"),
     [
         (406, ("bounced", "refused"), False),
+        # Words that django-anymail does not know.
+        (407, ("failed", "unconfirmed"), False),
         (422, ("failed", "refused"), False),
         (429, ("failed", "busy"), True),
         (401, ("failed", "busy"), True),
