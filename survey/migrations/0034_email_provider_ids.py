@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('survey', '0030_open_code_files'),
+        ('survey', '0033_read_people_for_messages'),
     ]
 
     operations = [
