@@ -15,10 +15,12 @@ from typing import Any
 from provisioning.benchmarks.finder_load import (
     EDITS,
     REQUESTS,
+    closed_loop,
     edits,
     made_up_schools,
     measure_misses,
     measure_throughput,
+    nearby,
     offer,
     outage,
 )
@@ -98,7 +100,10 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     cold = offer(stack, parts[0], rate, seconds)
     calm = offer(stack, parts[1], rate, seconds)
     edited = offer(stack, parts[2], rate, seconds, edits(stack, seconds))
-    known = list(islice(cycle(parts[2]), round(rate * OUTAGE * 2)))
+    # Some were refused before; now all of these are in the cache.
+    known = parts[2][-round(rate * OUTAGE) :]
+    closed_loop(stack, (nearby(stack, place) for place in known))
+    known = list(islice(cycle(known), round(rate * OUTAGE * 2)))
     down = offer(stack, known, rate, OUTAGE, outage(stack, servers))
     by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
     result |= {
