@@ -15,6 +15,7 @@ from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
+from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
 from survey.console.surveys import corrections, preview, upload
 from survey.console.surveys import views as surveys
@@ -24,6 +25,7 @@ CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
 OPEN_CODES = "administrations/<int:pk>/open-codes/"
 FILES = f"{OPEN_CODES}files/"
+COUNTS = "administrations/<int:pk>/counts/"
 
 urlpatterns = [
     path("", home.console_home, name="console_home"),
@@ -120,6 +122,12 @@ urlpatterns = [
         open_codes.open_code_replace,
         name="open_code_replace",
     ),
+    # Numbers of families or students, where there is no roster.
+    path(COUNTS, counts.count_list, name="count_list"),
+    path(f"{COUNTS}upload/", counts.count_upload, name="count_upload"),
+    path(f"{COUNTS}save/", counts.count_save_file, name="count_save_file"),
+    path(f"{COUNTS}template.csv", counts.count_template, name="count_template"),
+    path(f"{COUNTS}<int:school_id>/", counts.count_change, name="count_change"),
     # Background jobs.
     path("jobs/<int:pk>/", jobs.job_progress, name="job_progress"),
     path("jobs/<int:pk>/cancel/", jobs.job_cancel, name="job_cancel"),

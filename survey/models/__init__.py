@@ -38,6 +38,7 @@ from survey.models.open_code import (
 )
 from survey.models.response import Response
 from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
+from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "RosterRejection",
     "RosterSchool",
     "RosterUpload",
+    "SchoolCount",
     "SchoolImport",
     "SuppressedAddress",
     "Survey",

@@ -160,6 +160,7 @@ ROUTE_PARAMETERS = (
         "open_codes_batch* batch", pk_of("batch"), only_user="administrator"
     ),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
+    RouteParameter("count_* pk", pk_of("parents")),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),

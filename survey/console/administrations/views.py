@@ -194,6 +194,13 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             Denominator.COUNT,
         ),
         PageLink(
+            C.MANAGE_ROSTERS,
+            reverse("count_list", args=[pk]),
+            "Counts of families or students",
+            "Supply the counts from which response rates are counted.",
+            Denominator.COUNT,
+        ),
+        PageLink(
             C.SEE_AUDIT,
             reverse("administration_devices", args=[pk]),
             "Devices",

@@ -1,0 +1,77 @@
+"""The forms for the number of one school, and for a file with many."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import BinaryIO, cast
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from survey.models import SchoolCount
+from survey.models.school_count import LARGEST_COUNT
+from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
+
+ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
+# The rows are read while the browser waits.
+LARGEST_UPLOAD = 4 * MIB
+LARGEST_UNPACKED = 32 * MIB
+TOO_LARGE = "The file is larger than 4 MB. Upload one district at a time."
+RANGE = f"Type a whole number from 1 to {LARGEST_COUNT:,}."
+LONGEST_NAME = 200
+
+
+class UnitForm(forms.Form):
+    unit = forms.ChoiceField(
+        label="What is counted?",
+        choices=SchoolCount.Unit,
+        initial=SchoolCount.Unit.STUDENTS,
+        widget=forms.RadioSelect,
+        help_text="The survey is answered once for each child, so students fit best.",
+    )
+
+
+class CountForm(UnitForm):
+    count = forms.IntegerField(
+        label="Count",
+        min_value=1,
+        max_value=LARGEST_COUNT,
+        error_messages={
+            "invalid": RANGE,
+            "min_value": RANGE,
+            "max_value": RANGE,
+            "required": RANGE,
+        },
+        widget=forms.TextInput(attrs={"inputmode": "numeric"}),
+    )
+    # The key of the number that was shown; empty if there was none.
+    seen = forms.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
+    )
+
+    field_order = ("count", "unit", "seen")
+
+
+class CountFileForm(UnitForm):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV or Excel (.xlsx), with one row for each school.",
+        max_length=LONGEST_NAME,
+        widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
+    )
+
+    field_order = ("file", "unit")
+
+    def clean_file(self) -> UploadedFile:
+        file: UploadedFile = self.cleaned_data["file"]
+        if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
+            raise forms.ValidationError(
+                "Only CSV and Excel files (.csv, .xlsx) can be uploaded. Open this file"
+                " in a spreadsheet program and save it as one of these."
+            )
+        content = cast(BinaryIO, file.file)
+        is_large = (file.size or 0) > LARGEST_UPLOAD
+        if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
+            raise forms.ValidationError(TOO_LARGE)
+        file.seek(0)
+        return file

@@ -1,0 +1,258 @@
+"""The console's pages for the numbers of families or students of schools."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, cast
+
+from django.contrib import messages
+from django.core import signing
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import F, FilteredRelation, Q
+from django.db.models.functions import Coalesce
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from accounts.access import needs
+from accounts.console.listing import Listing
+from accounts.http import StaffRequest, csv_response
+from accounts.permissions import Capability
+from survey.administrations import administrations_for
+from survey.console.school_counts.forms import CountFileForm, CountForm
+from survey.models import Administration, Denominator, SchoolCount
+from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.school_counts.changes import (
+    NewCount,
+    current_counts,
+    import_counts,
+    schools_to_count,
+    supply_count,
+)
+from survey.school_counts.count_file import (
+    REQUIRED,
+    CountReport,
+    check_counts,
+    count_header,
+    template_rows,
+)
+
+MANAGE = Capability.MANAGE_ROSTERS
+SALT = "survey.school_counts.checked"
+# A checked file can be saved for an hour.
+VALID_FOR = 60 * 60
+# Rows and rejected cells on the page of a checked file.
+MOST_SHOWN = 200
+# The history on the page of a school.
+MOST_CHANGES = 50
+
+
+@needs(MANAGE)
+@require_safe
+def count_list(request: StaffRequest, pk: int) -> HttpResponse:
+    """List the user's schools with their numbers. 5 statements."""
+    administration = _administration_or_404(request, pk)
+    rows = schools_to_count(request.permissions, administration).annotate(
+        current=FilteredRelation(
+            "counts",
+            condition=Q(counts__administration=pk, counts__replaced_at=None),
+        ),
+        number=F("current__count"),
+        # Not NULL, which PostgreSQL and SQLite sort to different ends.
+        number_order=Coalesce("current__count", 0),
+        unit=F("current__unit"),
+        changed_by=F("current__by"),
+        changed_at=F("current__at"),
+    )
+    if request.GET.get("show") == "missing":
+        rows = rows.filter(current__isnull=True)
+    listing = Listing(
+        request,
+        rows.select_related("district"),
+        search=("name", "code", "district__name"),
+        sorts={
+            "name": ("name",),
+            "district": ("district__name", "name"),
+            "number": ("number_order", "name"),
+        },
+    )
+    return listing.render(
+        "survey/console/count_list.html",
+        {
+            "administration": administration,
+            "shows_missing": request.GET.get("show") == "missing",
+        },
+    )
+
+
+@needs(MANAGE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def count_change(request: StaffRequest, pk: int, school_id: int) -> HttpResponse:
+    """Change the number of one school, and show its history."""
+    administration = _administration_or_404(request, pk)
+    schools = schools_to_count(request.permissions, administration)
+    school = get_object_or_404(schools.select_related("district"), pk=school_id)
+    history = SchoolCount.objects.filter(administration=administration, school=school)
+    shown = list(history.order_by("-pk")[:MOST_CHANGES])
+    current = next((row for row in shown if row.replaced_at is None), None)
+    before = (
+        {"count": current.count, "unit": current.unit, "seen": current.pk}
+        if current
+        else None
+    )
+    form = CountForm(request.POST or None, initial=before)
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed = supply_count(
+                administration=administration,
+                school=school,
+                unit=form.cleaned_data["unit"],
+                count=form.cleaned_data["count"],
+                seen=form.cleaned_data["seen"],
+                by=request.user,
+                request=request,
+            )
+        except ValidationError as error:
+            form.add_error(None, error.messages)
+        else:
+            done = "Count saved." if changed else "Nothing was changed."
+            messages.success(request, f"{school}: {done}")
+            return redirect("count_list", pk)
+    return render(
+        request,
+        "survey/console/count_change.html",
+        {
+            "administration": administration,
+            "school": school,
+            "form": form,
+            "history": shown,
+        },
+    )
+
+
+@needs(MANAGE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def count_upload(request: StaffRequest, pk: int) -> HttpResponse:
+    """Check a file, and show what it would change; nothing is stored."""
+    administration = _administration_or_404(request, pk)
+    form = CountFileForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            report = _check(request, administration, form)
+        except RosterUnreadable as error:
+            form.add_error("file", str(error))
+        else:
+            return _show_checked(request, administration, report)
+    return render(
+        request,
+        "survey/console/count_upload.html",
+        {"administration": administration, "form": form},
+    )
+
+
+def _check(
+    request: StaffRequest, administration: Administration, form: CountFileForm
+) -> CountReport:
+    content = cast(BinaryIO, form.cleaned_data["file"].file)
+    with open_table(content, count_header, REQUIRED) as table:
+        return check_counts(
+            table,
+            schools_to_count(request.permissions, administration),
+            current_counts(administration),
+            unit=form.cleaned_data["unit"],
+        )
+
+
+def _show_checked(
+    request: StaffRequest, administration: Administration, report: CountReport
+) -> HttpResponse:
+    changes = report.changes
+    checked = {
+        "administration": administration.pk,
+        "user": request.user.pk,
+        "counts": [
+            [row.school.pk, row.unit, row.count, row.before.pk if row.before else None]
+            for row in changes
+        ],
+    }
+    return render(
+        request,
+        "survey/console/count_checked.html",
+        {
+            "administration": administration,
+            "report": report,
+            "changes": changes[:MOST_SHOWN],
+            "number": len(changes),
+            "unchanged": len(report.valid) - len(changes),
+            "rejections": report.rejections[:MOST_SHOWN],
+            "most_shown": MOST_SHOWN,
+            # Signed, so that what is saved is what was checked and shown.
+            "checked": signing.dumps(checked, salt=SALT, compress=True),
+        },
+    )
+
+
+@needs(MANAGE)
+@require_POST
+def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
+    """Store the numbers of a file that was checked, all or none of them."""
+    administration = _administration_or_404(request, pk)
+    try:
+        checked = signing.loads(
+            request.POST.get("checked", ""), salt=SALT, max_age=VALID_FOR
+        )
+    except signing.BadSignature:
+        checked = {}
+    wanted = (administration.pk, request.user.pk)
+    if (checked.get("administration"), checked.get("user")) != wanted:
+        messages.error(request, "This page is too old. Upload the file again.")
+        return redirect("count_upload", pk)
+    counts = [NewCount(*row) for row in checked["counts"]]
+    try:
+        changed = import_counts(
+            administration=administration,
+            counts=counts,
+            by=request.user,
+            request=request,
+        )
+    except ValidationError as error:
+        reasons = " ".join(error.messages)
+        messages.error(request, f"Nothing was saved. {reasons}")
+        return redirect("count_upload", pk)
+    except PermissionDenied:
+        messages.error(
+            request,
+            "Nothing was saved: a school of the file is no longer yours or in this"
+            " survey. Upload the file again.",
+        )
+        return redirect("count_upload", pk)
+    schools = "1 school" if changed == 1 else f"{changed:,} schools"
+    messages.success(request, f"Counts of {schools} saved.")
+    return redirect("count_list", pk)
+
+
+@needs(MANAGE)
+@require_safe
+def count_template(request: StaffRequest, pk: int) -> HttpResponse:
+    """Download the user's schools as a file to fill in."""
+    administration = _administration_or_404(request, pk)
+    schools = schools_to_count(request.permissions, administration)
+    ordered = schools.select_related("district").order_by("district__code", "code")
+    rows = template_rows(ordered.iterator(chunk_size=2000))
+    return csv_response(rows, filename=f"counts-{administration.name}.csv")
+
+
+def _administration_or_404(request: StaffRequest, pk: int) -> Administration:
+    """Return an administration without a roster, in one of the user's places."""
+    administration = get_object_or_404(
+        administrations_for(request.permissions, MANAGE)
+        .select_related("published__survey", "district")
+        .defer("published__definition", "published__survey__source"),
+        pk=pk,
+    )
+    if administration.denominator != Denominator.COUNT:
+        raise Http404
+    return administration
