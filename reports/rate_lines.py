@@ -15,17 +15,19 @@ from accounts.models import District, School
 from reports.progress_pace import Pace, days_without_start, pace
 from reports.suppression import HIDDEN
 from reports.thresholds import ThresholdProgress, ThresholdState
-from survey.models import Administration
+from survey.models import Administration, Denominator
 
 HIDDEN_WORDS = "Too few people to show who has finished"
+NO_COUNT = "No count yet"
 
 
 def percent(part: int, whole: int) -> int | None:
     """Return the response rate (finished ÷ eligible), rounded down.
 
     Down, because 49.6 % is not yet half of a school. Eligible are all people
-    who are invited and not withdrawn, in every role. Only the threshold for
-    parents has another denominator: the number of students.
+    who are invited and not withdrawn, in every role; without a roster, the number
+    that the school supplied, and then the rate can exceed 100 %. Only the
+    threshold for parents has another denominator: the number of students.
     """
     return 100 * part // whole if whole else None
 
@@ -62,8 +64,12 @@ class RateLine:
     @property
     def cells(self) -> tuple[str, ...]:
         """Eligible, started, finished and rate, as text."""
-        shown = map(number, (self.eligible, self.started, self.finished))
-        return (*shown, self.rate_words)
+        shown = map(number, (self.started, self.finished))
+        return (self.eligible_words, *shown, self.rate_words)
+
+    @property
+    def eligible_words(self) -> str:
+        return number(self.eligible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +85,37 @@ class SchoolRateLine(RateLine):
     # Whether the user sees every number of this school, and the time of starts.
     is_exact: bool = True
     waiting: int = 0
+    # What the supplied number counts, such as "families".
+    unit: str = ""
+
+    @property
+    def is_count(self) -> bool:
+        return self.administration.denominator == Denominator.COUNT
+
+    @property
+    def eligible_words(self) -> str:
+        if self.is_count:
+            return f"{self.eligible:,} {self.unit}" if self.eligible else NO_COUNT
+        return number(self.eligible)
+
+    @property
+    def too_low(self) -> str:
+        """A sentence if more people have finished than the supplied number."""
+        if not self.is_count or not 0 < self.eligible < (self.finished or 0):
+            return ""
+        return f"More answers than {self.eligible_words}: the count may be too low"
 
     @property
     def threshold(self) -> ThresholdProgress | None:
         if self.finished is None:
             return None
-        role = self.administration.role
-        return ThresholdProgress(role, self.eligible, self.finished, self.students)
+        return ThresholdProgress(
+            self.administration.role,
+            self.eligible,
+            self.finished,
+            self.students,
+            self.is_count,
+        )
 
     @property
     def words(self) -> str:
@@ -114,11 +144,10 @@ class SchoolRateLine(RateLine):
     @property
     def quiet(self) -> str:
         """How long there was no start, while there are people left to start."""
-        if (
-            self.started is None
-            or self.started >= self.eligible
-            or not is_open(self.administration)
-        ):
+        if self.started is None or not is_open(self.administration):
+            return ""
+        # With a count nobody knows that everyone has started.
+        if self.started >= self.eligible and not self.is_count:
             return ""
         last = self.last_started_at
         return days_without_start(
@@ -134,6 +163,8 @@ class RateTotal:
     eligible: int
     started: int
     finished: int
+    # In schools with people on the roster, or with a count.
+    finished_of_eligible: int
     # Over the schools that can get a report.
     needed: int
     # Missing to the thresholds of the schools below: now, and when today
@@ -143,7 +174,7 @@ class RateTotal:
     today: int
     schools: int
     # Schools that can get a report, that reached the threshold, and in which
-    # no one is invited.
+    # no one is invited (or which have no count yet).
     reporting: int
     reached: int
     not_invited: int
@@ -156,22 +187,45 @@ class RateTotal:
         return str(self.district or "")
 
     @property
+    def is_count(self) -> bool:
+        return self.administration.denominator == Denominator.COUNT
+
+    @property
     def rate(self) -> int | None:
-        return percent(self.finished, self.eligible)
+        return percent(self.finished_of_eligible, self.eligible)
 
     @property
     def rate_words(self) -> str:
         return "–" if self.rate is None else f"{self.rate} %"
 
     @property
+    def too_low(self) -> str:
+        """A sentence if more people have finished than schools counted."""
+        if not self.is_count or not 0 < self.eligible < self.finished_of_eligible:
+            return ""
+        return "More answers than schools counted: some counts may be too low"
+
+    @property
+    def without_count(self) -> int:
+        """How many finished in schools that are not in the rate."""
+        return self.finished - self.finished_of_eligible
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """Eligible, started, finished and rate, as text."""
-        shown = map(number, (self.eligible, self.started, self.finished))
-        return (*shown, self.rate_words)
+        shown = map(number, (self.started, self.finished))
+        return (self.eligible_words, *shown, self.rate_words)
+
+    @property
+    def eligible_words(self) -> str:
+        no_count = self.is_count and not self.eligible
+        return NO_COUNT if no_count else number(self.eligible)
 
     @property
     def words(self) -> str:
         if not self.reporting:
+            if self.is_count:
+                return "No school has a known threshold yet"
             return "No school has enough people for a report"
         schools = "school" if self.reporting == 1 else "schools"
         return f"{self.reached:,} of {self.reporting:,} {schools} reached the threshold"

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import connection, transaction
-from django.db.models import F, Max, Model, Q, Sum
+from django.db.models import Exists, F, Max, Model, OuterRef, Q, Sum
 from django.utils import timezone
 
 from accounts.models import School
@@ -28,7 +28,7 @@ from reports.rollup_query import AdministrationCounts, SchoolRateCounts
 from reports.thresholds import needed
 from survey.administrations import schools_offered
 from survey.database import advisory_locks
-from survey.models import Administration, Job, Role
+from survey.models import Administration, Denominator, Job, Role, SchoolCount
 
 log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=tuple[object, ...])
@@ -128,6 +128,10 @@ def due(now: datetime | None = None) -> list[Administration]:
     condition = never_counted | is_open | upcoming | closed | not_final
     if last_roster:
         condition |= Q(roll_up__as_of__lte=last_roster)
+    supplied = SchoolCount.objects.filter(
+        administration=OuterRef("pk"), at__gte=OuterRef("roll_up__as_of")
+    )
+    condition |= Q(Exists(supplied))
     return list(Administration.objects.filter(condition).order_by("pk"))
 
 
@@ -152,8 +156,9 @@ def _store(
         if as_of >= stored.get(administration.pk, as_of)
     ]
     now, changed, roll_ups = timezone.now(), 0, []
+    supplied = supplied_counts(newer)
     for one in newer:
-        changed += _store_administration(one, counts[one.pk])
+        changed += _store_administration(one, counts[one.pk], supplied)
         groups_as_of = groups[one.pk].as_of
         if as_of >= one.opens_at and groups[one.pk].is_complete:
             rates = SchoolRate.objects.filter(administration=one, eligible__gt=0)
@@ -180,8 +185,31 @@ def _store(
     return changed
 
 
+def supplied_counts(
+    administrations: Sequence[Administration],
+) -> dict[tuple[int, int], tuple[str, int]]:
+    """Return what schools supplied, by administration and school: unit and number.
+
+    1 statement, or none if all have rosters.
+    """
+    without_roster = [
+        one.pk for one in administrations if one.denominator == Denominator.COUNT
+    ]
+    if not without_roster:
+        return {}
+    rows = SchoolCount.objects.current().filter(administration__in=without_roster)
+    return {
+        (key, school): (unit, number)
+        for key, school, unit, number in rows.values_list(
+            "administration", "school", "unit", "count"
+        )
+    }
+
+
 def _store_administration(
-    administration: Administration, counts: AdministrationCounts
+    administration: Administration,
+    counts: AdministrationCounts,
+    supplied: Mapping[tuple[int, int], tuple[str, int]],
 ) -> int:
     # Schools with people, and those that could still invite some.
     offered = schools_offered(
@@ -194,19 +222,31 @@ def _store_administration(
     districts |= dict(others.values_list("pk", "district"))
 
     students = students_by_school(administration)
+    is_count = administration.denominator == Denominator.COUNT
     rates: dict[tuple[int], tuple[object, ...]] = {}
     for school, district in districts.items():
         of_school = counts.schools.get(school) or SchoolRateCounts()
+        eligible, unit = of_school.eligible, ""
+        if is_count:
+            unit, eligible = supplied.get((administration.pk, school), ("", 0))
+            if unit == SchoolCount.Unit.STUDENTS:
+                students[school] = eligible
         rates[(school,)] = (
             district,
-            of_school.eligible,
+            eligible,
+            unit,
             counts.waiting.get(school, 0),
             of_school.started,
             of_school.finished,
             of_school.finished_today,
             of_school.last_started_at,
             students.get(school),
-            needed(administration.role, of_school.eligible, students.get(school)),
+            needed(
+                administration.role,
+                eligible,
+                students.get(school),
+                is_count=is_count,
+            ),
         )
     curves = {place: (hours,) for place, hours in counts.curves.items()}
     return (
@@ -226,13 +266,15 @@ def _freeze_sizes(administration: Administration, schools: Collection[int]) -> N
 def students_by_school(administration: Administration) -> dict[int, int]:
     """Return each school's number of students, for the threshold of parents.
 
-    Taken from the students' administrations of the same wave, or without a
-    wave from those whose window overlaps. Empty for other roles.
+    Taken from the students' rosters of the same wave, or without a wave from
+    those whose window overlaps. Empty for other roles.
     """
     if administration.role != Role.PARENT:
         return {}
     related = Administration.objects.filter(
-        role=Role.STUDENT, wave=administration.wave_id
+        role=Role.STUDENT,
+        wave=administration.wave_id,
+        denominator=Denominator.ROSTER,
     )
     if administration.wave_id is None:
         related = related.filter(
@@ -255,6 +297,7 @@ SCHOOL_COLUMNS = SyncedColumns(
     (
         "district_id",
         "eligible",
+        "unit",
         "waiting",
         "started",
         "finished",

@@ -16,7 +16,7 @@ from reports.counting_groups import count_waiting
 from reports.models import Curve
 from survey.database.replica.health import REPLICA
 from survey.database.replica.reports import reports_database
-from survey.models import Administration, Role
+from survey.models import Administration, Denominator, Role
 
 HOUR = 3600
 # Seconds to wait for the replica to replay what was just written.
@@ -24,7 +24,9 @@ REPLAY_TIMEOUT = 1.0
 # More time and memory than a page may use: all groups have to fit into it.
 LIMITS = "SET LOCAL statement_timeout = '50s'; SET LOCAL work_mem = '128MB'"
 
-# People who began with an open code are on no roster, and count nowhere here.
+# People who began with an open code count once they have an answer: until then it
+# may have been a look at the first page, or a program. One look-up for each of these
+# people: with EXISTS, the planner may read all responses instead.
 # People count in their `CountedGroup` if they have one. The table is small, so
 # the join costs each other person one look-up in a hash table.
 PEOPLE = """
@@ -35,7 +37,12 @@ PEOPLE = """
     FROM survey_respondent r
     LEFT JOIN survey_countedgroup c
            ON c.respondent_id = r.id AND c.administration_id {in_frozen}
-    WHERE r.administration_id {in_chosen} AND r.open_code_id IS NULL
+    WHERE r.administration_id {in_chosen}
+      AND (r.open_code_id IS NULL OR (
+          SELECT 1 FROM survey_response x
+          WHERE x.administration_id = r.administration_id AND x.respondent_id = r.id
+          LIMIT 1
+      ) IS NOT NULL)
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 """
@@ -196,8 +203,9 @@ def count(
     for key, by_school in count_waiting(frozen, counting_database()).items():
         counts[key].waiting = by_school
     for administration in administrations:
-        # Grades of teachers are too small to be of use.
-        if administration.role == Role.TEACHER:
+        # Grades of teachers are too small to be of use, and starts have none.
+        is_count = administration.denominator == Denominator.COUNT
+        if administration.role == Role.TEACHER or is_count:
             counts[administration.pk].grades.clear()
     return as_of, counts
 

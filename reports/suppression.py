@@ -12,6 +12,9 @@ was, and a coordinator knows everyone on the roster. The rule:
   people: "1 finished at 10" says who it was to everybody who was in the room.
   For the same reason they see the day of the last start without its time, and how
   many have finished today once there are 10.
+* Where anyone can take part, the number of people is what the school supplied. A
+  school without a number counts as small. Once as many people have started as
+  a large school has, it is large, whatever its number says.
 * People who join a school or grade after the opening never make it large enough:
   their number could be subtracted again. What is hidden at the opening stays so.
 * If a hidden number could be calculated by subtracting the other grades from
@@ -47,6 +50,15 @@ Hour = tuple[datetime, int, int]
 def hides_school(role: str, eligible: int, at_opening: int = 0) -> bool:
     sizes = (eligible, at_opening)
     return eligible > 0 and any(0 < size < SMALLEST_SCHOOL[role] for size in sizes)
+
+
+def hides_counted_school(
+    role: str, started: int, eligible: int, at_opening: int = 0
+) -> bool:
+    """Return whether a school is small whose number was supplied, 0 for none."""
+    if started >= SMALLEST_SCHOOL[role]:
+        return False
+    return not eligible or hides_school(role, eligible, at_opening)
 
 
 def sizes_for_hiding(grades: Sequence[tuple[int, int]]) -> list[int]:

@@ -1,7 +1,9 @@
 """Response rate thresholds: how many have to finish before a school gets a report.
 
 At least half of the students, and at least 10; at least half of the teachers,
-and at least 8; parents, a fifth of the number of *students*. Pure functions.
+and at least 8; parents, a fifth of the number of *students*. Where anyone can take
+part (a count), the number that the school supplied stands for the invited people.
+Pure functions.
 """
 
 from __future__ import annotations
@@ -28,17 +30,25 @@ def share_of(role: str, whole: int) -> int:
     return -(-whole * PERCENT[Role(role)] // 100)
 
 
-def needed(role: str, eligible: int, students: int | None = None) -> int | None:
+def needed(
+    role: str,
+    eligible: int,
+    students: int | None = None,
+    *,
+    is_count: bool = False,
+) -> int | None:
     """Return how many have to finish, or None if even everyone would be too few.
 
     For parents the share is of `students`. None means that this number is not
-    known, and then there is no threshold.
+    known, and then there is no threshold. With a count, `eligible` is no limit
+    for parents: there may be more answers than families.
     """
     whole = students if role == Role.PARENT else eligible
     if not whole:
         return None
     least = max(share_of(role, whole), MINIMUM[Role(role)])
-    return least if least <= eligible else None
+    is_possible = least <= eligible or (is_count and role == Role.PARENT)
+    return least if is_possible else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +59,16 @@ class ThresholdProgress:
     eligible: int
     finished: int
     students: int | None = None
+    # Whether the school supplies a number, and has no roster.
+    is_count: bool = False
+
+    @property
+    def needed(self) -> int | None:
+        return needed(self.role, self.eligible, self.students, is_count=self.is_count)
 
     @property
     def state(self) -> ThresholdState:
-        least = needed(self.role, self.eligible, self.students)
+        least = self.needed
         if least is not None:
             reached = self.finished >= least
             return ThresholdState.REACHED if reached else ThresholdState.BELOW
@@ -64,22 +80,28 @@ class ThresholdProgress:
 
     @property
     def missing(self) -> int:
-        least = needed(self.role, self.eligible, self.students)
-        return max((least or 0) - self.finished, 0)
+        return max((self.needed or 0) - self.finished, 0)
 
     @property
     def words(self) -> str:
         """The state as a sentence for the rates pages and files."""
         match self.state:
             case ThresholdState.NOT_INVITED:
-                return "No one is invited yet"
+                return "No count yet" if self.is_count else "No one is invited yet"
             case ThresholdState.UNKNOWN:
+                if self.is_count:
+                    return "Threshold unknown: supply the number of students"
                 return "Threshold unknown: this wave has no students at this school"
             case ThresholdState.TOO_FEW:
                 least = MINIMUM[Role(self.role)]
                 if self.role == Role.PARENT:
                     least = share_of(self.role, self.students or 0)
                 are = "is" if self.eligible == 1 else "are"
+                if self.is_count:
+                    return (
+                        f"Too few for a report: the count is {self.eligible:,}, and"
+                        f" {least:,} have to finish"
+                    )
                 return (
                     f"Too few for a report: {self.eligible:,}"
                     f" {noun(self.role, self.eligible)} {are} invited,"

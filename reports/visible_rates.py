@@ -37,13 +37,14 @@ from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
 from reports.suppression import (
     SMALLEST_SCHOOL,
     hidden_grades,
+    hides_counted_school,
     hides_school,
     last_start_to_show,
     sizes_for_hiding,
     today_to_show,
 )
 from survey.administrations import administrations_for
-from survey.models import Administration, Role
+from survey.models import Administration, Denominator, Role
 
 # Sorts rows without a number behind all that have one.
 LAST = 10**9
@@ -84,6 +85,7 @@ class VisibleRate(Protocol):
     students: int | None
     needed: int | None
     waiting: int
+    unit: str
     hidden: bool
     shown_started: int | None
     shown_finished: int | None
@@ -97,9 +99,9 @@ def rates_for(
 ) -> QuerySet[SchoolRate]:
     """Return the schools the user may see, as `VisibleRate` rows."""
     smallest = SMALLEST_SCHOOL[administration.role]
-    too_few = Q(eligible__gt=0) & (
-        Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
-    )
+    is_small = Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
+    is_count = administration.denominator == Denominator.COUNT
+    too_few = is_small & (Q(started__lt=smallest) if is_count else Q(eligible__gt=0))
     seen = permissions.places(Capability.SEE_RESPONSES)
     sees_all = Q(district_id__in=seen.districts) | Q(school_id__in=seen.schools)
     if seen.state or administration.coordinators_see_finished:
@@ -139,6 +141,10 @@ def _with_order_columns(
 
     The position of a school in a sorted list would give a hidden number away.
     """
+    left_to_start = Q(shown_started__lt=F("eligible"))
+    if administration.denominator == Denominator.COUNT:
+        # Nobody knows that everyone has started.
+        left_to_start = Q(shown_started__isnull=False)
     return rows.annotate(
         # Not NULL, which PostgreSQL and SQLite sort to different ends.
         rate_order=Case(
@@ -156,7 +162,7 @@ def _with_order_columns(
         # Schools with people left to start come first, the longest without a
         # start at the top.
         quiet_order=Case(
-            When(shown_started__lt=F("eligible"), then=Value(0)),
+            When(left_to_start, then=Value(0)),
             default=Value(1),
             output_field=IntegerField(),
         ),
@@ -182,6 +188,8 @@ STATES = {
     "few": ("Too few for a report", Q(needed=None, eligible__gt=0)),
     "nobody": ("No one invited yet", Q(eligible=0)),
 }
+# Other labels where schools supply numbers.
+COUNT_LABELS = {"few": "Threshold unknown", "nobody": "No count yet"}
 
 
 def in_state(rows: QuerySet[SchoolRate], state: str) -> QuerySet[SchoolRate]:
@@ -213,6 +221,7 @@ def school_line(rate: SchoolRate, administration: Administration) -> SchoolRateL
         last_started_at=last_start_to_show(row.shown_last, exact=row.exact),
         is_exact=row.exact,
         waiting=row.waiting,
+        unit=row.unit,
     )
 
 
@@ -228,7 +237,11 @@ def lines_of_school(
         row = by_administration.get(administration.pk)
         if row is None:
             continue
-        is_small = hides_school(administration.role, row.eligible, row.at_opening)
+        sizes = (row.eligible, row.at_opening)
+        if administration.denominator == Denominator.COUNT:
+            is_small = hides_counted_school(administration.role, row.started, *sizes)
+        else:
+            is_small = hides_school(administration.role, *sizes)
         exact = sees_all_of(permissions, administration, school)
         hidden = is_small and not exact
         last = last_start_to_show(row.last_started_at, exact=exact)
@@ -248,6 +261,7 @@ def lines_of_school(
                 last_started_at=None if hidden else last,
                 is_exact=exact,
                 waiting=row.waiting,
+                unit=row.unit,
             )
         )
     return lines
@@ -310,7 +324,7 @@ def districts_for(
     return found.annotate(
         rate_order=Case(
             When(sum_eligible=0, then=Value(-1.0)),
-            default=F("sum_finished") * 1.0 / F("sum_eligible"),
+            default=F("sum_finished_of_eligible") * 1.0 / F("sum_eligible"),
             output_field=FloatField(),
         ),
         reached_order=Case(
@@ -387,6 +401,9 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
         "sum_eligible": total("eligible"),
         "sum_started": total("started"),
         "sum_finished": total("finished"),
+        "sum_finished_of_eligible": Coalesce(
+            Sum(f"{rates}finished", filter=Q(**{f"{rates}eligible__gt": 0})), 0
+        ),
         "sum_needed": total("needed"),
         "sum_missing": Coalesce(Sum(needed - finished, filter=below), 0),
         "sum_shortfall": Coalesce(

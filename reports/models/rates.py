@@ -56,7 +56,11 @@ class SchoolRate(models.Model):
     # On the local day of the roll-up's `as_of`.
     finished_today = models.PositiveIntegerField(default=0)
     last_started_at = models.DateTimeField(null=True)
-    # Students in the same wave, for the threshold of parents; null if unknown.
+    # What a school's number counts where there is no roster, as in `SchoolCount`;
+    # empty for rosters, and while there is no number.
+    unit = models.CharField(max_length=16, default="", db_default="")
+    # Students in the same wave, or those that the school counted, for the threshold
+    # of parents; null if unknown.
     students = models.PositiveIntegerField(null=True)
     # How many have to finish for a report; null if too few are invited.
     needed = models.PositiveIntegerField(null=True)

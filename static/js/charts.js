@@ -83,7 +83,8 @@ function axis(colours, title, more) {
 }
 
 function curveChart(data, colours) {
-  const rateAxis = { axis: { position: "right", max: 100 }, grid: { drawOnChartArea: false } };
+  const most = Math.max(100, ...data.rate.map((rate) => Math.ceil(rate ?? 0)));
+  const rateAxis = { axis: { position: "right", max: most }, grid: { drawOnChartArea: false } };
   const datasets = [
     bars("Starts", data.started, colours.start, colours.ground),
     bars("Finishes", data.finished, colours.finish, colours.finish),
@@ -169,7 +170,7 @@ function placesChart(data, colours) {
       indexAxis: "y",
       plugins: { legend: legend(colours) },
       scales: {
-        x: axis(colours, "Percent of those invited", { axis: { max: 100, stacked: true } }),
+        x: axis(colours, "Percent", { axis: { max: mostPercent(data), stacked: true } }),
         y: axis(colours, "", {
           axis: { stacked: true },
           ticks: { autoSkip: false },
@@ -178,6 +179,14 @@ function placesChart(data, colours) {
       },
     },
   };
+}
+
+// Above 100 where more people answered than a school had counted.
+function mostPercent(data) {
+  const sums = data.finished.map((finished, place) => finished + data.started[place]);
+  const most = Math.max(100, ...sums);
+  // Two rounded shares can add up to 100.1.
+  return most > 100.5 ? Math.ceil(most / 10) * 10 : 100;
 }
 
 // Draw dark on white and as wide as the paper, or again for the screen.

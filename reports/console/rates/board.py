@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import cast
 
 from django import forms
 from django.http import Http404
@@ -21,7 +22,7 @@ from reports.models import GradeRate, SchoolRate
 from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
 from reports.suppression import SMALLEST_HOUR, join_small_hours
 from reports.time_series import percentage
-from survey.models import Administration, Role
+from survey.models import Administration, Denominator, Role
 
 DISTRICT_SORTS = {
     "name": ("name",),
@@ -101,6 +102,7 @@ class RatesBoard:
             "administration": self.chosen,
             "freshness": freshness_of(self.chosen),
             "is_open": is_open(self.chosen),
+            "is_count": self.chosen.denominator == Denominator.COUNT,
             "query": f"?administration={self.chosen.pk}",
         }
 
@@ -124,6 +126,15 @@ class RatesBoard:
         )
         if not with_state:
             del form.fields["state"]
+        elif self.chosen.denominator == Denominator.COUNT:
+            state = cast(forms.ChoiceField, form.fields["state"])
+            state.choices = [
+                ("", "All schools"),
+                *(
+                    (key, visible_rates.COUNT_LABELS.get(key, label))
+                    for key, (label, _) in visible_rates.STATES.items()
+                ),
+            ]
         return form
 
 
@@ -212,12 +223,17 @@ def curve_context(
     Unless the user `sees_all`, hours of few people are joined. 1 statement, or none.
     """
     # Summing the hours would give a hidden number away.
-    if figures is None or figures.finished is None or not figures.eligible:
+    if figures is None or figures.finished is None:
+        return {"days": None}
+    eligible, needed = figures.eligible, figures.needed or 0
+    if isinstance(figures, RateTotal) and figures.without_count:
+        # The hours are those of all schools, also of some without a number.
+        eligible = 0
+    if not eligible and not figures.started:
         return {"days": None}
     hours = time_series.hours_of(administration, level, place)
     if not sees_all:
         hours = join_small_hours(hours)
-    eligible, needed = figures.eligible, figures.needed or 0
     days = time_series.by_day(hours, administration, eligible=eligible, needed=needed)
     day = time_series.day_to_show(hours, request.GET.get("day", ""))
     of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
@@ -225,9 +241,12 @@ def curve_context(
     # Describes the chart to people who cannot see it.
     sentence = (
         f"Starts and finishes by day from {days[0].label} to {days[-1].label}:"
-        f" {figures.finished:,} of {figures.eligible:,} have finished,"
-        f" {figures.rate_words}"
+        f" {figures.finished:,}"
     )
+    if eligible:
+        sentence += f" of {eligible:,} have finished, {figures.rate_words}"
+    else:
+        sentence += " have finished"
     past = [point for point in days if point.rate is not None]
     if past and past[-1].pace:
         sentence += f"; {past[-1].pace:g} % were needed by {past[-1].label}"

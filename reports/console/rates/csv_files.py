@@ -11,9 +11,9 @@ from accounts.http import Cell, csv_response
 from accounts.models import School
 from reports.console.rates.board import RolePanel
 from reports.freshness import freshness_of
-from reports.rate_lines import RateLine, RateTotal, SchoolRateLine
+from reports.rate_lines import NO_COUNT, RateLine, RateTotal, SchoolRateLine
 from reports.suppression import HIDDEN
-from survey.models import Administration
+from survey.models import Administration, Denominator
 
 FIGURES = ("eligible", "started", "finished", "rate (%)")
 DISTRICTS = (
@@ -24,9 +24,13 @@ DISTRICTS = (
     "schools that can have a report",
     "threshold reached",
     "missing",
+    "schools without a roster or count",
 )
-SCHOOLS = ("district", "school", "code", *FIGURES, "needed", "threshold", "last start")
-SCHOOL = ("school", "code", "administration", "role", "grade", *FIGURES)
+SCHOOLS = (
+    *("district", "school", "code", *FIGURES),
+    *("needed", "threshold", "last start", "denominator"),
+)
+SCHOOL = ("school", "code", "administration", "role", "grade", *FIGURES, "denominator")
 
 
 def districts_csv(
@@ -41,6 +45,7 @@ def districts_csv(
             line.reporting,
             line.reached,
             line.missing,
+            line.not_invited,
         )
         for line in lines
     )
@@ -62,6 +67,7 @@ def schools_csv(
                 line.needed,
                 line.words,
                 HIDDEN if line.is_hidden else day,
+                _denominator(line),
             )
 
     return _rates_csv(SCHOOLS, rows(), administration, "schools")
@@ -78,18 +84,27 @@ def school_csv(
                 panel.administration.name,
                 panel.administration.role,
             )
-            yield (*about, "all", *_figures(panel.line))
+            denominator = _denominator(panel.line)
+            yield (*about, "all", *_figures(panel.line), denominator)
             for grade in panel.grades:
-                yield (*about, grade.name, *_figures(grade))
+                yield (*about, grade.name, *_figures(grade), denominator)
 
     return _rates_csv(SCHOOL, rows(), administration, "school")
 
 
 def _figures(line: RateLine | RateTotal) -> tuple[Cell, ...]:
-    """Return plain numbers to calculate with, and a blank without a rate."""
+    """Return plain numbers to calculate with, and blanks without count or rate."""
+    eligible = None if line.eligible_words == NO_COUNT else line.eligible
     if line.finished is None:
-        return (line.eligible, HIDDEN, HIDDEN, HIDDEN)
-    return (line.eligible, line.started or 0, line.finished, line.rate)
+        return (eligible, HIDDEN, HIDDEN, HIDDEN)
+    return (eligible, line.started or 0, line.finished, line.rate)
+
+
+def _denominator(line: SchoolRateLine) -> str:
+    """Return what the rate is a part of: the roster, or what the school supplied."""
+    if not line.is_count:
+        return Denominator.ROSTER.value
+    return line.unit or NO_COUNT.lower()
 
 
 def _rates_csv(

@@ -14,11 +14,13 @@ from survey.models import (
     PublishedSurvey,
     Respondent,
     Role,
+    SchoolCount,
     Wave,
 )
-from survey.open_codes.codes import code_of, create_open_code
+from survey.open_codes.codes import code_of, create_open_code, publish_open_code
 from survey.open_codes.lookup import find_open_code
 from survey.open_codes.starts import begin, new_form
+from survey.school_counts.changes import supply_count
 from survey.simulation.demo.answers import DemoPerson, seeded_random
 from survey.simulation.demo.history import start_time
 from survey.simulation.demo.responses import answer_survey
@@ -29,6 +31,8 @@ from survey.taking.login import Login
 PARENTS = "demo-parents"
 # The school of the demo's coordinator also has a limited code.
 LIMIT = 25
+# The school that has not supplied the number of its students yet.
+UNCOUNTED = "Harbor High School"
 # Shares of the number of students.
 BEGUN, FINISHED, EMPTY = 0.35, 0.25, 0.05
 LANGUAGES = {"en": 6, "es": 3, "ar": 1}
@@ -52,7 +56,10 @@ def load_parents(
     closes_at: datetime,
     until: datetime,
 ) -> None:
-    """Give each school with students an open code, and let parents answer."""
+    """Give each school with students an open code, and let parents answer.
+
+    All but one supply the number of their students.
+    """
     administration = open_administration(
         name=PARENTS,
         published=published,
@@ -75,7 +82,18 @@ def load_parents(
             by="load_demo",
             label="Poster and letter to families",
         )
+        # The public page of the school links to it.
+        publish_open_code(code=code, by="load_demo")
         answer_as_parents(code, grades[school.pk], opens_at=opens_at, until=until)
+        if school.name != UNCOUNTED:
+            supply_count(
+                administration=administration,
+                school=school,
+                unit=SchoolCount.Unit.STUDENTS,
+                count=len(grades[school.pk]),
+                seen=None,
+                by="load_demo",
+            )
         if school.name == SCHOOL:
             create_open_code(
                 administration=administration,

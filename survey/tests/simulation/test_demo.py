@@ -29,6 +29,7 @@ from survey.models import (
     PublishedSurvey,
     Respondent,
     Response,
+    SchoolCount,
     Wave,
 )
 from survey.reminders.schedules import count_recipients
@@ -363,6 +364,9 @@ class TestTheLoadedDemo(TestCase):
         assert set(begun.values_list("language", flat=True)) == {"en", "es", "ar"}
         unlimited, limited = loaded["open_codes"]
         assert (unlimited["limit"], limited["limit"]) == (None, 25)
+        # Each school but one has a response rate.
+        counts = SchoolCount.objects.current()
+        assert counts.filter(administration=parents).count() == 4
         before = begun.count()
         for code in (unlimited, limited):
             browser = Client()
