@@ -303,6 +303,10 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "survey.tasks.check_messages",
         "schedule": 24 * 60 * 60,
     },
+    "delete empty starts": {
+        "task": "survey.tasks.delete_empty_starts",
+        "schedule": 60 * 60,
+    },
     # A task that waited for a minute is skipped: the next one is queued already.
     "roll up response rates": {
         "task": "reports.tasks.roll_up_rates",

@@ -13,7 +13,7 @@ from survey.job_turns import run_next
 from survey.login_cards import card_sets
 from survey.message_platforms import rebuild as message_platforms
 from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
-from survey.open_codes import code_files, seats
+from survey.open_codes import code_files, empty_starts, seats
 from survey.reminders import samples, sending  # noqa: F401 - samples for its job
 from survey.rosters import retention
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
@@ -39,6 +39,11 @@ def forget_old_rosters() -> None:
 @shared_task
 def return_unused_seats() -> None:
     seats.return_unused_seats()
+
+
+@shared_task
+def delete_empty_starts() -> None:
+    empty_starts.delete_empty_starts()
 
 
 @shared_task

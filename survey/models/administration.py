@@ -129,6 +129,8 @@ class Administration(models.Model):
     messages_have_codes = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
+    # When starts without an answer were deleted; see `survey.open_codes.empty_starts`.
+    empty_starts_deleted_at = models.DateTimeField(null=True, blank=True)
     # Counts the changes: a form that was filled in for an older state is refused.
     changes = models.PositiveIntegerField(default=0, db_default=0)
 

@@ -88,6 +88,8 @@ class OpenCode(OpenCodeOptions):
     published_code = models.CharField(
         max_length=12, blank=True, default="", db_default="", editable=False
     )
+    # Starts without an answer that were deleted after the closing.
+    empty_starts_deleted = models.PositiveIntegerField(default=0, db_default=0)
 
     objects = OpenCodeQuerySet.as_manager()
 

@@ -113,6 +113,17 @@ def test_no_role_reads_the_password_of_the_replica(role: str) -> None:
         assert refused(cursor, "SHOW primary_conninfo") == "InsufficientPrivilege"
 
 
+DELETE_STARTS = "SELECT survey_delete_empty_starts(1, now(), 0, 1)"
+
+
+@pytest.mark.parametrize(
+    ("role", "may"),
+    [("worker", True), ("taking", False), ("console", False), ("reports", False)],
+)
+def test_only_the_worker_may_delete_starts_without_answers(role, may) -> None:
+    assert reads(role, DELETE_STARTS) is may
+
+
 @contextmanager
 def connected_as(role: str) -> Iterator[None]:
     """Let this process's queries run as one of the roles."""
