@@ -107,7 +107,8 @@ def _count_all(codes: Sequence[OpenCode]) -> Iterable[Mapping[str, Any]]:
     return of_schools.values(
         "pk",
         "school_id",
-        starts=_number(starts),
+        # Those without answers are deleted after the closing.
+        starts=_number(starts) + F("empty_starts_deleted"),
         finished=_number(starts.filter(completed_at__isnull=False)),
         answered=_answered(starts),
         declined=_number(OpenDecline.objects.all()),

@@ -13,17 +13,20 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from accounts.permissions import Permissions
 from settings.tests.patience import patience
 from survey.administrations import reopen_administration
 from survey.models import (
     Administration,
     DeviceLogin,
+    OpenCode,
     OpenCodeSeat,
     Respondent,
     Response,
 )
 from survey.open_codes import empty_starts
 from survey.open_codes.empty_starts import KEPT_AFTER_CLOSING, delete_empty_starts
+from survey.open_codes.figures import figures_of
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin, open_code
@@ -99,6 +102,24 @@ def test_a_page_that_was_left_blank_keeps_its_person(parents, code):
     assert browser.save(1, blank, base).status_code == 200
     close(parents, ago=LONG_AGO)
     assert delete_empty_starts() == 0
+
+
+def test_the_share_of_empty_starts_stays_known(staff, parents):
+    code = open_code(parents, staff.lincoln)
+    answering = start(code)
+    start(code)
+    base = answering.bootstrap()["revision"]
+    assert answering.save(1, FIRST_PAGE, base).status_code == 200
+    close(parents, ago=LONG_AGO)
+
+    def figures():
+        codes = OpenCode.objects.select_related("school", "administration")
+        return figures_of(list(codes), Permissions(staff.dana))[code.pk]
+
+    before = figures()
+    assert (before.starts, before.answered, before.empty_percent) == (2, 1, 50)
+    assert delete_empty_starts() == 1
+    assert (figures().starts, figures().empty_percent) == (2, 50)
 
 
 def test_they_are_deleted_in_batches(parents, code, monkeypatch):
