@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 
 from reports.models import RollUp
 from reports.suppression import SMALLEST_GRADE
-from survey.models import Administration
+from survey.models import Administration, Denominator
 
 # Figures of open administrations are counted once a minute; older is late.
 FRESH_FOR = timedelta(minutes=2)
@@ -56,6 +56,8 @@ def groups_in_words(administration: Administration, waiting: int = 0) -> str:
     except RollUp.DoesNotExist:
         as_of = None
     if as_of is None or not administration.is_completion_confidential:
+        return ""
+    if administration.denominator == Denominator.COUNT:
         return ""
     words = f"Schools and grades as of {date_format(localtime(as_of), 'M j, Y')}."
     if not waiting:
