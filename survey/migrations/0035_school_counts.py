@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0011_find_schools'),
-        ('survey', '0033_read_people_for_messages'),
+        ('survey', '0034_email_provider_ids'),
     ]
 
     operations = [

@@ -90,7 +90,7 @@ def remove(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0034_school_counts")]
+    dependencies = [("survey", "0035_school_counts")]
 
     operations = [
         migrations.AddField(
