@@ -125,7 +125,8 @@ class Requests:
         else:
             for _ in range(together):
                 ask()
-        engine.run(until=tally.ended + 10)
+        # Ten seconds more for the last replies, if they need them.
+        engine.run(until=tally.ended + 10, idle=lambda: clock() >= tally.ended)
         engine.close()
         return tally
 
