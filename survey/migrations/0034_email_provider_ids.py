@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='emaildelivery',
             name='provider_id',
-            field=models.CharField(blank=True, db_default='', max_length=200),
+            field=models.TextField(blank=True, db_default='', max_length=200),
         ),
         migrations.AddIndex(
             model_name='emaildelivery',

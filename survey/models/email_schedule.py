@@ -156,8 +156,9 @@ class EmailDelivery(models.Model):
     reason = models.CharField(max_length=16, choices=Reason, blank=True)
     # Where it went: `survey.reminders.suppression.digest_of` the address.
     address_digest = models.CharField(max_length=64)
-    # By which the provider's webhooks name the e-mail; empty for SMTP.
-    provider_id = models.CharField(max_length=200, blank=True, db_default="")
+    # By which the provider's webhooks name the e-mail; empty for SMTP. As a varchar,
+    # PostgreSQL would take a row for much wider and look people up by another index.
+    provider_id = models.TextField(max_length=200, blank=True, db_default="")
     attempts = models.PositiveSmallIntegerField(default=1)
     # Sent again after a worker died while sending it: it may have arrived twice.
     repeated = models.BooleanField(default=False)
