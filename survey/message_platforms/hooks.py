@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 
 from django.db import DatabaseError, transaction
@@ -55,13 +56,21 @@ def person_finished(respondent_id: int, administration_id: int) -> None:
 def send_finished() -> None:
     """Send what Redis did not get yet. No command if there is nothing."""
     store = message_store()
-    while store is not None and _unsent:
-        batch = [_unsent.popleft() for _ in range(min(len(_unsent), 500))]
+    while store is not None and (batch := _take_unsent(500)):
         try:
             store.pipeline(batch)
         except ConnectionError:
             _unsent.extend(batch)
             return
+
+
+def _take_unsent(most: int) -> list[Command]:
+    batch: list[Command] = []
+    # Other threads take from it too, so asking for its length first is no use.
+    with suppress(IndexError):
+        while len(batch) < most:
+            batch.append(_unsent.popleft())
+    return batch
 
 
 def people_changed(ids: Collection[int]) -> None:

@@ -24,6 +24,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.access import anyone
 from settings.monitoring.metrics import count_email_event  # noqa: TID251
+from survey.message_platforms.hooks import address_suppressed
 from survey.models import EmailDelivery, SuppressedAddress
 from survey.reminders.delivery import LONGEST_ID
 from survey.reminders.suppression import digest_of, suppress
@@ -106,6 +107,7 @@ def record_event(event: AnymailTrackingEvent) -> str:
     if delivery is None:
         return "unknown"
     is_new = suppress(delivery.address_digest, SUPPRESSING[event.event_type])
+    address_suppressed(delivery.respondent)
     if event.event_type == EventType.BOUNCED:
         changed = deliveries.exclude(state=State.BOUNCED).update(
             state=State.BOUNCED, reason=Reason.REFUSED, retry_at=None

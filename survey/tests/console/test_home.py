@@ -41,6 +41,19 @@ def test_coordinators_see_their_next_step(staff, administration):  # noqa: F811
     assert "No one is invited yet" in home(staff.sam)
 
 
+def test_open_codes_are_the_next_step_where_anyone_can_take_part(
+    staff,  # noqa: F811
+    administration,
+):
+    Administration.objects.update(denominator="count")
+    text = home(staff.chen)
+
+    assert "Anyone with a school's open code can take part." in text
+    assert reverse("open_codes_list", args=[administration.pk]) in text
+    assert "No one is invited" not in text
+    assert reverse("roster_upload", args=[administration.pk]) not in text
+
+
 def test_analysts_see_links_to_rates_and_exports_only(
     staff,  # noqa: F811
     administration,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 
 import pytest
 from django.db import connection
@@ -10,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.administrations import close_administration
-from survey.message_platforms import hashes
+from survey.message_platforms import hashes, hooks
 from survey.message_platforms.directory import forget_directory, write_windows
 from survey.message_platforms.hashes import write_people
 from survey.message_platforms.hooks import (
@@ -62,6 +63,19 @@ def test_a_worker_that_read_the_person_before_cannot_undo_finishing(
 
     monkeypatch.setattr(hashes, "read_people", read_then_finish)
     assert write_people(message_store(), [maya.pk]) == 1
+    assert braze.ask(maya).json()["send"] is False
+
+
+def test_threads_that_send_the_same_people_do_not_fail(braze, maya, monkeypatch):
+    class Shared(deque):
+        def __len__(self) -> int:
+            # Another thread took one after this was asked.
+            return super().__len__() + 1
+
+    monkeypatch.setattr(hooks, "_unsent", Shared())
+    write_windows(message_store())
+    write_hashes(maya)
+    answer_and_finish(Browser().log_in(maya))
     assert braze.ask(maya).json()["send"] is False
 
 

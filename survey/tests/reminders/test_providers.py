@@ -16,7 +16,7 @@ from environ import Env
 
 from settings.email_providers import read_provider
 from settings.tests.patience import patience
-from survey.models import EmailDelivery, SuppressedAddress
+from survey.models import EmailDelivery, Respondent, SuppressedAddress
 from survey.reminders import provider_events
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -194,6 +194,13 @@ def test_a_bounce_is_recorded_and_the_address_gets_no_more(client, sent, counted
     assert post(client, bounce()).status_code == 200
     assert [row.state for row in sent.all()] == ["bounced", "sent", "sent"]
     assert suppressed() == ["bounced"] and counted == ["recorded"]
+
+
+def test_message_platforms_are_told_of_a_bounce(client, sent, monkeypatch):
+    told: list[Respondent] = []
+    monkeypatch.setattr(provider_events, "address_suppressed", told.append)
+    post(client, bounce())
+    assert told == [sent.get(state="bounced").respondent]
 
 
 def test_a_complaint_stops_emails_and_stays_sent(client, sent, counted):
