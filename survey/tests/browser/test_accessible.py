@@ -172,6 +172,8 @@ def test_a_violation_would_be_found(device: Callable, maya: Respondent):
 def test_the_survey_can_be_completed_by_keyboard(device: Callable, maya: Respondent):
     page = device(viewport=LAPTOP).new_page()
     page.goto("/")
+    # The browser moves the focus with its first picture, not with the page.
+    expect(page.locator("#code")).to_be_focused()
     page.keyboard.type(code_of(maya))
     page.keyboard.press("Enter")
     page.wait_for_selector("#page section.page")
