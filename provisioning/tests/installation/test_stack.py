@@ -1018,6 +1018,7 @@ def user_of(program: str) -> str:
     """Return the end of the name of a program's user."""
     own = {"epmd": "rabbitmq", "beat": "worker"}
     own |= {"long_worker": "worker", "email_worker": "worker"}
+    own |= {"redis-messages": "redis"}
     group = program.partition(":")[0]
     return "" if group in ("primary", "replica") else f"-{own.get(group, group)}"
 
