@@ -34,7 +34,7 @@ from provisioning.load.school_visitors import Place, draw_places
 from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
 
 REQUESTS, EDITS = 100_000, 10_000
-# At a time, of pages that are cached, and of others: nginx refuses more than 16.
+# At a time, of pages that are cached, and of others: nginx refuses more than 32.
 TOGETHER, MISSES_TOGETHER = 64, 8
 FROM_THE_CACHE = ("HIT", "STALE", "UPDATING", "REVALIDATED")
 STATIC_FILE = "static/finder-limit.html"
