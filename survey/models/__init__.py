@@ -37,7 +37,12 @@ from survey.models.open_code import (
     OpenDecline,
 )
 from survey.models.response import Response
-from survey.models.roster import RosterRejection, RosterSchool, RosterUpload
+from survey.models.roster import (
+    RosterLayoutChoice,
+    RosterRejection,
+    RosterSchool,
+    RosterUpload,
+)
 from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
 
@@ -70,6 +75,7 @@ __all__ = [
     "Response",
     "Retirement",
     "Role",
+    "RosterLayoutChoice",
     "RosterRejection",
     "RosterSchool",
     "RosterUpload",

@@ -32,6 +32,8 @@ class RosterUpload(models.Model):
 
     class State(models.TextChoices):
         CHECKING = "checking", "being checked"
+        # Somebody has to say which column holds what.
+        MAPPING = "mapping", "columns to be chosen"
         # Nothing has changed yet: the upload has to be confirmed.
         CHECKED = "checked", "ready to apply"
         REFUSED = "refused", "cannot be read"
@@ -47,7 +49,7 @@ class RosterUpload(models.Model):
         SCHOOLS = "schools", "Every school in it"
         DISTRICTS = "districts", "Every district in it"
         STATE = "state", "The whole state"
-        CHANGES = "changes", "Nothing: only additions and changes"
+        CHANGES = "changes", "Nobody: the file only adds and changes people"
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.PROTECT, related_name="rosters"
@@ -68,9 +70,21 @@ class RosterUpload(models.Model):
     name = models.CharField(max_length=200)
     size = models.BigIntegerField()
     complete_for = models.CharField(
-        max_length=16, choices=CompleteFor, default=CompleteFor.SCHOOLS
+        max_length=16, choices=CompleteFor, default=CompleteFor.CHANGES
     )
     state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
+    # `RosterLayout.as_dict()`; empty where the file's headers are recognised.
+    layout = models.JSONField(default=dict, db_default={})
+    # Null where the layout is not a remembered one.
+    layout_choice = models.ForeignKey(
+        "survey.RosterLayoutChoice",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    # Header and first values of each column, to choose the columns by. They are
+    # personal data, which is deleted with the file.
+    samples = models.JSONField(null=True)
     # `RosterReport.as_dict()`, without any cell of a person.
     report = models.JSONField(default=dict)
     # Why the file was refused, or has to be confirmed again.
@@ -103,6 +117,10 @@ class RosterUpload(models.Model):
                 | Q(confirmed_at__isnull=False),
                 name="a_roster_is_applied_only_when_confirmed",
             ),
+            models.CheckConstraint(
+                condition=Q(samples__isnull=True) | ~Q(file=""),
+                name="samples_are_deleted_with_the_file",
+            ),
         )
         indexes = (
             # The list of uploads, the newest first.
@@ -115,6 +133,46 @@ class RosterUpload(models.Model):
     @property
     def place(self) -> str:
         return str(self.school or self.district or "The whole state")
+
+
+class RosterLayoutChoice(models.Model):
+    """The columns that somebody chose for files with one header.
+
+    Rows are never changed, so that an upload keeps naming the person who chose its
+    columns; the newest one counts. A coordinator's choice counts for the own school
+    only: it must not decide how the district's files are read.
+    """
+
+    # Both null: for files of the whole state.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # SHA-256 of the headers, without spaces, punctuation and case.
+    header_key = models.CharField(max_length=64)
+    # `RosterLayout.as_dict()`
+    layout = models.JSONField()
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    chosen_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(school=None) | Q(district__isnull=False),
+                name="a_layout_for_a_school_names_its_district",
+            ),
+        )
+        indexes = (
+            # The newest choice for a header.
+            models.Index(fields=("header_key", "-id"), name="layouts_by_header"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.district or 'The whole state'}, {self.chosen_at:%Y-%m-%d}"
 
 
 class RosterSchool(models.Model):

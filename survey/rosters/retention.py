@@ -38,11 +38,13 @@ def _names_in_use() -> set[str]:
 
 
 def delete_upload_files(uploads: list[RosterUpload]) -> None:
-    """Delete the files and rejected cells of these uploads."""
+    """Delete the files, samples and rejected cells of these uploads."""
     pks = [upload.pk for upload in uploads]
     names = [name for upload in uploads for name in (upload.file, upload.rejected_file)]
     with transaction.atomic():
-        RosterUpload.objects.filter(pk__in=pks).update(file="", rejected_file="")
+        RosterUpload.objects.filter(pk__in=pks).update(
+            file="", rejected_file="", samples=None
+        )
         RosterRejection.objects.filter(upload__in=pks).delete()
         transaction.on_commit(lambda: delete_files(*names))
 

@@ -101,7 +101,7 @@ class RosterForm(forms.Form):
         label="Who should be withdrawn if missing?",
         help_text="Withdrawn people can no longer log in. Their answers are kept.",
         widget=forms.RadioSelect,
-        initial=CompleteFor.SCHOOLS,
+        initial=CompleteFor.CHANGES,
     )
 
     def __init__(

@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from survey import files
@@ -22,6 +23,7 @@ def test_files_are_deleted_after_30_days(
     staff, administration, console_of, django_capture_on_commit_callbacks
 ):
     upload = console_of(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
+    RosterUpload.objects.update(samples={"given name": ["Maya"]})
     with django_capture_on_commit_callbacks(execute=True):
         assert retention.delete_old_files() == 0
     old = timezone.now() - timedelta(days=31)
@@ -30,6 +32,7 @@ def test_files_are_deleted_after_30_days(
         assert retention.delete_old_files() == 1
     assert not private_files().exists(upload.file)
     assert not upload.rejections.exists()
+    assert not RosterUpload.objects.filter(samples__isnull=False).exists()
     chen = console_of(staff.chen)
     assert (
         b"after 30 days" in chen.get(f"/console/rosters/{upload.pk}/rejected/").content
@@ -52,3 +55,11 @@ def test_files_without_an_upload_are_deleted(staff, administration, console_of):
     retention.delete_old_files()
     assert not left.exists()
     assert all(path.exists() for path in (fresh, *kept))
+
+
+def test_samples_are_deleted_with_the_file(staff, administration, console_of):
+    upload = console_of(staff.chen).upload(administration, HEADER, MAYA)
+    upload.samples = {"given name": ["Maya"]}
+    upload.save(update_fields=["samples"])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        RosterUpload.objects.update(file="")
