@@ -38,6 +38,13 @@ ACCESS_CODE_DIGEST_KEYS: dict[int, str] = {
     ).items()
 }
 
+# Keys that encrypt the credentials of roster feeds. The first key encrypts, all
+# of them decrypt.
+FEED_KEYS: list[str] = env.list("GROUNDSWELL_FEED_KEYS", default=[])
+# Networks, such as 10.1.0.0/16, that feeds may connect to although they are not
+# public. Only there may a feed use http:// and any port.
+FEED_NETWORKS: list[str] = env.list("GROUNDSWELL_FEED_NETWORKS", default=[])
+
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",

@@ -7,6 +7,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -16,17 +17,36 @@ class Secrets:
 
 
 def load_secrets(path: Path) -> Secrets:
-    """Read the secrets; generate them first if the file does not exist.
+    """Read the secrets; generate them first if the file does not exist."""
+    kept = _load(
+        path,
+        {
+            "secret_key": secrets.token_urlsafe(48),
+            "access_code_keys": {"1": secrets.token_urlsafe(32)},
+        },
+    )
+    return Secrets(
+        kept["secret_key"],
+        {int(version): key for version, key in kept["access_code_keys"].items()},
+    )
+
+
+def load_feed_keys(path: Path) -> list[str]:
+    """Read the keys of feeds' credentials; generate one if the file does not exist.
+
+    A file of its own, because older installations have the other one without it.
+    """
+    return list(_load(path, {"feed_keys": [secrets.token_urlsafe(32)]})["feed_keys"])
+
+
+def _load(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Read a file; write this content first if it does not exist.
 
     The file is readable only by its owner. Two processes that start at the same
     time get the same secrets: each writes a draft, and only one of them can link
     it to the final name.
     """
     if not path.exists():
-        content = {
-            "secret_key": secrets.token_urlsafe(48),
-            "access_code_keys": {"1": secrets.token_urlsafe(32)},
-        }
         draft = path.with_name(f"{path.name}.{os.getpid()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
@@ -37,8 +57,5 @@ def load_secrets(path: Path) -> Secrets:
             pass
         finally:
             draft.unlink()
-    kept = json.loads(path.read_text())
-    return Secrets(
-        kept["secret_key"],
-        {int(version): key for version, key in kept["access_code_keys"].items()},
-    )
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded

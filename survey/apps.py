@@ -19,3 +19,6 @@ class SurveyConfig(AppConfig):
         # does not spend memory on them.
         if settings.LOADS_TASKS:
             import_module("survey.tasks")
+            from survey.rosters.feeds.credentials import check_feed_keys
+
+            checks.register(check_feed_keys, checks.Tags.security, deploy=True)

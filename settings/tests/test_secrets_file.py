@@ -3,7 +3,7 @@ from __future__ import annotations
 import stat
 import threading
 
-from settings.secrets_file import load_secrets
+from settings.secrets_file import load_feed_keys, load_secrets
 from settings.tests.patience import patience
 
 
@@ -47,3 +47,11 @@ def test_two_processes_that_start_together_get_the_same_secrets(tmp_path, monkey
     assert len(loaded) == 2
     assert loaded[0] == loaded[1]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_older_installations_get_a_key_for_feeds(tmp_path):
+    load_secrets(tmp_path / "secrets.json")
+    keys = load_feed_keys(tmp_path / "feed_keys.json")
+    assert [len(key) >= 40 for key in keys] == [True]
+    assert load_feed_keys(tmp_path / "feed_keys.json") == keys
+    assert stat.S_IMODE((tmp_path / "feed_keys.json").stat().st_mode) == 0o600

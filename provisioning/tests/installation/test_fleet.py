@@ -131,7 +131,13 @@ def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):
         }
 
     shared = {"redis_password"}
-    console = {"staff_secret_key", "access_code_key", "queue_password"} | shared
+    console = {
+        "staff_secret_key",
+        "access_code_key",
+        "feed_key",
+        "queue_password",
+        *shared,
+    }
     assert secrets_of("web1", "taking") == {
         "secret_key",
         "postgresql_taking",
