@@ -43,6 +43,7 @@ from survey.models.roster import (
     RosterSchool,
     RosterUpload,
 )
+from survey.models.roster_feed import FeedScan, FeedStage, RosterFeed
 from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
 
@@ -57,6 +58,8 @@ __all__ = [
     "EmailStep",
     "EmailTemplate",
     "Denominator",
+    "FeedScan",
+    "FeedStage",
     "Identity",
     "Item",
     "Job",
@@ -76,6 +79,7 @@ __all__ = [
     "Retirement",
     "Role",
     "RosterLayoutChoice",
+    "RosterFeed",
     "RosterRejection",
     "RosterSchool",
     "RosterUpload",

@@ -102,6 +102,10 @@ class RosterUpload(models.Model):
     confirmed_at = models.DateTimeField(null=True)
     typed = models.CharField(max_length=200, blank=True)
     ended_at = models.DateTimeField(null=True)
+    # Set where a feed's scan wrote the file; the scan is confirmed or cancelled then.
+    scan = models.ForeignKey(
+        "survey.FeedScan", on_delete=models.PROTECT, null=True, related_name="uploads"
+    )
 
     objects = RosterUploadQuerySet.as_manager()
 
