@@ -8,3 +8,5 @@ ROSTER = 7_105_001
 ROLLUP = 7_105_002
 # One process writes what message platforms read.
 MESSAGES = 7_105_003
+# One roster at a time creates districts and schools.
+PLACES = 7_105_004

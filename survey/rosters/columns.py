@@ -107,6 +107,14 @@ class RosterColumns:
         return [text for name, text in REQUIRED.items() if name not in self.fields]
 
     @property
+    def dropped(self) -> list[str]:
+        """Return the headers of the columns that are not kept."""
+        kept = {*self.fields.values(), *self.attributes.values()}
+        return [
+            text for index, text in enumerate(self.header) if text and index not in kept
+        ]
+
+    @property
     def is_correction(self) -> bool:
         """Tell whether this is a corrected file of rejected rows.
 

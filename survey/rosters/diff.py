@@ -138,6 +138,12 @@ def compare_roster(
         report.schools = count_by_school(staging, administration, schools)
         report.districts_created = [new.code for new in schools.new_districts.values()]
         report.schools_created = [new.code for new in schools.new_schools.values()]
+        report.unknown_schools = [
+            {"district": one.district_name, "code": new.code, "name": new.name}
+            for one in report.schools
+            if (new := schools.new_schools.get(one.school_id))
+        ]
+        report.places = schools.notes
         yield RosterDiff(administration, staging, report, schools)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TextIO
 
@@ -97,6 +97,27 @@ class SchoolCounts:
     withdrawn: int = 0
 
 
+# Of each kind in the report, which is read with every page of the upload.
+MOST_PLACES_LISTED = 1000
+
+
+@dataclass
+class PlaceNotes:
+    """List districts and schools whose code or name in the file is not ours."""
+
+    # Known codes with another name; names are not changed by a roster.
+    renamed: list[dict[str, object]] = field(default_factory=list)
+    # Unknown codes whose name is that of one known place.
+    taken_by_name: list[dict[str, object]] = field(default_factory=list)
+    # Codes for which the file has several names.
+    conflicts: list[dict[str, object]] = field(default_factory=list)
+
+    def add(self, kind: str, **entry: object) -> None:
+        entries: list[dict[str, object]] = getattr(self, kind)
+        if len(entries) < MOST_PLACES_LISTED and entry not in entries:
+            entries.append(entry)
+
+
 @dataclass
 class RosterReport:
     """Describe what a roster would change, or has changed."""
@@ -114,6 +135,9 @@ class RosterReport:
     notes: dict[str, int] = field(default_factory=dict)
     districts_created: list[str] = field(default_factory=list)
     schools_created: list[str] = field(default_factory=list)
+    # Schools that would be created: district, code and name.
+    unknown_schools: list[dict[str, str]] = field(default_factory=list)
+    places: PlaceNotes = field(default_factory=PlaceNotes)
     schools: list[SchoolCounts] = field(default_factory=list)
     # Rejected rows whose person is unknown. With any of them nobody is
     # withdrawn: each could be a person who seems to be missing.
@@ -164,11 +188,14 @@ class RosterReport:
             "notes": self.notes,
             "districts_created": self.districts_created,
             "schools_created": self.schools_created,
+            "unknown_schools": self.unknown_schools[:MOST_PLACES_LISTED],
+            **asdict(self.places),
             "columns": {name: columns.heading(name) for name in columns.fields},
             # PostgreSQL keeps no order of an object's names.
             "order_of_columns": list(columns.fields),
             "read_as_misspelt": columns.guessed,
             "attributes": list(columns.attributes),
             "ignored": columns.ignored,
+            "dropped": columns.dropped,
             "is_correction": columns.is_correction,
         }

@@ -95,7 +95,7 @@ class RowParser:
         # Note -> number of cells that were left blank.
         self.notes: Counter[str] = Counter()
         self._languages = field_parsers.language_names(languages)
-        self._place_index: dict[tuple[str, str], int] = {}
+        self._place_index: dict[tuple[str | None, ...], int] = {}
         text = field_parsers.parse_text
         parsers: dict[str, Callable[[str], str]] = {
             "district": field_parsers.parse_place_code,
@@ -200,17 +200,23 @@ class RowParser:
                 )
 
     def _index_of_place(self, values: dict[str, str], cells: list[str]) -> int:
-        key = values["district"], values["school"]
+        # Two names of one code are two places, until they are looked up.
+        key = (
+            values["district"],
+            values.get("district_name"),
+            values["school"],
+            values.get("school_name"),
+        )
         index = self._place_index.get(key)
         if index is None:
             index = self._place_index[key] = len(self.places)
             fields, text = self.columns.fields, field_parsers.parse_text
             self.places.append(
                 RosterPlace(
-                    district=key[0],
+                    district=values["district"],
                     district_name=values.get("district_name")
                     or text(cells[fields["district"]]),
-                    school=key[1],
+                    school=values["school"],
                     school_name=values.get("school_name")
                     or text(cells[fields["school"]]),
                 )

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from django.db.models import QuerySet
-from django.db.models.functions import Lower
+from django.db import connection
 
 from accounts.models import District, School
+from survey.database import advisory_locks
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.columns import RosterColumns
-from survey.rosters.report import RejectionLog
+from survey.rosters.field_parsers import LONGEST_CODE
+from survey.rosters.place_names import FoundBy, PlaceDirectory, is_same_name
+from survey.rosters.place_resolution import (
+    PlaceResolution,
+    WrittenPlace,
+    resolve_places,
+)
+from survey.rosters.report import PlaceNotes, RejectionLog
 from survey.rosters.row_parser import CellRejection, RosterPlace, RowParser
-from survey.rosters.scope import RosterScope
+from survey.rosters.scope import NOT_YOURS, RosterRefused, RosterScope
 from survey.rosters.staging import Staging
+
+PLACES_CHANGED = (
+    "Districts or schools of this file were created or renamed meanwhile, so that it is"
+    " no longer clear which are meant. Nothing was applied. Start it again."
+)
+NO_PLACES = PlaceDirectory(())
 
 
 @dataclass
@@ -27,6 +42,8 @@ class SchoolMatches:
     district_of_new: dict[int, int] = field(default_factory=dict)
     # Rows of the temporary table `roster_place`: place, district, school.
     rows: list[tuple[int, int, int]] = field(default_factory=list)
+    # What the report says about places that the uploader may see.
+    notes: PlaceNotes = field(default_factory=PlaceNotes)
 
 
 def match_schools(
@@ -37,106 +54,188 @@ def match_schools(
     log: RejectionLog,
 ) -> SchoolMatches:
     """Find the school of each row, and reject rows outside of the scope."""
-    used = [
-        place for (place,) in staging.fetch_all("SELECT DISTINCT place FROM roster_row")
-    ]
-    # In one order everywhere, so that two imports cannot wait for each other.
-    used.sort(key=lambda place: (parser.places[place].district, parser.places[place]))
-    districts_of_rejected = [
-        district
-        for (district,) in staging.fetch_all(
-            "SELECT DISTINCT district FROM roster_exempt"
-        )
-    ]
-    places = [parser.places[place] for place in used]
-    districts, schools = _known_schools(columns, places, districts_of_rejected)
-    matches = SchoolMatches()
-    rejected: dict[int, str] = {}
-    for place in used:
-        named = parser.places[place]
-        district = districts.get(named.district, 0)
-        school = schools.get((district, named.school), 0)
-        reason = scope.rejection_reason(
-            district if district > 0 else None, school if school > 0 else None
-        )
-        if reason:
-            rejected[place] = reason
-            continue
-        if not district:
-            district = districts[named.district] = -len(matches.new_districts) - 1
-            matches.new_districts[district] = District(
-                code=named.district, name=named.district_name
-            )
-        if not school:
-            school = schools[district, named.school] = -len(matches.new_schools) - 1
-            matches.new_schools[school] = School(
-                code=named.school, name=named.school_name
-            )
-            matches.district_of_new[school] = district
-        matches.rows.append((place, district, school))
+    texts: dict[int, str] = dict(
+        staging.fetch_all("SELECT DISTINCT place, district FROM roster_row")
+    )
+    matcher = PlaceMatcher(scope, {place: parser.places[place] for place in texts})
+    rejected: dict[int, tuple[str, str]] = {}
+    for place in sorted(texts, key=lambda place: parser.places[place]):
+        if problem := matcher.match(place):
+            rejected[place] = problem
+    matches = matcher.matches
     staging.copy_rows("roster_place", matches.rows)
-    staging.copy_rows("roster_district", districts.items())
+    # By these, people whose row was rejected are found and not withdrawn.
+    districts = {
+        (text, district)
+        for place, text in texts.items()
+        for district in matcher.possible_districts(place)
+    }
+    for (text,) in staging.fetch_all("SELECT DISTINCT district FROM roster_exempt"):
+        found = matcher.known_districts.find(*WrittenPlace.of(text, ""))
+        districts |= {(text, district) for district in found.keys}
+    staging.copy_rows("roster_district", sorted(districts))
     if rejected:
         outside = "place NOT IN (SELECT place FROM roster_place)"
-        heading = columns.heading("school")
         for batch in staging.fetch_in_batches(
             f"SELECT row, place FROM roster_row WHERE {outside}"  # noqa: S608
             " AND row > %s ORDER BY row LIMIT %s"
         ):
             for row, place in batch:
-                log.add_row([CellRejection(row, heading, rejected[place], "")])
+                level, reason = rejected[place]
+                log.add_row([CellRejection(row, columns.heading(level), reason, "")])
         staging.remove_rejected_rows(outside)
     return matches
 
 
-def _known_schools(
-    columns: RosterColumns, places: list[RosterPlace], more_districts: list[str]
-) -> tuple[dict[str, int], dict[tuple[int, str], int]]:
-    """Look up districts by code or name, and schools within these districts."""
-    fields = columns.fields
-    codes = [place.district for place in places] + more_districts
-    districts = _find_by_code(District.objects.all(), codes)
-    if fields["district"] == fields.get("district_name"):
-        districts |= _find_by_name(
-            District.objects.all(), set(codes) - districts.keys()
-        )
-    schools: dict[tuple[int, str], int] = {}
-    for pk in set(districts.values()):
-        in_district = School.objects.filter(district=pk)
-        named = {
-            place.school for place in places if districts.get(place.district) == pk
+class PlaceMatcher:
+    """Match the places of one file with districts and schools."""
+
+    def __init__(self, scope: RosterScope, places: dict[int, RosterPlace]) -> None:
+        """Take the places by their number in the file. 1 + n / 500 statements."""
+        self.scope = scope
+        self.matches = SchoolMatches()
+        self.district_of = {
+            number: WrittenPlace.of(place.district, place.district_name)
+            for number, place in places.items()
         }
-        known = _find_by_code(in_district, named)
-        if fields["school"] == fields.get("school_name"):
-            known |= _find_by_name(in_district, named - known.keys())
-        schools |= {(pk, code): school for code, school in known.items()}
-    return districts, schools
+        self.school_of = {
+            number: WrittenPlace.of(place.school, place.school_name)
+            for number, place in places.items()
+        }
+        self.known_districts = PlaceDirectory(
+            District.objects.values_list("pk", "code", "name")
+        )
+        self.districts = resolve_places(self.known_districts, self.district_of.values())
+        self.known_schools = schools_of_districts(
+            {found.keys[0] for found in self.districts.known.values()}
+        )
+        in_district: dict[int, list[WrittenPlace]] = defaultdict(list)
+        for number, written in self.district_of.items():
+            in_district[self.district_key(written)].append(self.school_of[number])
+        self.schools = {
+            key: resolve_places(self.known_schools.get(key, NO_PLACES), written)
+            for key, written in in_district.items()
+        }
+        self._new_schools: dict[tuple[int, int], int] = {}
+
+    def district_key(self, written: WrittenPlace) -> int:
+        """Return the primary key, a negative number if it is new, or 0 if unclear."""
+        if found := self.districts.known.get(written):
+            return found.keys[0]
+        number = self.districts.new.get(written)
+        return 0 if number is None else -number - 1
+
+    def possible_districts(self, place: int) -> tuple[int, ...]:
+        written = self.district_of[place]
+        if written in self.districts.unclear:
+            return self.districts.unclear[written][1]
+        return (self.district_key(written),)
+
+    def match(self, place: int) -> tuple[str, str] | None:
+        """Match one place, or return a field and why its rows are rejected."""
+        written, school = self.district_of[place], self.school_of[place]
+        if written in self.districts.unclear:
+            reason, candidates = self.districts.unclear[written]
+            places = self.scope.places
+            is_visible = places.state or places.districts & {*candidates}
+            return ("district", reason) if is_visible else ("school", NOT_YOURS)
+        district = self.district_key(written)
+        schools = self.schools[district]
+        found = schools.known.get(school)
+        reason = self.scope.rejection_reason(
+            district if district > 0 else None, found.keys[0] if found else None
+        )
+        if school in schools.unclear:
+            unclear, candidates = schools.unclear[school]
+            if not reason or self.scope.places.schools & {*candidates}:
+                reason = unclear
+        if reason:
+            return "school", reason
+        self.note_spelling(self.districts, self.known_districts, written)
+        known = self.known_schools.get(district, NO_PLACES)
+        self.note_spelling(schools, known, school, in_district=district)
+        pk = found.keys[0] if found else self.add_new_school(district, school)
+        self.matches.rows.append((place, district, pk))
+        return None
+
+    def note_spelling(
+        self,
+        resolution: PlaceResolution,
+        directory: PlaceDirectory,
+        written: WrittenPlace,
+        *,
+        in_district: int | None = None,
+    ) -> None:
+        """Report a code or name that is not ours."""
+        place = {"place": "district"}
+        if in_district is not None:
+            name = self.known_districts.name_of.get(in_district, "")
+            place = {"place": "school", "district": name}
+        notes = self.matches.notes
+        names = resolution.names_of_code.get(written.code, [])
+        if len(names) > 1:
+            notes.add("conflicts", **place, code=written.code, names=names)
+        found = resolution.known.get(written)
+        if found is None or not (written.code and written.name):
+            return
+        [pk] = found.keys
+        code, name = directory.code_of[pk], directory.name_of[pk]
+        if found.by == FoundBy.NAME:
+            notes.add(
+                "taken_by_name", **place, code=code, name=name, theirs=written.code
+            )
+        elif not any(is_same_name(one, name) for one in names):
+            notes.add("renamed", **place, code=code, name=name, theirs=written.name)
+
+    def add_new_school(self, district: int, written: WrittenPlace) -> int:
+        """Return the negative number of a school to create."""
+        matches = self.matches
+        if district < 0 and district not in matches.new_districts:
+            place = self.districts.new_places[-district - 1]
+            matches.new_districts[district] = District(
+                code=place.code or code_for_name(place.name),
+                name=place.name or place.code,
+            )
+        number = self.schools[district].new[written]
+        pk = self._new_schools.get((district, number))
+        if pk is None:
+            pk = self._new_schools[district, number] = -len(self._new_schools) - 1
+            place = self.schools[district].new_places[number]
+            matches.new_schools[pk] = School(
+                code=place.code or code_for_name(place.name),
+                name=place.name or place.code,
+            )
+            matches.district_of_new[pk] = district
+        return pk
 
 
-def _find_by_code(rows: QuerySet, codes: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    wanted = sorted(set(codes))
+def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory]:
+    """Read all schools of some districts. 1 statement for each 500."""
+    rows: dict[int, list[tuple[int, str, str]]] = {pk: [] for pk in districts}
+    wanted = sorted(districts)
     for start in range(0, len(wanted), 500):
-        some = rows.annotate(lower=Lower("code"))
-        some = some.filter(lower__in=wanted[start : start + 500])
-        found |= dict(some.values_list("lower", "pk"))
-    return found
+        schools = School.objects.filter(district__in=wanted[start : start + 500])
+        columns = "district_id", "pk", "code", "name"
+        for district, pk, code, name in schools.values_list(*columns):
+            rows[district].append((pk, code, name))
+    return {pk: PlaceDirectory(some) for pk, some in rows.items()}
 
 
-def _find_by_name(rows: QuerySet, names: set[str]) -> dict[str, int]:
-    """Find districts or schools whose name is unique among `rows`."""
-    if not names:
-        return {}
-    named = [(name.casefold(), pk) for pk, name in rows.values_list("pk", "name")]
-    times = Counter(name for name, _ in named)
-    return {name: pk for name, pk in named if name in names and times[name] == 1}
+def code_for_name(name: str) -> str:
+    """Return the code of a new place for which the file has no code."""
+    code = name.casefold()
+    if len(code) <= LONGEST_CODE:
+        return code
+    # Names that begin alike need different codes.
+    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
+    return f"{code[: LONGEST_CODE - 9]}-{digest}"
 
 
 def create_new_schools(staging: Staging, matches: SchoolMatches) -> None:
     """Create missing districts and schools; point the rows to them."""
     if not matches.new_schools:
         return
-    districts, schools = write_batch(lambda _: _insert_schools(matches))
+    districts, schools = write_batch(partial(_insert_places, matches))
     matches.rows = [
         (place, districts.get(district, district), schools.get(school, school))
         for place, district, school in matches.rows
@@ -145,30 +244,51 @@ def create_new_schools(staging: Staging, matches: SchoolMatches) -> None:
     staging.copy_rows("roster_place", matches.rows)
 
 
-def _insert_schools(matches: SchoolMatches) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the primary keys for the negative placeholders."""
-    # Another import may have created some of them a moment ago.
-    District.objects.bulk_create(
-        matches.new_districts.values(), ignore_conflicts=True, batch_size=500
-    )
-    codes = [district.code for district in matches.new_districts.values()]
-    by_code = _find_by_code(District.objects.all(), codes)
-    districts = {
-        placeholder: by_code[district.code]
-        for placeholder, district in matches.new_districts.items()
-    }
-    by_district: dict[int, dict[int, School]] = {}
-    for placeholder, school in matches.new_schools.items():
-        district = matches.district_of_new[placeholder]
+def _insert_places(
+    matches: SchoolMatches, writer: Staging
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the primary keys for the negative placeholders.
+
+    Another import may have created some a moment ago, perhaps by another spelling.
+    So they are looked up once more, one import at a time.
+    """
+    if connection.vendor == "postgresql":
+        writer.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.PLACES])
+    known = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    districts = _find_again(known, matches.new_districts)
+    missing = [
+        new for key, new in matches.new_districts.items() if key not in districts
+    ]
+    # Not every place is created by a roster, so a conflict is still possible.
+    District.objects.bulk_create(missing, ignore_conflicts=True, batch_size=500)
+    known = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    districts |= _find_again(known, matches.new_districts)
+    in_district: dict[int, dict[int, School]] = defaultdict(dict)
+    for key, school in matches.new_schools.items():
+        district = matches.district_of_new[key]
         school.district_id = districts.get(district, district)
-        by_district.setdefault(school.district_id, {})[placeholder] = school
-    School.objects.bulk_create(
-        matches.new_schools.values(), ignore_conflicts=True, batch_size=500
-    )
+        in_district[school.district_id][key] = school
     schools: dict[int, int] = {}
-    for district, new in by_district.items():
-        in_district = School.objects.filter(district=district)
-        by_code = _find_by_code(in_district, [school.code for school in new.values()])
-        for placeholder, school in new.items():
-            schools[placeholder] = by_code[school.code]
+    for pk, directory in schools_of_districts(in_district).items():
+        schools |= _find_again(directory, in_district[pk])
+    School.objects.bulk_create(
+        [new for key, new in matches.new_schools.items() if key not in schools],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+    for pk, directory in schools_of_districts(in_district).items():
+        schools |= _find_again(directory, in_district[pk])
     return districts, schools
+
+
+def _find_again(
+    directory: PlaceDirectory, new: Mapping[int, District | School]
+) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for key, place in new.items():
+        match = directory.find(*WrittenPlace.of(place.code, place.name))
+        if match.by == FoundBy.UNCLEAR:
+            raise RosterRefused(PLACES_CHANGED)
+        if match.keys:
+            [found[key]] = match.keys
+    return found

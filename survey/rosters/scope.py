@@ -14,7 +14,10 @@ from survey.models import Administration, Denominator, RosterUpload
 
 # The same words whether such a school exists or not, so that a file cannot be
 # used to find out which schools other districts have.
-NOT_YOURS = "is not a school that you can upload rosters for"
+NOT_YOURS = (
+    "is not a school that you can upload rosters for. Check its code and name. Your"
+    " district or state can add a school, and upload a file of several places"
+)
 NOT_OFFERED = "is not one of this administration's schools"
 OTHER_SCHOOL = (
     "is on another school's roster, or was. Ask your district to move this person"

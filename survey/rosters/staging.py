@@ -46,7 +46,8 @@ FILE_TABLES = {
     "roster_place": """
         place integer PRIMARY KEY, district_id bigint, school_id bigint
         """,
-    "roster_district": "district text PRIMARY KEY, district_id bigint",
+    # One code can stand for two districts, where their names differ.
+    "roster_district": "district text, district_id bigint",
     # People whose row was rejected; they are never withdrawn.
     "roster_exempt": "district text, external_id text",
     "roster_rejection": """

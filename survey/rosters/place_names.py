@@ -1,0 +1,177 @@
+"""Find a district or school by its code or name, tolerating other spellings."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+_ABBREVIATIONS = {
+    "acad": "academy",
+    "ctr": "center",
+    "elem": "elementary",
+    "es": "elementary",
+    "hs": "high",
+    "isd": "independent",
+    "jr": "junior",
+    "ms": "middle",
+    "mt": "mount",
+    "sr": "senior",
+    "st": "saint",
+    "usd": "unified",
+}
+# They tell no school from another.
+_GENERAL = frozenset(
+    ("the", "and", "of", "public", "school", "schools", "sch", "district", "districts")
+)
+# A name with and without one of these can be the same place ...
+_OFTEN_LEFT_OUT = frozenset(("elementary", "unified", "independent"))
+# ... unless other places differ in such words only.
+_KINDS = _OFTEN_LEFT_OUT | frozenset(
+    ["middle", "high", "junior", "senior", "intermediate", "primary", "union"]
+)
+
+
+class NameKeys(NamedTuple):
+    """Forms of a name, from exact to tolerant; equal forms can be one place.
+
+    Forms without any word are blank, and equal to none.
+    """
+
+    # Without case, accents, spaces and punctuation.
+    exact: str
+    # With abbreviations spelt out, and without words such as "School".
+    usual: str
+    # Also without words such as "Elementary".
+    short: str
+    # Without any word for a kind of school.
+    bare: str
+
+
+@lru_cache(maxsize=50_000)
+def name_keys(name: str) -> NameKeys:
+    text = unicodedata.normalize("NFKD", name).casefold()
+    text = "".join(sign for sign in text if not unicodedata.combining(sign))
+    words = re.findall(r"[^\W_]+", re.sub(r"[.'’]", "", text))  # noqa: RUF001
+    spelt = [_ABBREVIATIONS.get(word, word) for word in words]
+    usual = [word for word in spelt if word not in _GENERAL]
+    return NameKeys(
+        "".join(words),
+        "".join(usual),
+        "".join(word for word in usual if word not in _OFTEN_LEFT_OUT),
+        "".join(word for word in usual if word not in _KINDS),
+    )
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Tell whether two names are spellings of one name."""
+    left, right = name_keys(one), name_keys(other)
+    if left.exact == right.exact:
+        return True
+    # Not both short: "Oak Unified" and "Oak Elementary" are two districts.
+    pairs = (
+        (left.usual, right.usual),
+        (left.usual, right.short),
+        (left.short, right.usual),
+    )
+    return any(a and a == b for a, b in pairs)
+
+
+class FoundBy(Enum):
+    CODE = "code"
+    NAME = "name"
+    NOTHING = "nothing"
+    # It could be one of several places, or of two that contradict each other.
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    by: FoundBy
+    # One, none, or for UNCLEAR several.
+    keys: tuple[int, ...] = ()
+
+
+NOT_FOUND = FoundPlace(FoundBy.NOTHING)
+
+
+class PlaceDirectory:
+    """Districts, or the schools of one district, by primary key."""
+
+    def __init__(self, places: Iterable[tuple[int, str, str]]) -> None:
+        """Take rows of primary key, code and name."""
+        self.code_of: dict[int, str] = {}
+        self.name_of: dict[int, str] = {}
+        self._by_code: dict[str, list[int]] = defaultdict(list)
+        self._without_zeros: dict[str, list[int]] = defaultdict(list)
+        self._by_name: dict[str, list[int]] = defaultdict(list)
+        self._by_bare_name: dict[str, list[int]] = defaultdict(list)
+        for pk, code, name in places:
+            self.code_of[pk], self.name_of[pk] = code, name
+            code = code.casefold()
+            self._by_code[code].append(pk)
+            self._without_zeros[code.lstrip("0")].append(pk)
+            keys = name_keys(name)
+            if keys.exact:
+                self._by_name[keys.exact].append(pk)
+            if keys.bare:
+                self._by_bare_name[keys.bare].append(pk)
+
+    def find(self, code: str, name: str) -> FoundPlace:
+        """Find a place by its code; where that is unknown, by its name.
+
+        Without a code the name can be one: files have codes in a column of names.
+        """
+        if code:
+            found = self._find_by_code(code, name)
+            return found if found.keys else self.find_by_name(name)
+        exact = {
+            *self._by_name.get(name_keys(name).exact, ()),
+            *self._by_code.get(name.casefold(), ()),
+        }
+        if exact:
+            return self._found(sorted(exact), FoundBy.NAME)
+        found = self._find_by_code(name, "")
+        return found if found.keys else self.find_by_name(name)
+
+    def _find_by_code(self, code: str, name: str) -> FoundPlace:
+        code = code.casefold()
+        if exact := self._by_code.get(code):
+            # Codes that differ in case only.
+            if name and len(exact) > 1:
+                named = [pk for pk in exact if is_same_name(name, self.name_of[pk])]
+                exact = named or exact
+            return self._found(exact, FoundBy.CODE)
+        # Excel drops leading zeros.
+        short = self._without_zeros.get(code.lstrip("0") or code)
+        found = self._found(short, FoundBy.CODE)
+        if found.by == FoundBy.CODE and name:
+            other = self.find_by_name(name)
+            if other.keys and not set(found.keys) & set(other.keys):
+                return FoundPlace(FoundBy.UNCLEAR, (*found.keys, *other.keys))
+        return found
+
+    def find_by_name(self, name: str) -> FoundPlace:
+        keys = name_keys(name)
+        if exact := self._by_name.get(keys.exact):
+            return self._found(exact, FoundBy.NAME)
+        similar = self._by_bare_name.get(keys.bare, [])
+        usual = [
+            pk for pk in similar if name_keys(self.name_of[pk]).usual == keys.usual
+        ]
+        if usual:
+            return self._found(usual, FoundBy.NAME)
+        same = [pk for pk in similar if is_same_name(name, self.name_of[pk])]
+        # "Oak" is not Oak Elementary where there is an Oak High too.
+        return self._found(similar if same else None, FoundBy.NAME)
+
+    @staticmethod
+    def _found(keys: list[int] | None, by: FoundBy) -> FoundPlace:
+        if not keys:
+            return NOT_FOUND
+        return FoundPlace(by if len(keys) == 1 else FoundBy.UNCLEAR, tuple(keys))
