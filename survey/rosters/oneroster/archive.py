@@ -1,0 +1,169 @@
+"""Find the CSV files of a OneRoster ZIP, and refuse archives that are traps."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import IO, BinaryIO
+
+from survey.rosters.file_reader import LONGEST_LINE
+from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
+from survey.spreadsheets.workbook_guard import HIGHEST_RATIO, MIB, ROSTER
+
+MANIFEST = "manifest"
+MOST_ENTRIES = 500
+# An entry of the archive's directory has 46 bytes and three short texts.
+LARGEST_DIRECTORY = MOST_ENTRIES * 512
+# The files of a state with two million people have 2 GB.
+MOST_UNPACKED = 4096 * MIB
+_KNOWN = {
+    name.casefold(): name for name in (MANIFEST, *COLLECTIONS, *sorted(NOT_NEEDED))
+}
+
+
+class OneRosterArchive:
+    """The CSV files of a ZIP by collection, whatever their case and folder."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        with _reporting_damage():
+            file.seek(0)
+            # zipfile reads the whole directory before anything can be counted.
+            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+            if end and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+                raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
+            self._archive = zipfile.ZipFile(file)
+        self.entries: dict[str, zipfile.ZipInfo] = {}
+        self.notes: list[str] = []
+        self._check(self._archive.infolist())
+        nested = [entry for entry in self._files() if not self._add(entry)]
+        if not self.entries.keys() & COLLECTIONS.keys():
+            inner = next((n for n in nested if n.casefold().endswith(".zip")), None)
+            if inner is not None:
+                raise OneRosterInvalid(
+                    f"The ZIP contains another ZIP ({_shown(inner)}). Unpack it, and"
+                    " use the inner one."
+                )
+            raise OneRosterInvalid(
+                "The ZIP contains none of the files of OneRoster (orgs.csv, users.csv,"
+                " …)."
+            )
+        self.notes += [
+            f"{_shown(name)} was ignored: it is no file of OneRoster" for name in nested
+        ]
+
+    def _files(self) -> Iterator[str]:
+        for entry in self._archive.infolist():
+            parts = _path(entry).parts
+            # macOS adds a folder, and files whose names begin with a dot.
+            if entry.is_dir() or "__MACOSX" in parts or parts[-1].startswith("."):
+                continue
+            yield entry.filename
+
+    def _add(self, name: str) -> bool:
+        """Remember a file of OneRoster; return whether it is one."""
+        entry = self._archive.getinfo(name)
+        path = _path(entry)
+        known = _KNOWN.get(path.stem.casefold())
+        if path.suffix.casefold() != ".csv" or known is None:
+            return False
+        if known in self.entries:
+            raise OneRosterInvalid(
+                f"The ZIP contains {known}.csv twice:"
+                f" {_shown(self.entries[known].filename)} and {_shown(name)}."
+            )
+        self.entries[known] = entry
+        return True
+
+    def _check(self, entries: list[zipfile.ZipInfo]) -> None:
+        """Refuse what the archive declares; `open` refuses declarations that lie."""
+        if len(entries) > MOST_ENTRIES:
+            raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
+        seen: set[str] = set()
+        for entry in entries:
+            name, path = _shown(entry.filename), _path(entry)
+            if not path.parts or path.is_absolute() or ".." in path.parts:
+                raise OneRosterInvalid(f"The ZIP's file {name} has a forbidden name.")
+            if str(path) in seen:
+                raise OneRosterInvalid(f"The ZIP contains {name} twice.")
+            seen.add(str(path))
+            if stat.S_ISLNK(entry.external_attr >> 16):
+                raise OneRosterInvalid(f"The ZIP's file {name} is a link.")
+            if entry.flag_bits & 1:
+                raise OneRosterInvalid(
+                    "The ZIP is encrypted. Save it without a password."
+                )
+            # zipfile unpacks all other kinds without any bound.
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise OneRosterInvalid(
+                    f"The ZIP's file {name} is compressed in an unusual way. Save it"
+                    " as an ordinary ZIP."
+                )
+        unpacked = sum(entry.file_size for entry in entries)
+        packed = sum(entry.compress_size for entry in entries)
+        if unpacked > MOST_UNPACKED:
+            raise OneRosterInvalid(
+                f"The ZIP is larger than {MOST_UNPACKED // MIB} MB when unpacked."
+            )
+        if unpacked > max(ROSTER.harmless, HIGHEST_RATIO * packed):
+            raise OneRosterInvalid(
+                f"The ZIP unpacks to more than {HIGHEST_RATIO} times its size, which"
+                " no real one does."
+            )
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Unpack one collection's file as it is read, in lines of bounded length."""
+        entry = self.entries[name]
+        with _reporting_damage(), self._archive.open(entry) as file:
+            yield io.BufferedReader(_BoundedLines(file, f"{name}.csv"), 2**17)
+
+
+class _BoundedLines(io.RawIOBase):
+    """Pass bytes on until a line is longer than any row of people."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
+        self._line, self._length = 1, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with _reporting_damage():
+            piece = self._file.read(len(buffer))
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        self._length = len(piece) - end - 1 if end >= 0 else self._length + len(piece)
+        self._line += piece.count(b"\n")
+        if self._length > LONGEST_LINE:
+            raise OneRosterInvalid(
+                f"{self._name}, line {self._line}: the line is longer than"
+                f" {LONGEST_LINE:,} characters."
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _path(entry: zipfile.ZipInfo) -> PurePosixPath:
+    # Some programs for Windows write backslashes.
+    return PurePosixPath(entry.filename.replace("\\", "/"))
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:80])
+
+
+@contextmanager
+def _reporting_damage() -> Iterator[None]:
+    """Turn the errors that a damaged ZIP causes into OneRosterInvalid."""
+    try:
+        yield
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+        raise OneRosterInvalid(
+            f"The ZIP is damaged ({type(error).__name__}). Create it again."
+        ) from error
+    except (zipfile.zlib.error, zipfile.struct.error) as error:  # type: ignore[attr-defined]
+        raise OneRosterInvalid("The ZIP is damaged. Create it again.") from error

@@ -1,0 +1,198 @@
+"""Read one CSV file of a OneRoster ZIP as rows of the columns that are kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from operator import itemgetter
+from typing import IO
+
+from survey.rosters.columns import clean_header, squeeze
+from survey.rosters.file_reader import DELIMITERS, MOST_COLUMNS, MOST_ROWS
+from survey.rosters.oneroster.schema import ALIASES, Collection, OneRosterInvalid
+
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+
+
+@dataclass
+class Header:
+    """Where the kept columns of a file are, and what was not understood."""
+
+    # Kept column -> index of the cell.
+    indexes: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    width: int = 0
+
+
+def map_header(collection: Collection, cells: Sequence[str]) -> Header:
+    """Find the kept columns in any order, case and usual misspelling."""
+    header = Header(width=len(cells))
+    known = {squeeze(name): name for name in (*collection.kept, *collection.unused)}
+    aliases = {
+        alias: name for alias, name in ALIASES.items() if name in collection.kept
+    }
+    texts = [clean_header(cell) for cell in cells]
+    exact = {known.get(squeeze(text)) for text in texts}
+    used: set[str] = set()
+    for index, text in enumerate(texts):
+        squeezed = squeeze(text)
+        name, reason = known.get(squeezed), ""
+        if not squeezed:
+            continue
+        if "password" in squeezed:
+            reason = "passwords are never kept"
+        elif text.casefold().startswith(("ext:", "ext_", "metadata.")):
+            reason = "a vendor's own column"
+        elif name is None:
+            name = aliases.get(squeezed) or _similar(squeezed, known)
+            if name is None:
+                reason = "it is no column of OneRoster"
+            elif name in exact or name in used:
+                reason = f"another column is {name}"
+            else:
+                header.notes.append(f"column '{text}' was read as {name}")
+        elif name in used:
+            reason = f"another column is {name}"
+        if reason:
+            header.notes.append(f"column '{text}' was ignored: {reason}")
+        elif name is not None:
+            used.add(name)
+            if name in collection.kept:
+                header.indexes[name] = index
+    return header
+
+
+def _similar(squeezed: str, known: dict[str, str]) -> str | None:
+    if len(squeezed) < 5:
+        return None
+    found = get_close_matches(squeezed, known, n=1, cutoff=0.87)
+    return known[found[0]] if found else None
+
+
+class CsvFile:
+    """A CSV file whose header was read and understood."""
+
+    def __init__(self, collection: Collection, opener: Opener) -> None:
+        self.collection = collection
+        self._opener = opener
+        self._encoding = ""
+        with opener() as file:
+            start = file.peek(4096)[:4096]  # type: ignore[attr-defined]
+            self._encoding, self._delimiter = "utf-8-sig", ","
+            if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+                self._encoding = "utf-16"
+            elif b"\x00" in start:
+                raise OneRosterInvalid(
+                    f"{collection.file_name}, line 1: contains NUL characters, so it"
+                    " is no text, or UTF-16 without its mark. Save it as UTF-8."
+                )
+        self.header = self._find_header()
+        self.notes = self.header.notes
+        if self._encoding == "utf-16":
+            self.notes.append("the file is UTF-16 instead of UTF-8")
+        if self._delimiter != ",":
+            name = DELIMITERS[self._delimiter]
+            self.notes.append(f"the cells are separated by {name} instead of commas")
+        self.rows_read = 0
+
+    def _find_header(self) -> Header:
+        """Read the header with the delimiter under which it has most columns."""
+        best, first = Header(), ""
+        with self._opener() as file:
+            text = io.TextIOWrapper(file, self._encoding, "replace", newline="")
+            first = text.readline()
+        for delimiter in DELIMITERS:
+            try:
+                cells = next(csv.reader([first], delimiter=delimiter), [])
+            except csv.Error:
+                continue
+            header = map_header(self.collection, cells)
+            if len(header.indexes) > len(best.indexes):
+                best, self._delimiter = header, delimiter
+        name = self.collection.file_name
+        if best.width > MOST_COLUMNS:
+            raise OneRosterInvalid(f"{name} has more than {MOST_COLUMNS} columns.")
+        missing = [c for c in self.collection.required if c not in best.indexes]
+        if missing:
+            shown = " ".join(first[:300].split())
+            raise OneRosterInvalid(
+                f"{name}, line 1: no column {', '.join(missing)}. The line is:"
+                f" {shown or 'empty'}"
+            )
+        return best
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the cells of the kept columns; blank where the file has none."""
+        name, width = self.collection.file_name, self.header.width
+        # One more blank cell stands for every column that the file lacks.
+        pick = itemgetter(
+            *(self.header.indexes.get(c, width) for c in self.collection.kept)
+        )
+        key = self.header.indexes["sourcedId"]
+        self.rows_read = 0
+        for line, cells in self._cells():
+            if len(cells) != width:
+                if not any(map(str.strip, cells)):
+                    continue
+                if any(map(str.strip, cells[width:])):
+                    raise OneRosterInvalid(
+                        f"{name}, line {line()}: more cells than the header has. Is a"
+                        " comma not quoted?"
+                    )
+                cells = [*cells, *[""] * width][:width]
+            cells.append("")
+            if not cells[key].strip():
+                if not any(map(str.strip, cells)):
+                    continue
+                raise OneRosterInvalid(
+                    f"{name}, line {line()}, column sourcedId: is missing."
+                )
+            self.rows_read += 1
+            yield tuple(map(str.strip, pick(cells)))
+        if self.rows_read > MOST_ROWS:
+            raise OneRosterInvalid(f"{name} has more than {MOST_ROWS:,} rows.")
+
+    def _cells(self) -> Iterator[tuple[Callable[[], int], list[str]]]:
+        """Yield the cells after the header, with a function for the line's number."""
+        name = self.collection.file_name
+        with self._opener() as file:
+            text = io.TextIOWrapper(file, self._encoding, newline="")
+            reader = csv.reader(text, delimiter=self._delimiter, strict=True)
+
+            def line() -> int:
+                return reader.line_num
+
+            try:
+                next(reader, None)
+                for cells in reader:
+                    yield line, cells
+            except csv.Error as error:
+                raise OneRosterInvalid(
+                    f"{name}, line {reader.line_num}: cannot be read ({error}). Is a"
+                    " quotation mark never closed?"
+                ) from error
+
+    def decode_as_windows_1252(self) -> None:
+        """Read again as what Excel writes without 'CSV UTF-8'."""
+        self._encoding = "cp1252"
+        self.notes.append("the file is Windows-1252 instead of UTF-8")
+
+    @property
+    def is_utf_8(self) -> bool:
+        return self._encoding == "utf-8-sig"
+
+    def line_of(self, column: str, value: str, occurrence: int = 1) -> int:
+        """Return the line of a value that was found to be wrong."""
+        index = self.header.indexes.get(column)
+        if index is None:
+            return 1
+        for line, cells in self._cells():
+            if index < len(cells) and cells[index].strip() == value:
+                occurrence -= 1
+                if not occurrence:
+                    return line()
+        return 1

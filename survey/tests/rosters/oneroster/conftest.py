@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from survey.rosters.oneroster.store import OneRosterStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    return OneRosterStore(tmp_path / "store.sqlite3")
