@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from survey.rosters.feeds.outgoing import tls_context
+from survey.tests.rosters.feeds.servers import Resolver, certificate, http_server
+
+
+@pytest.fixture
+def resolver(monkeypatch):
+    return Resolver(monkeypatch)
+
+
+@pytest.fixture
+def server():
+    with http_server() as server:
+        yield server
+
+
+@pytest.fixture
+def sis(tmp_path, monkeypatch, resolver):
+    """sis.example.org with TLS, in an allowed network."""
+    context, authority = certificate(tmp_path, "sis.example.org")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    tls_context.cache_clear()
+    resolver.names["sis.example.org"] = [["127.0.0.1"]]
+    with http_server(tls=context) as server:
+        yield server
+    tls_context.cache_clear()
