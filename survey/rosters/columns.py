@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
 # Field -> headers that mean it, without spaces, punctuation and case. The
-# earlier one wins if a file has several.
+# earlier one wins if a file has several, except for IDs.
 _HEADERS = {
     "district": (
-        "district districtcode districtid districtnumber districtno lea leacode leaid"
-        " leanumber districtsourcedid corporation corporationid"
+        "districtcode districtid districtnumber districtno leacode leaid leanumber"
+        " districtsourcedid corporationid district lea corporation"
     ),
     "district_name": "districtname leaname corporationname",
     "school": (
-        "school schoolcode schoolid schoolnumber schoolno building buildingcode"
-        " buildingid campus campuscode campusid site sitecode siteid schoolsourcedid"
+        "schoolcode schoolid schoolnumber schoolno buildingcode buildingid campuscode"
+        " campusid sitecode siteid schoolsourcedid school building campus site"
     ),
     "school_name": "schoolname buildingname campusname sitename",
     "role": "role usertype persontype roletype",
@@ -31,6 +31,10 @@ _HEADERS = {
         " externalid localid localstudentid studentnumber studentno staffnumber"
         " employeeid employeenumber id identifier sourcedid userid stateid"
         " statestudentid ssid"
+    ),
+    "previous_id": (
+        "previousid previousstudentid previousstaffid previousparentid formerid"
+        " formerstudentid oldid oldstudentid"
     ),
     "given_name": (
         "givenname firstname given first forename studentfirstname studentgivenname"
@@ -54,6 +58,14 @@ _HEADERS = {
         " classname classid classsection homeroomid roomnumber room teachersclass"
         " advisory homeroomname"
     ),
+    "status": (
+        "status enrollstatus enrollmentstatus enrolmentstatus studentstatus"
+        " staffstatus recordstatus active isactive activeflag inactive"
+    ),
+    "exit_date": (
+        "exitdate withdrawaldate withdrawdate withdrawndate leavedate leavingdate"
+        " dateleft schoolexitdate enrollmentexitdate exitedon"
+    ),
 }
 ALIASES = {name: headers.split() for name, headers in _HEADERS.items()}
 FIELD_OF_HEADER = {
@@ -64,6 +76,13 @@ REQUIRED = {
     "school": "school",
     "external_id": "student or staff ID",
 }
+# Headers under which files have a code or a name. Next to a column of codes they
+# are the name; alone they can be either.
+_CODE_OR_NAME = frozenset(
+    ["district", "lea", "corporation", "school", "building", "campus", "site"]
+)
+# Fields that a misspelt header never means: each decides who is invited.
+_SPELT_EXACTLY = frozenset({"status", "exit_date", "previous_id"})
 
 # Columns that cannot be declared as a subgroup, since subgroups are stored and
 # exported next to answers.
@@ -74,8 +93,11 @@ _IDENTIFIES = re.compile(
 )
 _SECRET = re.compile(r"passw|pwd$|^pin$|passcode|secret")
 _VENDOR = re.compile(
-    r"^ext_|^metadata\.|^(?:sourcedid|status|datelastmodified|enableduser)$", re.I
+    r"^ext_|^metadata\.|^(?:sourcedid|datelastmodified|enableduser)$", re.I
 )
+
+# Before the name of a subgroup in the fields of a layout.
+SUBGROUP = "subgroup:"
 
 # Header of the first column in a file of rejected rows.
 REASON_HEADER = "Rejected because"
@@ -104,7 +126,12 @@ class RosterColumns:
 
     @property
     def missing(self) -> list[str]:
-        return [text for name, text in REQUIRED.items() if name not in self.fields]
+        """Return the columns without which the file cannot be read.
+
+        What a roster needs depends on the place that it is uploaded for, so
+        `rosters.layouts.missing_fields` decides.
+        """
+        return []
 
     @property
     def dropped(self) -> list[str]:
@@ -143,41 +170,84 @@ class RosterColumns:
         return name if index is None else self.header[index]
 
 
-def columns_of(cells: Sequence[str], row: int = 1) -> RosterColumns:
-    """Map a header row; unknown headers become attributes or are ignored."""
+def columns_of(
+    cells: Sequence[str], row: int = 1, fields: Mapping[str, str] | None = None
+) -> RosterColumns:
+    """Map a header row by a layout's `fields` (field -> header), or by the headers.
+
+    Without `fields` the ID is left out if several columns could be it. Other
+    columns become attributes or are ignored.
+    """
     header = [clean_header(cell) for cell in cells]
     columns = RosterColumns(header, row)
-    fields = columns.fields
-    # Field -> rank of the header among the field's aliases, and its index.
-    best: dict[str, tuple[int, int]] = {}
-    for index, text in enumerate(header):
-        name = _match_field(text, columns.guessed)
-        if name is not None:
-            aliases, squeezed = ALIASES[name], squeeze(text)
-            known = squeezed in aliases
-            rank = aliases.index(squeezed) if known else len(aliases)
-            best[name] = min(best.get(name, (rank, index)), (rank, index))
-    fields.update((name, index) for name, (_, index) in best.items())
-
-    if "name" in fields and ("given_name" in fields or "family_name" in fields):
-        text = header[fields.pop("name")]
-        columns.ignored[text] = "given and family name are used instead"
+    found = headers_by_field(header, columns.guessed)
+    if fields is None:
+        chosen = {name: texts[0] for name, texts in found.items()}
+        if len(found.get("external_id", ())) > 1:
+            del chosen["external_id"]
+        if "name" in chosen and ("given_name" in chosen or "family_name" in chosen):
+            text = chosen.pop("name")
+            columns.ignored[text] = "given and family name are used instead"
+    else:
+        chosen = {name: text for name, text in fields.items() if text in header}
+    for name, text in chosen.items():
+        if name.startswith(SUBGROUP):
+            columns.attributes[name.removeprefix(SUBGROUP)] = header.index(text)
+        else:
+            columns.fields[name] = header.index(text)
     # A name can be used as a code.
     for code, name in (("district", "district_name"), ("school", "school_name")):
-        if code not in fields and name in fields:
-            fields[code] = fields[name]
+        if code not in columns.fields and name in columns.fields:
+            columns.fields[code] = columns.fields[name]
 
-    used = set(fields.values())
+    field_of = {text: name for name, texts in found.items() for text in texts}
+    used = {*columns.fields.values(), *columns.attributes.values()}
     for index, text in enumerate(header):
         if index in used or not text or text in columns.ignored:
             continue
-        if reason := _reason_to_ignore(columns, text):
+        if field_of.get(text) in chosen:
+            columns.ignored[text] = "another column holds the same"
+        elif text in field_of:
+            columns.ignored[text] = "it was not chosen"
+        elif reason := _reason_to_ignore(columns, text):
             columns.ignored[text] = reason
         else:
             columns.attributes[text] = index
     for text in columns.ignored:
         columns.guessed.pop(text, None)
     return columns
+
+
+def headers_by_field(
+    header: Sequence[str], guessed: dict[str, str] | None = None
+) -> dict[str, list[str]]:
+    """Return the headers that mean each field, the most usual first.
+
+    Misspelt ones count where no header is spelt right, and are noted in `guessed`.
+    """
+    ranked: dict[str, list[tuple[int, int, str]]] = {}
+    misspelt: dict[str, str] = {} if guessed is None else guessed
+    for index, text in enumerate(header):
+        if name := _match_field(text, misspelt):
+            aliases, squeezed = ALIASES[name], squeeze(text)
+            known = squeezed in aliases
+            rank = aliases.index(squeezed) if known else len(aliases)
+            ranked.setdefault(name, []).append((rank, index, text))
+    found = {
+        name: list(dict.fromkeys(text for _, _, text in sorted(some)))
+        for name, some in ranked.items()
+    }
+    for name, texts in found.items():
+        right = [text for text in texts if text not in misspelt]
+        if name == "external_id" and right:
+            found[name] = right
+    for code, name in (("district", "district_name"), ("school", "school_name")):
+        codes = found.get(code, [])
+        bare = [text for text in codes if squeeze(text) in _CODE_OR_NAME]
+        if bare and len(bare) < len(codes):
+            found[code] = [text for text in codes if text not in bare]
+            found.setdefault(name, []).extend(bare)
+    return found
 
 
 def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | None:
@@ -224,7 +294,7 @@ def _match_field(header: str, guessed: dict[str, str]) -> str | None:
     if len(squeezed) < 5 or any(symbol.isdigit() for symbol in squeezed):
         return None
     similar = get_close_matches(squeezed, FIELD_OF_HEADER, n=1, cutoff=0.87)
-    if not similar:
+    if not similar or FIELD_OF_HEADER[similar[0]] in _SPELT_EXACTLY:
         return None
     guessed[header] = FIELD_OF_HEADER[similar[0]]
     return guessed[header]

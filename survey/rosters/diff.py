@@ -109,6 +109,7 @@ def compare_roster(
             languages={one["code"]: one["name"] for one in definition["languages"]},
             subgroups=administration.subgroups,
             today=timezone.localdate(),
+            known=table.known,
         )
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
         with loading_rows(staging):

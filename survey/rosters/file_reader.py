@@ -11,12 +11,25 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
-from survey.rosters.columns import REQUIRED, RosterColumns, best_header
+from survey.rosters.columns import (
+    REQUIRED,
+    RosterColumns,
+    best_header,
+    clean_header,
+    columns_of,
+)
+from survey.rosters.layouts import (
+    KnownPlace,
+    RosterLayout,
+    Suggestion,
+    missing_fields,
+    suggest_layout,
+)
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
@@ -29,6 +42,8 @@ MOST_ROWS = 5_000_000
 LONGEST_LINE = 500_000
 # The header may be below a title and a few blank lines.
 HEADER_WITHIN = 20
+# Rows from which the meaning of columns is suggested.
+SAMPLE_ROWS = 500
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 ENCODING_NAMES = {
@@ -69,6 +84,14 @@ class MissingColumns(RosterUnreadable):
     pass
 
 
+class ColumnsUnclear(MissingColumns):
+    """A person has to decide what some columns mean, before the file can be read."""
+
+    def __init__(self, message: str, suggestion: Suggestion) -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
 class UnknownEncoding(RosterUnreadable):
     pass
 
@@ -92,6 +115,9 @@ class RosterTable:
     read: Callable[[], Iterator[SheetRow]]
     # Such as "UTF-8, separated by semicolons"; for the report.
     description: str
+    # How the file is read, and what the place that it was uploaded for answers.
+    layout: RosterLayout = field(default_factory=RosterLayout)
+    known: KnownPlace = field(default_factory=KnownPlace)
 
     @property
     def rows(self) -> Iterator[SheetRow]:
@@ -111,10 +137,63 @@ HeaderFinder = Callable[[Iterable[tuple[int, Sequence[str]]]], RosterColumns | N
 @contextmanager
 def open_table(
     file: BinaryIO,
-    find_header: HeaderFinder = best_header,
+    layout: RosterLayout | None = None,
+    known: KnownPlace | None = None,
+    *,
+    role: str = "",
+) -> Iterator[RosterTable]:
+    """Find out what kind of file this is, where its header is and what it means.
+
+    Without a `layout` the headers decide. Raises ColumnsUnclear, with a suggestion,
+    if a person has to; see `open_any_table` for other errors.
+    """
+    known = known or KnownPlace()
+    find_header = best_header
+    if layout is not None:
+        find_header = partial(find_layout_header, layout)
+    with open_any_table(file, find_header) as table:
+        if layout is None:
+            layout = _layout_of(table, known, role)
+        columns = columns_of(table.columns.header, table.columns.row, layout.fields)
+        fields = {name: columns.header[i] for name, i in columns.fields.items()}
+        if missing := missing_fields(fields, known):
+            raise MissingColumns(_nothing_for(missing, columns))
+        yield RosterTable(columns, table.read, table.description, layout, known)
+
+
+def find_layout_header(
+    layout: RosterLayout, rows: Iterable[tuple[int, Sequence[str]]]
+) -> RosterColumns | None:
+    """Return the row that has all headers of a layout."""
+    wanted = set(layout.fields.values())
+    for number, cells in rows:
+        header = [clean_header(cell) for cell in cells]
+        if wanted <= set(header):
+            return RosterColumns(header, number, dict.fromkeys(wanted, 0))
+    return None
+
+
+def _layout_of(table: RosterTable, known: KnownPlace, role: str) -> RosterLayout:
+    samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
+    found = suggest_layout(table.columns.header, samples, known=known, role=role)
+    if found.questions:
+        raise ColumnsUnclear(_nothing_for(found.questions, table.columns), found)
+    return found.layout
+
+
+def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:
+    shown = ", ".join(text for text in columns.header if text)
+    wanted = ", ".join(REQUIRED.get(name, name) for name in fields)
+    return f"No column for: {wanted}. Row {columns.row} contains: {shown[:500]}."
+
+
+@contextmanager
+def open_any_table(
+    file: BinaryIO,
+    find_header: HeaderFinder,
     required: Iterable[str] = tuple(REQUIRED.values()),
 ) -> Iterator[RosterTable]:
-    """Find out what kind of file this is and where its header is.
+    """Open a table with the columns that `find_header` finds.
 
     Rosters and lists of schools differ in the header: `required` are the columns
     that are named where none is found.

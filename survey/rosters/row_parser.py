@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from survey.rosters import field_parsers
 from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell
 from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
+from survey.rosters.layouts import KnownPlace
 
 # More than any state has. A column of names read as schools has more.
 MOST_SCHOOLS = 20_000
@@ -83,12 +85,19 @@ class RowParser:
         languages: Mapping[str, str],
         subgroups: Mapping[str, Sequence[str]],
         today: date,
+        known: KnownPlace,
     ) -> None:
         """Parse for one role, with the survey's languages (code -> name).
 
-        `subgroups` are the declared columns and their values.
+        `subgroups` are the declared columns and their values. `known` is the place
+        of all people in a file without a column for it.
         """
         self.columns = columns
+        self._known_place = {
+            name: text if name.endswith("_name") else text.casefold()
+            for name, text in asdict(known).items()
+            if text and name.removesuffix("_name") not in columns.fields
+        }
         self.role = role
         self.today = today
         self.places: list[RosterPlace] = []
@@ -145,7 +154,7 @@ class RowParser:
         if self._is_correction:
             cells = [unescape_formula(cell) for cell in cells]
 
-        values: dict[str, str] = {}
+        values = dict(self._known_place)
         for name, index, parser in self._parsers:
             try:
                 values[name] = parser(cells[index])
@@ -210,15 +219,14 @@ class RowParser:
         index = self._place_index.get(key)
         if index is None:
             index = self._place_index[key] = len(self.places)
-            fields, text = self.columns.fields, field_parsers.parse_text
             self.places.append(
                 RosterPlace(
                     district=values["district"],
                     district_name=values.get("district_name")
-                    or text(cells[fields["district"]]),
+                    or self._text(cells, "district"),
                     school=values["school"],
                     school_name=values.get("school_name")
-                    or text(cells[fields["school"]]),
+                    or self._text(cells, "school"),
                 )
             )
             if len(self.places) > MOST_SCHOOLS:
@@ -227,6 +235,10 @@ class RowParser:
                     f" Check whether '{self.columns.heading('school')}' is the school."
                 )
         return index
+
+    def _text(self, cells: list[str], name: str) -> str:
+        index = self.columns.fields.get(name)
+        return "" if index is None else field_parsers.parse_text(cells[index])
 
     def _parse_grade(self, cell: str) -> str:
         try:

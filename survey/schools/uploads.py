@@ -20,7 +20,7 @@ from survey import jobs
 from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job
 from survey.models import Job, SchoolImport
-from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.rosters.file_reader import RosterUnreadable, open_any_table
 from survey.schools.columns import REQUIRED, school_header
 from survey.schools.importing import SchoolReport, import_schools
 
@@ -118,7 +118,7 @@ def apply_schools(job: Job, progress: Progress) -> None:
 def _import(upload: SchoolImport, *, dry_run: bool) -> SchoolReport:
     try:
         content = BytesIO(bytes(upload.content or b""))
-        with open_table(content, school_header, REQUIRED) as table:
+        with open_any_table(content, school_header, REQUIRED) as table:
             return import_schools(
                 table, create=upload.create, partial=True, dry_run=dry_run
             )

@@ -24,7 +24,7 @@ from accounts.permissions import Capability
 from survey.administrations import administrations_for
 from survey.console.school_counts.forms import CountFileForm, CountForm
 from survey.models import Administration, Denominator, SchoolCount
-from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.rosters.file_reader import RosterUnreadable, open_any_table
 from survey.school_counts.changes import (
     NewCount,
     current_counts,
@@ -157,7 +157,7 @@ def _check(
     request: StaffRequest, administration: Administration, form: CountFileForm
 ) -> CountReport:
     content = cast(BinaryIO, form.cleaned_data["file"].file)
-    with open_table(content, count_header, REQUIRED) as table:
+    with open_any_table(content, count_header, REQUIRED) as table:
         return check_counts(
             table,
             schools_to_count(request.permissions, administration),

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
-from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.rosters.file_reader import RosterUnreadable, open_any_table
 from survey.rosters.private_files import private_file
 from survey.schools.columns import REQUIRED, school_header
 from survey.schools.importing import SchoolReport, import_schools
@@ -76,7 +76,7 @@ class Command(BaseCommand):
             with (
                 path.open("rb") as file,
                 private_file(rejects) if rejects else nullcontext() as rejects_file,
-                open_table(file, school_header, REQUIRED) as table,
+                open_any_table(file, school_header, REQUIRED) as table,
             ):
                 report = import_schools(
                     table,

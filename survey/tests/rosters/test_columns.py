@@ -50,7 +50,7 @@ def test_a_text_to_which_many_cells_refer_is_cleaned_once(read):
 def test_headers_of_real_systems_are_recognised():
     columns = columns_of(
         ["LEA Code", "School_Name", "School ID", "Grade Level", "State Student ID"]
-        + ["Student ID", "First Name", "LAST NAME", "E-Mail", "DOB", "Lunch Status", ""]
+        + ["First Name", "LAST NAME", "E-Mail", "DOB", "Lunch Status", ""]
         + [
             "password",
             "metadata.x",
@@ -66,7 +66,7 @@ def test_headers_of_real_systems_are_recognised():
         "school": "School ID",
         "school_name": "School_Name",
         "grade": "Grade Level",
-        "external_id": "Student ID",
+        "external_id": "State Student ID",
         "given_name": "First Name",
         "family_name": "LAST NAME",
         "email": "E-Mail",
@@ -75,7 +75,7 @@ def test_headers_of_real_systems_are_recognised():
     assert list(columns.attributes) == ["Lunch Status"]
     assert columns.ignored["password"] == "passwords are never kept"
     assert set(columns.ignored) == {
-        "State Student ID", "password", "metadata.x", "Home Phone", "Parent Email",
+        "password", "metadata.x", "Home Phone", "Parent Email",
         "Brith Date", "Lunch Status",
     }  # fmt: skip
 

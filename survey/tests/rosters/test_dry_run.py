@@ -68,7 +68,7 @@ def test_rows_without_an_id_prevent_withdrawals(staff, administration, console_o
 
 def test_damage_in_the_middle_of_a_file_refuses_it(staff, administration, console_of):
     chen = console_of(staff.chen)
-    upload = chen.upload(administration, HEADER, MAYA, '"riverside')
+    upload = chen.upload(administration, HEADER, *[MAYA] * 500, '"riverside')
     assert (upload.state, upload.report) == ("refused", {})
     assert "never closed" in upload.message
     assert b"never closed" in chen.get(f"/console/rosters/{upload.pk}/").content
