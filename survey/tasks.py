@@ -16,6 +16,7 @@ from survey.open_codes import batches as open_code_batches  # noqa: F401 - for i
 from survey.open_codes import code_files, empty_starts, seats
 from survey.reminders import samples, sending  # noqa: F401 - samples for its job
 from survey.rosters import retention
+from survey.rosters import undo as roster_undo  # noqa: F401 - for its job
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
 from survey.schools import lists
 from survey.schools import uploads as school_uploads  # noqa: F401 - for its jobs

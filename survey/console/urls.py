@@ -15,6 +15,7 @@ from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
 from survey.console.rosters import views as rosters
+from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
 from survey.console.surveys import corrections, preview, upload
@@ -286,4 +287,5 @@ urlpatterns = [
     path("rosters/<int:pk>/confirm/", rosters.roster_confirm, name="roster_confirm"),
     path("rosters/<int:pk>/cancel/", rosters.roster_cancel, name="roster_cancel"),
     path("rosters/<int:pk>/again/", rosters.roster_again, name="roster_again"),
+    path("rosters/<int:pk>/undo/", roster_undo, name="roster_undo"),
 ]

@@ -78,6 +78,11 @@ def people_changed(ids: Collection[int]) -> None:
     transaction.on_commit(partial(_write_people, list(ids)))
 
 
+def people_removed(ids: Collection[int]) -> None:
+    """Delete the hashes of people who are no longer there, after the commit."""
+    transaction.on_commit(partial(_delete_people, list(ids)))
+
+
 def address_suppressed(respondent: Respondent) -> None:
     """Write the hashes of all people with this person's e-mail address."""
     found = Identity.objects.filter(respondent=respondent).first()
@@ -105,6 +110,12 @@ def _write_people(ids: list[int]) -> None:
     store = message_store()
     if store is not None:
         _attempt(partial(write_people, store, ids))
+
+
+def _delete_people(ids: list[int]) -> None:
+    store = message_store()
+    if store is not None and ids:
+        _attempt(partial(store.command, "DEL", *map(key_of_person, ids)))
 
 
 def _write_window(pk: int) -> None:

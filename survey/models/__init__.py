@@ -44,6 +44,7 @@ from survey.models.roster import (
     RosterUpload,
 )
 from survey.models.roster_feed import FeedScan, FeedStage, RosterFeed
+from survey.models.roster_undo import RosterChange, RosterUndo
 from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
 
@@ -80,8 +81,10 @@ __all__ = [
     "Role",
     "RosterLayoutChoice",
     "RosterFeed",
+    "RosterChange",
     "RosterRejection",
     "RosterSchool",
+    "RosterUndo",
     "RosterUpload",
     "SchoolCount",
     "SchoolImport",

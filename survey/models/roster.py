@@ -42,6 +42,8 @@ class RosterUpload(models.Model):
         CANCELLED = "cancelled", "cancelled"
         # An error of the system; it can be started again.
         FAILED = "failed", "not fully applied"
+        UNDOING = "undoing", "being undone"
+        UNDONE = "undone", "undone"
 
     class CompleteFor(models.TextChoices):
         """Places in which people missing from the file are withdrawn."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TextIO
 
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -14,6 +14,11 @@ from survey import access_codes
 from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, Respondent
 from survey.rosters.batch_writes import parallel_writes, write_batch
+from survey.rosters.change_record import (
+    ChangeRecord,
+    forget_changes_of,
+    refuse_while_undoing,
+)
 from survey.rosters.counted_groups import (
     keep_groups_of_changed,
     keep_groups_of_new,
@@ -35,7 +40,7 @@ from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import RosterReport, write_rejected_rows
 from survey.rosters.row_parser import RosterPerson
 from survey.rosters.schools import create_new_schools
-from survey.rosters.scope import RosterScope, check_takes_roster
+from survey.rosters.scope import RosterRefused, RosterScope, check_takes_roster
 from survey.rosters.staging import (
     ADDED,
     BACK,
@@ -52,6 +57,11 @@ ADD_AT_ONCE = 5000
 CHANGE_AT_ONCE = 500
 # After so many new people the query planner's statistics are out of date.
 MANY = 10_000
+
+
+class SchoolsChanged(OperationalError):
+    """The file has to be compared again, which the job does at its next attempt."""
+
 
 # Columns of `roster_batch`, in its order.
 _BATCH_COLUMNS = [
@@ -89,6 +99,8 @@ def import_roster(
         # Read after the lock was taken: it may have changed while waiting.
         administration.refresh_from_db(fields=["denominator"])
         check_takes_roster(administration)
+        if message := refuse_while_undoing(administration):
+            raise RosterRefused(message)
         return scope or RosterScope()
 
     with compare_roster(
@@ -103,6 +115,7 @@ def import_roster(
         if rejects:
             write_rejected_rows(rejects, table.columns, table.rows, diff.rejections())
         if partial or not report.rejected:
+            forget_changes_of(administration)
             write_changes(diff, on_progress)
             report.imported = True
         else:
@@ -112,16 +125,22 @@ def import_roster(
 
 
 def write_changes(
-    diff: RosterDiff, on_progress: ProgressCallback = ignore_progress
+    diff: RosterDiff,
+    on_progress: ProgressCallback = ignore_progress,
+    record: ChangeRecord | None = None,
 ) -> None:
     """Apply a comparison. After an interruption a new comparison finds the rest.
 
-    People are withdrawn last, once those who replace them are there.
+    People are withdrawn last, once those who replace them are there. With `record`,
+    the changes can be undone.
     """
-    create_new_schools(diff.staging, diff.schools)
-    add_people(diff, on_progress)
-    change_people(diff, on_progress)
-    withdraw_people(diff, on_progress)
+    if record:
+        record.begin(diff)
+    on_created = record.add_places if record else None
+    create_new_schools(diff.staging, diff.schools, on_created)
+    add_people(diff, on_progress, record)
+    change_people(diff, on_progress, record)
+    withdraw_people(diff, on_progress, record)
     if diff.report.added > MANY and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE survey_respondent, survey_identity")
@@ -141,7 +160,9 @@ def _export_batch(diff: RosterDiff, change: str, first: int, last: int) -> Expor
     )
 
 
-def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
+def add_people(
+    diff: RosterDiff, on_progress: ProgressCallback, record: ChangeRecord | None
+) -> None:
     """Insert new people with their access codes."""
     version, done = access_codes.current_version(), 0
     known = schools_with_people(diff)
@@ -155,7 +176,13 @@ def add_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
             rows = [row for (row,) in batch]
             people = _export_batch(diff, ADDED, rows[0], rows[-1])
             insert = partial(
-                _insert_people, diff.administration, version, rows, people, known
+                _insert_people,
+                diff.administration,
+                version,
+                rows,
+                people,
+                known,
+                record,
             )
             run(partial(write_batch, insert))
             done += len(rows)
@@ -196,6 +223,7 @@ def _insert_people(
     rows: list[int],
     people: ExportedRows,
     known: Sequence[int],
+    record: ChangeRecord | None,
     writer: Staging,
 ) -> None:
     def digest(pk: int, issue: int) -> bytes:
@@ -203,6 +231,7 @@ def _insert_people(
         return access_codes.digest_for(code, version)
 
     writer.import_batch(people)
+    lock_schools_of_batch(writer)
     ids = writer.reserve_ids(len(rows))
     issue = 1
     writer.copy_rows(
@@ -226,10 +255,33 @@ def _insert_people(
         )
     writer.execute(_INSERT_IDENTITIES, [administration.pk])
     keep_groups_of_new(writer, known)
+    if record:
+        record.add_new_people(writer)
     people_changed(ids)
 
 
-def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
+def lock_schools_of_batch(writer: Staging) -> None:
+    """Make sure that the schools of `roster_batch` exist until the batch is written.
+
+    Respondents have no constraint that would do it: a school that was deleted or
+    merged since the comparison would keep people whom nobody sees.
+    """
+    # PostgreSQL waits here for a deletion, and for nothing else.
+    lock = "" if connection.vendor == "sqlite" else "FOR KEY SHARE"
+    existing = writer.fetch_all(
+        f"""
+        SELECT id FROM accounts_school
+        WHERE id IN (SELECT school_id FROM roster_batch) ORDER BY id {lock}
+        """  # noqa: S608
+    )
+    named = writer.fetch_all("SELECT DISTINCT school_id FROM roster_batch")
+    if len(existing) < len(named):
+        raise SchoolsChanged("A school was deleted or merged after the comparison.")
+
+
+def change_people(
+    diff: RosterDiff, on_progress: ProgressCallback, record: ChangeRecord | None
+) -> None:
     """Update people who differ in a column of the file, moved or came back."""
     of_respondent, of_identity = columns_in_file(diff.report)
     of_respondent = ["school_id", *of_respondent]
@@ -246,6 +298,9 @@ def change_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
                 writer: Staging, change: str = change, people: ExportedRows = people
             ) -> None:
                 writer.import_batch(people)
+                lock_schools_of_batch(writer)
+                if record:
+                    record.add_changed_people(writer, change)
                 keep_groups_of_changed(writer, of_respondent, are_back=change == BACK)
                 update_rows(writer, "survey_identity", "respondent_id", of_identity)
                 update_rows(writer, "survey_respondent", "id", of_respondent)
@@ -279,7 +334,9 @@ def update_rows(writer: Staging, table: str, key: str, columns: list[str]) -> No
     )
 
 
-def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
+def withdraw_people(
+    diff: RosterDiff, on_progress: ProgressCallback, record: ChangeRecord | None
+) -> None:
     now, done = timezone.now(), 0
     for batch in diff.staging.fetch_in_batches(
         "SELECT row FROM roster_missing WHERE row > %s ORDER BY row LIMIT %s",
@@ -294,6 +351,8 @@ def withdraw_people(diff: RosterDiff, on_progress: ProgressCallback) -> None:
             ids: list[int] = ids,
             people: QuerySet[Respondent] = people,
         ) -> int:
+            if record:
+                record.add_withdrawn_people(writer, ids)
             keep_groups_of_withdrawn(writer, ids)
             people_changed(ids)
             return people.update(withdrawn_at=now)

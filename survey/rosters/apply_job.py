@@ -17,6 +17,7 @@ from survey import access_codes
 from survey.jobs import JobRefused, Progress, job
 from survey.models import Job, RosterUpload
 from survey.rosters.apply import write_changes
+from survey.rosters.change_record import ChangeRecord, refuse_while_undoing
 from survey.rosters.dry_run import (
     compare_upload,
     open_upload,
@@ -63,13 +64,17 @@ def apply_roster(job: Job, progress: Progress) -> None:
             if upload.state != State.APPLYING:
                 # A worker that was taken for dead has finished after all.
                 return
+            if message := refuse_while_undoing(upload.administration):
+                raise JobRefused(message)
             if message := reason_to_confirm_again(upload, diff.report):
                 rejected_file = write_rejected_file(diff, table, progress)
                 store_result(upload, diff.report, rejected_file, progress, message)
                 raise JobRefused(message)
 
             write_changes(
-                diff, lambda step, people: progress.begin_step(f"{step}: {people:,}")
+                diff,
+                lambda step, people: progress.begin_step(f"{step}: {people:,}"),
+                ChangeRecord(upload.pk),
             )
             with transaction.atomic():
                 finish(upload)

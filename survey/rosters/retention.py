@@ -1,4 +1,7 @@
-"""Delete uploaded files and rejected cells after 30 days; they hold names."""
+"""Delete uploaded files, rejected cells and records of changes after 30 days.
+
+They hold names.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from django.utils import timezone
 
 from survey.files import delete_orphans, private_files
 from survey.models import RosterRejection, RosterUpload
+from survey.rosters.change_record import forget_changes
 
 FOLDER = "rosters"
 # Long enough to look something up in an uploaded file.
@@ -21,11 +25,14 @@ MOST_AT_ONCE = 1000
 def delete_old_files() -> int:
     """Delete files of old uploads, and files that no upload names.
 
-    Returns the number of uploads. Uploads that are being applied are kept.
+    Returns the number of uploads. Uploads that are being applied or
+    undone are kept.
     """
     delete_orphans(FOLDER, _names_in_use)
     old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
-    old = old.exclude(state=RosterUpload.State.APPLYING)
+    State = RosterUpload.State
+    old = old.exclude(state__in=(State.APPLYING, State.UNDOING))
+    forget_changes(old.filter(undo__isnull=False, undo__ended_at=None))
     uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])
     delete_upload_files(uploads)
     return len(uploads)

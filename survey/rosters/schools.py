@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from django.db import connection
 
@@ -231,11 +230,27 @@ def code_for_name(name: str) -> str:
     return f"{code[: LONGEST_CODE - 9]}-{digest}"
 
 
-def create_new_schools(staging: Staging, matches: SchoolMatches) -> None:
-    """Create missing districts and schools; point the rows to them."""
+# Called with the primary keys of new districts and new schools.
+PlacesCallback = Callable[[Collection[int], Collection[int]], None]
+
+
+def create_new_schools(
+    staging: Staging, matches: SchoolMatches, on_created: PlacesCallback | None = None
+) -> None:
+    """Create missing districts and schools; point the rows to them.
+
+    `on_created` is called in the same transaction.
+    """
     if not matches.new_schools:
         return
-    districts, schools = write_batch(partial(_insert_places, matches))
+
+    def insert(writer: Staging) -> tuple[dict[int, int], dict[int, int]]:
+        districts, schools = _insert_places(matches, writer)
+        if on_created:
+            on_created(districts.values(), schools.values())
+        return districts, schools
+
+    districts, schools = write_batch(insert)
     matches.rows = [
         (place, districts.get(district, district), schools.get(school, school))
         for place, district, school in matches.rows

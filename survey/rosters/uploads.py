@@ -179,6 +179,6 @@ def start_again(
 
 
 def latest_job(upload: RosterUpload) -> Job | None:
-    kinds = ("roster.check", "roster.apply")
+    kinds = ("roster.check", "roster.apply", "roster.undo")
     jobs = Job.objects.filter(kind__in=kinds, subject_id=upload.pk)
     return jobs.order_by("-pk").first()

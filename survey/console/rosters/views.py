@@ -331,7 +331,12 @@ def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
     """Return the uploads that the user may see, with their administrations' titles."""
     visible = RosterUpload.objects.visible_to(request.permissions)
     return visible.select_related(
-        "administration__published__survey", "by", "confirmed_by", "district", "school"
+        "administration__published__survey",
+        "by",
+        "confirmed_by",
+        "district",
+        "school",
+        "undo__by",
     ).defer(
         "administration__published__definition",
         "administration__published__survey__source",

@@ -6,9 +6,11 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
@@ -183,3 +185,21 @@ def test_a_roster_can_be_uploaded_without_javascript(staff, console):
     page.get_by_role("button", name="Apply roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert RosterUpload.objects.get().state == uploads.State.APPLIED
+
+
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_an_administrator_undoes_a_roster(staff, console, screen, administration):
+    administration.opens_at = timezone.now() + timedelta(days=1)
+    administration.save(update_fields=["opens_at"])
+    page = console(staff.dana, viewport=screen)
+    page.goto(f"/console/administrations/{administration.pk}/roster/")
+    choose_file(page, "\n".join([HEADER, *GOOD]))
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Apply roster").click()
+    page.get_by_role("link", name="Undo this roster").click()
+    expect(page.get_by_text("40 people whom the roster added")).to_be_visible()
+    check_page(page)
+    page.get_by_role("button", name="Undo roster and remove 40").click()
+    expect(page.get_by_text("applied and then undone")).to_be_visible()
+    check_page(page)
+    assert not Respondent.objects.exists()

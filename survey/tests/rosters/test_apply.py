@@ -215,12 +215,12 @@ def test_another_worker_continues_after_a_shutdown(staff, administration, monkey
     job = uploads.latest_job(upload)
     write = apply.write_changes
 
-    def ended(diff, tell):
+    def ended(diff, tell, record):
         def and_stop(step, done):
             jobs.stop_this_worker()
             tell(step, done)
 
-        write(diff, and_stop)
+        write(diff, and_stop, record)
 
     with monkeypatch.context() as deploy:
         deploy.setattr(apply_job, "write_changes", ended)
@@ -282,9 +282,9 @@ def test_two_rosters_of_one_administration_are_applied_in_turn(
     steps = []
     write = apply.write_changes
 
-    def noted(diff, tell):
+    def noted(*args):
         steps.append("begin")
-        write(diff, tell)
+        write(*args)
         steps.append("end")
 
     monkeypatch.setattr(apply_job, "write_changes", noted)

@@ -1,0 +1,53 @@
+"""The console's page for undoing an applied roster."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability
+from survey.console.rosters.views import _uploads
+from survey.models import RosterChange, RosterUpload
+from survey.rosters.undo import count_changes, reason_not_to_undo, start_undo
+from survey.rosters.upload_state import UploadConflict
+
+State = RosterUpload.State
+NOT_APPLIED = "Only an applied roster can be undone. Status of this roster: {state}."
+
+
+@needs(Capability.MANAGE_ROSTERS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def roster_undo(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show what undoing would change, and start it."""
+    upload = get_object_or_404(_uploads(request), pk=pk)
+    if request.method == "POST":
+        try:
+            start_undo(upload, by=request.user, request=request)
+        except UploadConflict as conflict:
+            messages.error(request, str(conflict))
+        return redirect("roster_detail", pk)
+    reason = (
+        reason_not_to_undo(upload)
+        if upload.state == State.APPLIED
+        else NOT_APPLIED.format(state=upload.get_state_display())
+    )
+    changes, change = count_changes(upload), RosterChange.Change
+    return render(
+        request,
+        "survey/console/roster_undo.html",
+        {
+            "upload": upload,
+            "reason": reason,
+            "figures": [
+                (changes[change.ADDED], "removed"),
+                (changes[change.CHANGED] + changes[change.MOVED], "changed back"),
+                (changes[change.BACK], "withdrawn again"),
+                (changes[change.WITHDRAWN], "brought back"),
+            ],
+            "removed": changes[change.ADDED],
+        },
+    )
