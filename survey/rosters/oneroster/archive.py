@@ -20,6 +20,7 @@ MOST_ENTRIES = 500
 LARGEST_DIRECTORY = MOST_ENTRIES * 512
 # The files of a state with two million people have 2 GB.
 MOST_UNPACKED = 4096 * MIB
+_WORKBOOK_PARTS = {"[Content_Types].xml", "mimetype", "xl/workbook.bin"}
 _KNOWN = {
     name.casefold(): name for name in (MANIFEST, *COLLECTIONS, *sorted(NOT_NEEDED))
 }
@@ -29,13 +30,7 @@ class OneRosterArchive:
     """The CSV files of a ZIP by collection, whatever their case and folder."""
 
     def __init__(self, file: BinaryIO) -> None:
-        with _reporting_damage():
-            file.seek(0)
-            # zipfile reads the whole directory before anything can be counted.
-            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-            if end and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
-                raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
-            self._archive = zipfile.ZipFile(file)
+        self._archive = _open_zip(file)
         self.entries: dict[str, zipfile.ZipInfo] = {}
         self.notes: list[str] = []
         self._check(self._archive.infolist())
@@ -120,6 +115,33 @@ class OneRosterArchive:
         entry = self.entries[name]
         with _reporting_damage(), self._archive.open(entry) as file:
             yield io.BufferedReader(_BoundedLines(file, f"{name}.csv"), 2**17)
+
+
+def is_archive(file: BinaryIO) -> bool:
+    """Tell whether a file is a ZIP for `OneRosterArchive`, and no workbook."""
+    file.seek(0)
+    is_zip = file.read(2) == b"PK"
+    if is_zip:
+        try:
+            names = set(_open_zip(file).namelist())
+        except OneRosterInvalid:
+            is_zip = False
+    file.seek(0)
+    return (
+        is_zip
+        and not names & _WORKBOOK_PARTS
+        and any(name.casefold().endswith((".csv", ".zip")) for name in names)
+    )
+
+
+def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    with _reporting_damage():
+        file.seek(0)
+        # zipfile reads the whole directory before anything can be counted.
+        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+        if end and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+            raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
+        return zipfile.ZipFile(file)
 
 
 class _BoundedLines(io.RawIOBase):

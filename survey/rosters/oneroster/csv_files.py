@@ -133,12 +133,19 @@ class CsvFile:
             *(self.header.indexes.get(c, width) for c in self.collection.kept)
         )
         key = self.header.indexes["sourcedId"]
-        self.rows_read = 0
+        self.rows_read = allowed = 0
         for line, cells in self._cells():
             if len(cells) != width:
                 if not any(map(str.strip, cells)):
                     continue
-                if any(map(str.strip, cells[width:])):
+                surplus = len(cells) - width
+                # A comma that is not quoted moves all later cells by one, also where
+                # only a blank one falls off the end. Commas at the end of every row
+                # do no harm.
+                allowed = surplus if not self.rows_read else allowed
+                if surplus > 0 and (
+                    surplus != allowed or any(map(str.strip, cells[width:]))
+                ):
                     raise OneRosterInvalid(
                         f"{name}, line {line()}: more cells than the header has. Is a"
                         " comma not quoted?"

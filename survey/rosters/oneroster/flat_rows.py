@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from survey.models import Role
 from survey.rosters.oneroster.people import (
@@ -14,17 +15,15 @@ from survey.rosters.oneroster.people import (
     find_people,
     find_schools_of_children,
     identity_of,
+    user_id_kinds,
 )
 from survey.rosters.oneroster.places import SchoolPlace, load_places, read_orgs
 from survey.rosters.oneroster.schema import DEMOGRAPHICS
 from survey.rosters.oneroster.terms import load_classes
 
-_DISTRICT = ("District", "District name")
-_COLUMNS = (
-    "School",
-    "School name",
-    "Role",
-    "Person ID",
+_DISTRICT = ("District code", "District name")
+_SCHOOL = ("School code", "School name", "Role")
+_PERSON = (
     "Given name",
     "Family name",
     "E-mail",
@@ -34,38 +33,72 @@ _COLUMNS = (
     "Language",
     "Status",
 )
-_PREVIOUS_ID = "Previous ID"
 _NO_PLACE = SchoolPlace("", "", "", "")
+# Users that are looked at for types of `userIds`.
+_SAMPLE = 1000
 
 
-def header(db: sqlite3.Connection, previous_identity: str) -> list[str]:
-    return [
-        *(_DISTRICT if _has_district(db) else ()),
-        *_COLUMNS,
-        *((_PREVIOUS_ID,) if previous_identity else ()),
-        *(DEMOGRAPHICS if _has_demographics(db) else ()),
-    ]
+@dataclass(frozen=True)
+class RowOptions:
+    # "sourcedId", "identifier" or "userIds:TYPE".
+    identity: str = "sourcedId"
+    # The ID under which earlier rosters listed people; blank for none.
+    previous_identity: str = ""
+    # Show every kind of ID under its own name, so that a person can choose.
+    all_ids: bool = False
+    # Leave out the district where there is only one.
+    omit_district: bool = False
 
 
-def _has_district(db: sqlite3.Connection) -> bool:
-    return any(org.is_district for org in read_orgs(db).values())
+@dataclass(frozen=True)
+class RowFormat:
+    """The columns of the rows: which ones depends on what the store has."""
+
+    has_district: bool
+    has_demographics: bool
+    # Header -> identity.
+    ids: Mapping[str, str]
+
+    @property
+    def header(self) -> list[str]:
+        return [
+            *(_DISTRICT if self.has_district else ()),
+            *_SCHOOL,
+            *self.ids,
+            *_PERSON,
+            *(DEMOGRAPHICS if self.has_demographics else ()),
+        ]
 
 
-def _has_demographics(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("SELECT 1 FROM demographics LIMIT 1").fetchone())
+def row_format(db: sqlite3.Connection, options: RowOptions) -> RowFormat:
+    districts = sum(org.is_district for org in read_orgs(db).values())
+    has_demographics = db.execute("SELECT 1 FROM demographics LIMIT 1").fetchone()
+    if options.all_ids:
+        ids = {name: name for name in _kinds_of_ids(db)}
+    else:
+        ids = {"Person ID": options.identity}
+    if options.previous_identity:
+        ids["Previous ID"] = options.previous_identity
+    return RowFormat(districts > options.omit_district, bool(has_demographics), ids)
+
+
+def _kinds_of_ids(db: sqlite3.Connection) -> Iterator[str]:
+    yield "sourcedId"
+    if db.execute("SELECT 1 FROM users WHERE identifier <> '' LIMIT 1").fetchone():
+        yield "identifier"
+    found = db.execute(
+        "SELECT userIds FROM users WHERE userIds <> '' LIMIT ?", [_SAMPLE]
+    )
+    kinds = {kind for (ids,) in found for kind in user_id_kinds(ids)}
+    yield from (f"userIds:{kind}" for kind in sorted(kinds))
 
 
 def rows(
-    db: sqlite3.Connection,
-    *,
-    roles: Collection[str],
-    identity: str,
-    previous_identity: str,
-    today: str,
+    db: sqlite3.Connection, options: RowOptions, *, roles: Collection[str], today: str
 ) -> Iterator[list[str]]:
     places = load_places(db)
     load_classes(db, today)
-    find_people(db, identity)
+    find_people(db, options.identity)
     find_assignments(db, today)
     find_enrolled_schools(db, today)
     choose_schools(db, Role.STUDENT, Role.TEACHER)
@@ -74,11 +107,11 @@ def rows(
         choose_schools(db, Role.PARENT)
     find_homerooms(db, today)
 
-    has_district, has_demographics = _has_district(db), _has_demographics(db)
-    has_orgs = "orgs" in {name for (name,) in db.execute("SELECT name FROM loaded")}
+    columns = row_format(db, options)
+    has_orgs = db.execute("SELECT 1 FROM loaded WHERE name = 'orgs'").fetchone()
     for found in _people(db):
-        (key, kind, school, org, is_unknown_org, is_left, *person) = found
-        (given, family, email, grades, room, birth, language, ids, *flags) = person
+        (kind, school, org, is_unknown_org, is_left, grades, *user) = found
+        (given, family, email, room, birth, language, *cells) = user
         if kind and kind not in roles:
             continue
         place = places.get(school, _NO_PLACE)
@@ -88,12 +121,10 @@ def rows(
         elif not (school or is_unknown_org or is_left) and kind != Role.STUDENT:
             # The staff of a district's office belong to no school.
             continue
-        row = [place.district, place.district_name] if has_district else []
-        row += [
-            place.school,
-            place.school_name,
+        yield [
+            *(place if columns.has_district else place[2:]),
             kind,
-            "" if key.startswith("\x00") else key,
+            *(identity_of(identity, *cells[:3]) for identity in columns.ids.values()),
             given,
             family,
             email,
@@ -102,12 +133,8 @@ def rows(
             birth or "",
             language or "",
             "left" if is_left else "active",
+            *((cell or "" for cell in cells[3:]) if columns.has_demographics else ()),
         ]
-        if previous_identity:
-            row.append(identity_of(previous_identity, *ids.split("\x00")))
-        if has_demographics:
-            row += [flag or "" for flag in flags]
-        yield row
 
 
 def _people(db: sqlite3.Connection) -> Iterator[tuple[str, ...]]:
@@ -117,12 +144,12 @@ def _people(db: sqlite3.Connection) -> Iterator[tuple[str, ...]]:
              ELSE u.preferredGivenName END,
         CASE u.preferredFamilyName WHEN '' THEN u.familyName
              ELSE u.preferredFamilyName END,
-        u.email, u.grades"""
-    ids = "u.sourcedId || char(0) || u.identifier || char(0) || u.userIds"
+        u.email"""
+    ids = "u.sourcedId, u.identifier, u.userIds"
     demographics = ", ".join(f"d.{name}" for name in DEMOGRAPHICS)
     yield from db.execute(
         f"""
-        SELECT c.identity, c.kind, c.school, c.org, c.is_unknown_org, c.is_left,
+        SELECT c.kind, c.school, c.org, c.is_unknown_org, c.is_left, u.grades,
                {of_user}, h.title, d.birthDate,
                CASE u.language WHEN '' THEN l.language ELSE u.language END,
                {ids}, {demographics}
@@ -139,7 +166,7 @@ def _people(db: sqlite3.Connection) -> Iterator[tuple[str, ...]]:
     blanks = ", ".join(["''"] * len(DEMOGRAPHICS))
     yield from db.execute(
         f"""
-        SELECT p.identity, '', '', '', 0, 1, {of_user}, '', '', '', {ids}, {blanks}
+        SELECT '', '', '', 0, 1, '', {of_user}, '', '', '', {ids}, {blanks}
         FROM person AS p JOIN users AS u ON u.sourcedId = p.user
         WHERE p.is_deleted
           AND p.user NOT IN (SELECT user FROM assignment)

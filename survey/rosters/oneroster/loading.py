@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from survey.rosters.oneroster.schema import DATES, FLAGS, Collection
+from survey.rosters.oneroster.schema import DATES, FLAGS, ORG_TYPES, Collection
 
 # `inactive` is what version 1.0 called it.
 _DELETED = "'tobedeleted', 'inactive'"
@@ -89,6 +90,13 @@ def load_rows(
         raise InvalidValue(
             "sourcedId", value, "stands in two rows that contradict each other", 2
         )
+    if collection.name == "orgs":
+        for (value,) in db.execute(
+            "SELECT type FROM incoming WHERE status = ''"
+            " AND lower(type) NOT IN (SELECT value FROM json_each(?)) LIMIT 1",
+            [json.dumps(ORG_TYPES)],
+        ):
+            raise InvalidValue("type", value, f"must be {', '.join(ORG_TYPES)}")
     notes = _clean_values(db, collection)
     if replace:
         db.execute(f"DROP TABLE {collection.name}")

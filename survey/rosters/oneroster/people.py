@@ -30,6 +30,10 @@ def user_id(user_ids: str, kind: str) -> str:
     return ""
 
 
+def user_id_kinds(user_ids: str) -> list[str]:
+    return [kind for kind, _ in _USER_ID.findall(user_ids) if kind]
+
+
 def identity_of(identity: str, sourced_id: str, identifier: str, user_ids: str) -> str:
     """Return the ID of a user that identifies the person."""
     if identity == "sourcedId":

@@ -106,6 +106,7 @@ _NOT_NEEDED = (
     " resultLearningObjectiveIds resultScoreScales scoreScales"
 )
 NOT_NEEDED = frozenset(_NOT_NEEDED.split())
+ORG_TYPES = ("department", "school", "district", "local", "state", "national")
 DATES = frozenset(("beginDate", "endDate", "startDate"))
 
 # Role of OneRoster, in lower case -> role of an administration. Others are not

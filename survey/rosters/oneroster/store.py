@@ -21,11 +21,12 @@ from typing import BinaryIO
 from django.utils import timezone
 
 from survey.rosters.oneroster import flat_rows
+from survey.rosters.oneroster.flat_rows import RowOptions
 from survey.rosters.oneroster.loading import InvalidValue, create_table, load_rows
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.oneroster.zip_loading import LoadReport, load_archive
 
-__all__ = ["LoadReport", "OneRosterInvalid", "OneRosterStore"]
+__all__ = ["LoadReport", "OneRosterInvalid", "OneRosterStore", "RowOptions"]
 
 # Whether a collection was ever loaded as a whole: only then a delta has a base.
 _STATE = "CREATE TABLE loaded (name TEXT PRIMARY KEY) WITHOUT ROWID"
@@ -134,33 +135,29 @@ class OneRosterStore:
                 db.execute("INSERT OR IGNORE INTO loaded VALUES (?)", [collection])
         return count
 
-    def header(self, *, previous_identity: str = "") -> list[str]:
+    def header(self, options: RowOptions | None = None) -> list[str]:
         """Return the headers of `rows`."""
         with self._reading() as db:
-            return flat_rows.header(db, previous_identity)
+            return flat_rows.row_format(db, options or RowOptions()).header
 
     def rows(
         self,
         *,
         roles: AbstractCollection[str],
-        identity: str,
-        previous_identity: str = "",
+        identity: str = "sourcedId",
+        options: RowOptions | None = None,
         today: date | None = None,
     ) -> Iterator[list[str]]:
         """Yield one row per person and role of an administration.
 
         `identity` is the ID of a person: "sourcedId", "identifier" or
-        "userIds:TYPE". Several users with one ID are one person.
-        `previous_identity` adds the ID under which earlier rosters listed them.
+        "userIds:TYPE". Several users with one ID are one person. Further
+        `options` must be those of `header`.
         """
+        options = options or RowOptions(identity)
+        day = (today or timezone.localdate()).isoformat()
         with self._reading() as db:
-            yield from flat_rows.rows(
-                db,
-                roles=roles,
-                identity=identity,
-                previous_identity=previous_identity,
-                today=(today or timezone.localdate()).isoformat(),
-            )
+            yield from flat_rows.rows(db, options, roles=roles, today=day)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

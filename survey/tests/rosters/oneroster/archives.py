@@ -6,7 +6,7 @@ import io
 import zipfile
 from datetime import date
 
-from survey.rosters.oneroster.store import OneRosterStore
+from survey.rosters.oneroster.store import RowOptions
 
 TODAY = date(2026, 11, 2)
 ROLES = ("student", "teacher", "parent")
@@ -100,8 +100,9 @@ def archive(files, mode="bulk", *, modes=None, entries=None, folder="", version=
 
 def people(store, identity="sourcedId", roles=ROLES, **options):
     """Return the flat rows as dictionaries by ID and role."""
-    header = store.header(previous_identity=options.get("previous_identity", ""))
-    rows = store.rows(roles=roles, identity=identity, today=TODAY, **options)
+    options = RowOptions(identity, **options)
+    header = store.header(options)
+    rows = store.rows(roles=roles, options=options, today=TODAY)
     dicts = [dict(zip(header, row, strict=True)) for row in rows]
     found = {(row["Person ID"], row["Role"]): row for row in dicts}
     assert len(found) == len(dicts), "a person has two rows in one role"
@@ -117,10 +118,3 @@ def replaced(text, *pairs):
         assert old in text
         text = text.replace(old, new)
     return text
-
-
-def store_of(path, *files):
-    store = OneRosterStore(path / "store.sqlite3")
-    for file in files:
-        store.load_zip(file)
-    return store

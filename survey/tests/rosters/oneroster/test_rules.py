@@ -46,9 +46,9 @@ def test_a_district_of_version_1_1_becomes_one_row_per_person(store):
     }
     maya = {name: cell for name, cell in found["u-maya", "student"].items() if cell}
     assert maya == {
-        "District": "0601",
+        "District code": "0601",
         "District name": "Riverside",
-        "School": "L1",
+        "School code": "L1",
         "School name": "Lincoln",
         "Role": "student",
         "Person ID": "u-maya",
@@ -314,10 +314,10 @@ def test_departments_belong_to_the_school_above_them(store):
     store.load_zip(archive(VERSION_11 | {"orgs": orgs, "users": users}))
     maya = person(store, "u-maya")
     # Without an identifier, the sourcedId is the code.
-    assert (maya["School"], maya["District"]) == ("o-roosevelt", "0601")
+    assert (maya["School code"], maya["District code"]) == ("o-roosevelt", "0601")
 
 
 def test_only_the_asked_roles_are_given(store):
     store.load_zip(archive(VERSION_11))
     assert people(store, roles=["teacher"]).keys() == {("u-ortiz", "teacher")}
-    assert people(store, roles=["parent"])["u-ana", "parent"]["School"] == "L1"
+    assert people(store, roles=["parent"])["u-ana", "parent"]["School code"] == "L1"

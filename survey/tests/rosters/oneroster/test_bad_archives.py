@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+import zipfile
+import zlib
+
+import pytest
+
+from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
+from survey.tests.rosters.oneroster.archives import (
+    DEMOGRAPHICS,
+    ORGS,
+    USERS,
+    VERSION_11,
+    archive,
+    people,
+    person,
+    replaced,
+)
+from survey.tests.rosters.oneroster.bad_archives import CORPUS, link, long_line, zip_of
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_each_bad_archive_meets_its_verdict(store, name):
+    bad = CORPUS[name]
+    if bad.refusal:
+        with pytest.raises(OneRosterInvalid) as refused:
+            store.load_zip(bad.build())
+        assert bad.refusal in str(refused.value)
+        assert not people(store)
+    else:
+        report = store.load_zip(bad.build())
+        assert any(note.startswith(bad.note) for note in report.notes) or not bad.note
+        assert {pk for pk, _ in people(store)} == bad.people
+
+
+@pytest.mark.parametrize("name", [name for name, bad in CORPUS.items() if bad.refusal])
+def test_a_refused_archive_leaves_the_store_as_it_was(store, name):
+    if name == "delta without a base":
+        pytest.skip("the store has a base here")
+    store.load_zip(archive(VERSION_11))
+    before = store.path.read_bytes()
+    with pytest.raises(OneRosterInvalid):
+        store.load_zip(CORPUS[name].build())
+    assert store.path.read_bytes() == before
+    assert [path.name for path in store.path.parent.iterdir()] == ["store.sqlite3"]
+
+
+def test_a_long_line_is_never_in_memory(store):
+    file = long_line(100 * 10**6)
+    tracemalloc.start()
+    with pytest.raises(OneRosterInvalid):
+        store.load_zip(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 10**6
+
+
+def test_a_size_that_lies_is_damage(store):
+    """A bomb may declare little: what is unpacked is counted too."""
+    content = archive(VERSION_11 | {"users": USERS + "x" * 10_000}).getvalue()
+    lying = content
+    with zipfile.ZipFile(io.BytesIO(content)) as read:
+        entry = read.getinfo("users.csv")
+    for size in (entry.file_size.to_bytes(4, "little"),):
+        lying = lying.replace(size, (1000).to_bytes(4, "little"))
+    assert lying != content
+    with pytest.raises(OneRosterInvalid):
+        store.load_zip(io.BytesIO(lying))
+
+
+def test_damaged_data_is_refused(store):
+    content = bytearray(archive(VERSION_11).getvalue())
+    start = content.find(b"users.csv") + len("users.csv")
+    content[start + 20 : start + 60] = b"\xff" * 40
+    with pytest.raises(OneRosterInvalid, match="damaged"):
+        store.load_zip(io.BytesIO(bytes(content)))
+
+
+def test_errors_of_zlib_would_otherwise_reach_the_caller():
+    with pytest.raises(zlib.error):
+        zlib.decompress(b"\xff" * 40)
+    # A link is a file of its target's name for those who do not look.
+    with zipfile.ZipFile(link()) as read:
+        assert read.read("users.csv") == b"/etc/passwd"
+
+
+def _changed(*pairs, **files):
+    """Return the district of version 1.1 with some texts replaced in all files."""
+    changed = VERSION_11 | files
+    for old, new in pairs:
+        changed = {name: text.replace(old, new) for name, text in changed.items()}
+    return archive(changed)
+
+
+REAL = {
+    "folder": lambda: archive(VERSION_11, folder="OneRoster export/"),
+    "macOS": lambda: archive(
+        VERSION_11, entries={"__MACOSX/._users.csv": "x", "._orgs.csv": ""}
+    ),
+    "upper case": lambda: zip_of(
+        ("MANIFEST.CSV", "propertyName,value\nfile.ORGS,Bulk\nFILE.users,BULK\n"),
+        ("Orgs.csv", ORGS),
+        ("USERS.CSV", USERS),
+    ),
+    "backslashes": lambda: zip_of(
+        ("data\\manifest.csv", "file.orgs,bulk\nfile.users,bulk\n"),
+        ("data\\orgs.csv", ORGS),
+        ("data\\users.csv", USERS),
+    ),
+    "CRLF and BOM": lambda: _changed(
+        ("\n", "\r\n"), ("sourcedId,s", "\ufeffsourcedId,s")
+    ),
+    "empty trailing columns": lambda: _changed(("\n", ",,\n")),
+    "commas after each row": lambda: _changed((",\nu", ",,\nu"), ("2\n", "2,\n")),
+    "blank rows": lambda: _changed(users=USERS + "\n\n,,,,\n"),
+    "grade for grades": lambda: _changed(("grades", "Grade")),
+    "misspelt headers": lambda: _changed(
+        ("sourcedId,s", "SourceID,s"), ("familyName", "famliyName")
+    ),
+    "wrong-case values": lambda: _changed(
+        ("student", "Student"), (",school,", ",School,")
+    ),
+    "spaces around values": lambda: _changed((",student,", ", student ,")),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_are_read_tolerantly(store, name):
+    store.load_zip(REAL[name]())
+    maya = person(store, "u-maya")
+    assert (maya["School name"], maya["Grade"], maya["Family name"]) == (
+        "Lincoln",
+        "07",
+        "Lopez",
+    )
+    assert len(people(store)) == 3
+
+
+def test_columns_may_have_any_order(store):
+    rows = [line.split(",") for line in USERS.splitlines() if '"' not in line]
+    turned = "\n".join(",".join(reversed(cells)) for cells in rows)
+    store.load_zip(archive(VERSION_11 | {"users": turned}))
+    assert person(store, "u-maya")["E-mail"] == "maya@x.org"
+
+
+def test_dates_that_are_not_certain_are_left_blank(store):
+    from survey.rosters.oneroster.loading import iso_date
+
+    assert iso_date("2026-08-31T00:00:00.000Z") == "2026-08-31"
+    assert iso_date("8/31/2026") == "2026-08-31"
+    assert iso_date("20260831") == "2026-08-31"
+    for unclear in ("3/4/2026", "31.8.2026", "2026-13-01", "next year"):
+        assert iso_date(unclear) == ""
+
+
+def test_by_hand_a_missing_manifest_is_accepted_and_reported(store):
+    file = zip_of(("orgs.csv", ORGS), ("users.csv", USERS))
+    report = store.load_zip(file, by_hand=True)
+    assert "manifest.csv is missing: the files are read as complete" in report.notes
+    assert len(people(store)) == 3
+
+
+def test_by_hand_a_delta_needs_no_base(store):
+    users = replaced(USERS, ("u-ortiz,,", "u-ortiz,tobedeleted,"))
+    report = store.load_zip(archive({"users": users}, "delta"), by_hand=True)
+    assert report.is_delta
+    found = people(store)
+    # The school is looked up by the only code that the file has for it.
+    assert found["u-maya", "student"]["School code"] == "o-lincoln"
+    assert found["u-ortiz", "teacher"]["Status"] == "left"
+
+
+def test_a_person_deleted_without_a_role_has_left_every_role(store):
+    header = "sourcedId,status,orgSourcedIds,role,givenName,familyName"
+    users = f"{header}\nu-x,tobedeleted,,,,\n"
+    store.load_zip(archive({"users": users}, "delta"), by_hand=True)
+    assert people(store)["u-x", ""]["Status"] == "left"
+
+
+def test_a_school_of_no_district_stays_without_one_where_there_are_several(store):
+    bad = CORPUS["school of no district among several"]
+    store.load_zip(bad.build())
+    assert person(store, "u-maya")["District code"] == "0601"
+    users = replaced(USERS, ("true,o-lincoln,student", "true,o-orphan,student"))
+    store.load_zip(archive({"users": users}))
+    assert person(store, "u-maya")["District code"] == ""
+
+
+def test_a_school_that_does_not_exist_is_left_blank(store):
+    """The row is then rejected by name; a code would create a school."""
+    users = replaced(USERS, ("true,o-lincoln,student", "true,o-gone,student"))
+    store.load_zip(archive(VERSION_11 | {"users": users}))
+    maya = person(store, "u-maya")
+    assert (maya["School code"], maya["Status"]) == ("", "active")
+
+
+def test_demographics_without_users_invite_nobody(store):
+    store.load_zip(archive({"demographics": DEMOGRAPHICS}))
+    assert not people(store)
+
+
+def test_the_store_is_readable_by_its_owner_only(tmp_path):
+    store = OneRosterStore(tmp_path / "store.sqlite3")
+    store.load_zip(archive(VERSION_11))
+    assert store.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_objects_put_together_are_stored_together_or_not_at_all(store):
+    org = {"sourcedId": "o", "name": "Lincoln", "type": "school"}
+    user = {"sourcedId": "u", "role": "student", "orgSourcedIds": "o"}
+    with pytest.raises(OneRosterInvalid, match="status 'gone'"), store.changes():
+        assert store.put("orgs", [org], replace=True) == 1
+        store.put("users", [user | {"status": "gone"}], replace=True)
+    assert not people(store)
+    with store.changes():
+        store.put("orgs", [org], replace=True)
+        store.put("users", [user], replace=True)
+    assert person(store, "u")["School name"] == "Lincoln"
+    store.put("users", [user | {"grades": "05"}], replace=False)
+    assert person(store, "u")["Grade"] == "05"
+    with pytest.raises(OneRosterInvalid, match="'u': stands in two rows"):
+        store.put("users", [user, user | {"grades": "06"}], replace=True)
+    assert store.put("courses", [{"sourcedId": "c"}], replace=True) == 1
