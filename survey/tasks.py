@@ -35,6 +35,7 @@ def wake_forgotten_jobs() -> None:
 @shared_task
 def forget_old_rosters() -> None:
     retention.delete_old_files()
+    retention.forget_decided_lists()
 
 
 @shared_task

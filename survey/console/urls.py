@@ -14,6 +14,7 @@ from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
+from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
 from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
@@ -283,6 +284,26 @@ urlpatterns = [
         "rosters/<int:pk>/rejected.csv",
         rosters.roster_rejected_file,
         name="roster_rejected_file",
+    ),
+    path(
+        "rosters/<int:pk>/missing/",
+        missing_people.roster_missing,
+        name="roster_missing",
+    ),
+    path(
+        "rosters/<int:pk>/missing.csv",
+        missing_people.roster_missing_file,
+        name="roster_missing_file",
+    ),
+    path(
+        "rosters/<int:pk>/missing/<int:school_id>/",
+        missing_people.roster_missing_school,
+        name="roster_missing_school",
+    ),
+    path(
+        "rosters/<int:pk>/missing/<int:school_id>.csv",
+        missing_people.roster_missing_file,
+        name="roster_missing_school_file",
     ),
     path("rosters/<int:pk>/confirm/", rosters.roster_confirm, name="roster_confirm"),
     path("rosters/<int:pk>/cancel/", rosters.roster_cancel, name="roster_cancel"),

@@ -44,6 +44,7 @@ from survey.models.roster import (
     RosterUpload,
 )
 from survey.models.roster_feed import FeedScan, FeedStage, RosterFeed
+from survey.models.roster_missing import RosterMissing
 from survey.models.roster_undo import RosterChange, RosterUndo
 from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
@@ -82,6 +83,7 @@ __all__ = [
     "RosterLayoutChoice",
     "RosterFeed",
     "RosterChange",
+    "RosterMissing",
     "RosterRejection",
     "RosterSchool",
     "RosterUndo",

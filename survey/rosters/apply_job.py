@@ -18,6 +18,7 @@ from survey.jobs import JobRefused, Progress, job
 from survey.models import Job, RosterUpload
 from survey.rosters.apply import write_changes
 from survey.rosters.change_record import ChangeRecord, refuse_while_undoing
+from survey.rosters.diff import RosterDiff
 from survey.rosters.dry_run import (
     compare_upload,
     open_upload,
@@ -27,14 +28,18 @@ from survey.rosters.dry_run import (
     write_rejected_file,
 )
 from survey.rosters.file_reader import open_table
-from survey.rosters.report import RosterReport
+from survey.rosters.missing_people import (
+    forget_missing_people,
+    number_not_shown,
+    store_missing_people,
+)
 from survey.rosters.scope import scope_of_upload
 from survey.rosters.upload_state import COUNTS, change_state, record_action
 
 State = RosterUpload.State
 MORE_WITHDRAWN = (
-    "The roster has changed since this check: more people would be withdrawn than"
-    " you were shown. Nothing was applied. Check the figures and confirm again."
+    "The roster has changed since this check: more or other people would be withdrawn"
+    " than you were shown. Nothing was applied. Check the figures and confirm again."
 )
 MORE_REJECTED = (
     "The roster or its administration has changed since this check: more rows would"
@@ -66,8 +71,9 @@ def apply_roster(job: Job, progress: Progress) -> None:
                 return
             if message := refuse_while_undoing(upload.administration):
                 raise JobRefused(message)
-            if message := reason_to_confirm_again(upload, diff.report):
+            if message := reason_to_confirm_again(upload, diff):
                 rejected_file = write_rejected_file(diff, table, progress)
+                store_missing_people(upload, diff)
                 store_result(upload, diff.report, rejected_file, progress, message)
                 raise JobRefused(message)
 
@@ -79,15 +85,19 @@ def apply_roster(job: Job, progress: Progress) -> None:
             with transaction.atomic():
                 finish(upload)
                 progress.confirm()
+        forget_missing_people(upload)
         progress.message = "Applied."
 
 
-def reason_to_confirm_again(upload: RosterUpload, report: RosterReport) -> str:
-    """Return a message if more would be withdrawn or rejected than was shown.
+def reason_to_confirm_again(upload: RosterUpload, diff: RosterDiff) -> str:
+    """Return a message if others would be withdrawn, or more rejected, than was shown.
 
-    People are compared school by school. When a part was already applied, there
-    are fewer of them.
+    People are compared one by one, and their numbers school by school. When a part
+    was already applied, there are fewer of them.
     """
+    report = diff.report
+    if number_not_shown(upload, diff):
+        return MORE_WITHDRAWN
     shown = dict(
         upload.schools.filter(withdrawn__gt=0).values_list("school_id", "withdrawn")
     )

@@ -253,7 +253,7 @@ def find_missing(
     # The column is called `row` for `Staging.fetch_in_batches`.
     staging.execute(
         "CREATE TEMPORARY TABLE roster_missing"
-        " (row bigint PRIMARY KEY, school_id bigint)"
+        " (row bigint PRIMARY KEY, school_id bigint, has_left boolean)"
     )
     if (
         complete_for == CompleteFor.CHANGES
@@ -267,7 +267,7 @@ def find_missing(
         staging.execute(
             f"""
             INSERT INTO roster_missing
-            SELECT r.id, r.school_id
+            SELECT r.id, r.school_id, FALSE
             FROM survey_respondent AS r
             JOIN survey_identity AS i ON i.respondent_id = r.id
             WHERE r.administration_id = %s AND r.withdrawn_at IS NULL

@@ -23,6 +23,7 @@ from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.diff import RosterDiff, compare_roster
 from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
+from survey.rosters.missing_people import store_missing_people
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
 from survey.rosters.retention import FOLDER, delete_files
@@ -52,6 +53,7 @@ def check_roster(job: Job, progress: Progress) -> None:
             with open_upload(upload) as file, open_table(file) as table:
                 with compare_upload(upload, table, upload.by, progress) as diff:
                     rejected_file = write_rejected_file(diff, table, progress)
+                    store_missing_people(upload, diff)
                 store_result(upload, diff.report, rejected_file, progress)
         except RosterUnreadable as error:
             RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(

@@ -9,11 +9,13 @@ from contextlib import suppress
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from survey.files import delete_orphans, private_files
-from survey.models import RosterRejection, RosterUpload
+from survey.models import RosterMissing, RosterRejection, RosterUpload
 from survey.rosters.change_record import forget_changes
+from survey.rosters.missing_people import forget_missing_people
 
 FOLDER = "rosters"
 # Long enough to look something up in an uploaded file.
@@ -35,6 +37,24 @@ def delete_old_files() -> int:
     forget_changes(old.filter(undo__isnull=False, undo__ended_at=None))
     uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])
     delete_upload_files(uploads)
+    return len(uploads)
+
+
+def forget_decided_lists() -> int:
+    """Delete the lists of people to withdraw that nobody can confirm any more.
+
+    Returns the number of uploads. This is not done while a user waits: a list of
+    two million people takes seconds.
+    """
+    State = RosterUpload.State
+    decided = RosterUpload.objects.filter(
+        ~Q(state__in=(State.CHECKING, State.CHECKED, State.APPLYING, State.FAILED))
+        | Q(uploaded_at__lt=timezone.now() - KEPT) & ~Q(state=State.APPLYING),
+        Exists(RosterMissing.objects.filter(upload=OuterRef("pk"))),
+    )
+    uploads = list(decided[:MOST_AT_ONCE])
+    for upload in uploads:
+        forget_missing_people(upload)
     return len(uploads)
 
 

@@ -147,8 +147,8 @@ class Staging(ABC):
         """Take the rows of a query to the connection that writes."""
 
     @abstractmethod
-    def import_batch(self, exported: ExportedRows) -> None:
-        """Put exported rows into `roster_batch`."""
+    def import_batch(self, exported: ExportedRows, table: str = "roster_batch") -> None:
+        """Put exported rows into a table with the same columns."""
 
     @abstractmethod
     def analyze(self, table: str) -> None:
@@ -202,9 +202,9 @@ class PostgreSQLStaging(Staging):
         self.cursor.copy_expert(f"COPY ({query}) TO STDOUT", rows)
         return rows.getvalue()
 
-    def import_batch(self, exported: ExportedRows) -> None:
+    def import_batch(self, exported: ExportedRows, table: str = "roster_batch") -> None:
         assert isinstance(exported, bytes)  # noqa: S101
-        self.cursor.copy_expert("COPY roster_batch FROM STDIN", io.BytesIO(exported))
+        self.cursor.copy_expert(f"COPY {table} FROM STDIN", io.BytesIO(exported))
 
     def analyze(self, table: str) -> None:
         # Autovacuum cannot see temporary tables, and without statistics the
@@ -267,10 +267,10 @@ class SQLiteStaging(Staging):
         # The same connection writes, so it can run the query itself.
         return sql, params
 
-    def import_batch(self, exported: ExportedRows) -> None:
+    def import_batch(self, exported: ExportedRows, table: str = "roster_batch") -> None:
         assert isinstance(exported, tuple)  # noqa: S101
         sql, params = exported
-        self.execute(f"INSERT INTO roster_batch {sql}", params)  # noqa: S608
+        self.execute(f"INSERT INTO {table} {sql}", params)  # noqa: S608
 
     def analyze(self, table: str) -> None:
         # SQLite's planner uses the indexes without statistics.

@@ -43,6 +43,7 @@ from survey.models import (
     Respondent,
     Response,
     Retirement,
+    RosterMissing,
     RosterUpload,
     Survey,
     SurveyUpload,
@@ -467,8 +468,13 @@ def create_roster_upload(
     )
     upload.rejections.create(row=2, column="grade", reason="is no grade", text=mark)
     upload.schools.create(
-        school=fields.get("school"), name=f"School of {mark}", district_name=mark
+        school=fields.get("school"),
+        name=f"School of {mark}",
+        district_name=mark,
+        withdrawn=1,
     )
+    for person in Respondent.objects.filter(administration=administration):
+        RosterMissing.objects.create(upload=upload, respondent=person, has_left=False)
     return upload
 
 

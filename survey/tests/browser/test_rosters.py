@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.models import Respondent, RosterUpload
+from survey.models import Administration, Respondent, RosterUpload
 from survey.rosters import uploads
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
@@ -203,3 +203,39 @@ def test_an_administrator_undoes_a_roster(staff, console, screen, administration
     expect(page.get_by_text("applied and then undone")).to_be_visible()
     check_page(page)
     assert not Respondent.objects.exists()
+
+
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_a_district_sees_whom_a_roster_would_withdraw(staff, console, screen, client):
+    page = console(staff.dana, viewport=screen)
+    administration = Administration.objects.get()
+    upload_and_check(page, administration, [HEADER, *GOOD])
+    page.get_by_role("button", name="Apply roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    header = HEADER.replace("District,School,", "District,School code,School name,")
+    lines = [line.replace("lincoln", "lincoln,Obama Academy") for line in GOOD[30:]]
+    lines.append("riverside,x-7,Washington School,00700,Kai,Okafor,8,8A,free,555")
+    upload_and_check(page, administration, [header, *lines])
+    expect(page.get_by_text("Renamed?")).to_be_visible()
+    expect(page.get_by_text("Found by name")).to_be_visible()
+    check_page(page)
+    page.get_by_role("link", name="View the people").click()
+    check_page(page)
+    page.get_by_role("link", name="30 people of Lincoln").click()
+    expect(page.locator("tbody tr")).to_have_count(30)
+    check_page(page)
+    page.get_by_label("Name or ID").fill("00007")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download list").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 30
+
+
+def upload_and_check(page: Page, administration: Administration, lines: list[str]):
+    """Upload a roster that is complete for its schools, and wait for the figures."""
+    page.goto(f"/console/administrations/{administration.pk}/roster/")
+    choose_file(page, "\n".join(lines))
+    page.locator("[name=complete_for][value=schools]").check()
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
