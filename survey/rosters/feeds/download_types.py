@@ -22,8 +22,8 @@ class FeedSource:
 
     Options of sftp: `folder`, `pattern` (such as *.zip), `done_marker` (whether
     NAME.done says that NAME is complete). Options of rest: `version` (1.1 or 1.2),
-    `auth` (oauth2, oauth1, bearer), `token_url`, `scope`, `client_auth` (basic,
-    body), `signature` (HMAC-SHA1, HMAC-SHA256), `per_school`, `page_size`.
+    `authorization` (oauth2, oauth1, bearer), `token_url`, `scope`, `client_auth`
+    (basic, body), `signature` (HMAC-SHA1, HMAC-SHA256), `per_school`, `page_size`.
     """
 
     # "zip", "sftp" or "rest".

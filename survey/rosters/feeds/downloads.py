@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survey.rosters.feeds import https_zip
+from survey.rosters.feeds import https_zip, rest, rest_pages
 from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Download", "DownloadFailed", "FeedSource", "download", "load_into"]
 
-FETCH = {"zip": https_zip.fetch}
+FETCH = {"zip": https_zip.fetch, "rest": rest.fetch}
 
 
 def download(
@@ -35,5 +35,8 @@ def load_into(store: OneRosterStore, download: Download) -> None:
     """
     if download.path is None:
         raise ValueError("An unchanged download has no content.")
+    if rest_pages.is_rest(download.path):
+        rest_pages.load_into(store, download.path)
+        return
     with open(download.path, "rb") as file:
         store.load_zip(file)

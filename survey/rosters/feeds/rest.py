@@ -1,0 +1,323 @@
+"""Download a roster from a OneRoster REST server of version 1.1 or 1.2.
+
+A listing that ends early, repeats objects or changes its total fails the whole
+download: from a part of a roster, people would seem to have left.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
+from survey.rosters.feeds.http_client import Answer, HttpClient, check_status
+from survey.rosters.feeds.rest_auth import authorization_of
+from survey.rosters.feeds.rest_pages import Json, PageWriter, UnusableAnswer
+
+SERVICES = {"1.1": "/ims/oneroster/v1p1", "1.2": "/ims/oneroster/rostering/v1p2"}
+# Collection -> endpoints of a whole district, and of one school.
+WHOLE = {
+    "orgs": ["orgs"],
+    "academicSessions": ["academicSessions"],
+    "users": ["users"],
+    "classes": ["classes"],
+    "enrollments": ["enrollments"],
+    "demographics": ["demographics"],
+}
+PER_SCHOOL = {
+    "users": ["schools/{}/students", "schools/{}/teachers"],
+    "classes": ["schools/{}/classes"],
+    "enrollments": ["schools/{}/enrollments"],
+}
+# A server may not offer these, or not to this client.
+OPTIONAL = {"academicSessions": (404,), "demographics": (401, 403, 404)}
+# A roster without any of these is a mistake of the server.
+NEVER_EMPTY = ("orgs", "users")
+
+PAGE_SIZE = 1000
+# Of servers that refuse larger pages; the standard's own default.
+SMALL_PAGE_SIZE = 100
+PAGE_BYTES = 64 * 1024**2
+MOST_PAGES = 200_000
+
+ATTEMPTS = 6
+# In seconds; doubled from attempt to attempt.
+BACK_OFF = 1.0
+# Passing errors of the server, or of a proxy before it.
+PASSING = (500, 502, 503, 504)
+# A server that asks for more patience is tried again by the next scan.
+LONGEST_RETRY_AFTER = 5 * 60
+# Clocks of two servers differ, and a change may be committed late.
+OVERLAP = timedelta(hours=1)
+
+
+class FilterRefused(Exception):
+    """The server does not understand a filter by dateLastModified."""
+
+
+def fetch(
+    source: FeedSource, folder: Path, on_bytes: Callable[[int], None]
+) -> Download:
+    """Download all pages into a new private file. Raises DownloadFailed."""
+    addresses = [source.address]
+    if token_url := str(source.options.get("token_url") or ""):
+        addresses.append(token_url)
+    elif source.options.get("authorization") in (None, "", "oauth2"):
+        raise DownloadFailed("The address of the token is missing.", may_retry=False)
+    with HttpClient(addresses, on_bytes=on_bytes) as client:
+        server = RestServer(source, client)
+        if source.changed_since is not None:
+            try:
+                return _fetch(source, server, folder, source.changed_since - OVERLAP)
+            except FilterRefused:
+                pass
+        return _fetch(source, server, folder, None)
+
+
+def _fetch(
+    source: FeedSource, server: RestServer, folder: Path, since: datetime | None
+) -> Download:
+    per_school = bool(source.options.get("per_school"))
+    with PageWriter(folder, is_delta=since is not None) as writer:
+        schools: list[str] = []
+        if per_school and since is not None:
+            # What changed may not include the schools themselves.
+            for page in server.pages("orgs", "orgs", None):
+                schools += _active_schools(page)
+        for collection, endpoints in WHOLE.items():
+            if per_school and collection in PER_SCHOOL:
+                endpoints = [
+                    endpoint.format(quote(school, safe=""))
+                    for school in schools
+                    for endpoint in PER_SCHOOL[collection]
+                ]
+            writer.begin(collection)
+            for endpoint in endpoints:
+                for page in server.pages(collection, endpoint, since):
+                    writer.write(page, endpoint)
+                    if collection == "orgs" and since is None:
+                        schools += _active_schools(page)
+            if collection in NEVER_EMPTY and since is None and not writer.count:
+                raise DownloadFailed(
+                    f"{server.host} lists no {collection}.", may_retry=True
+                )
+        return writer.finish(source)
+
+
+def _active_schools(page: list[Json]) -> list[str]:
+    return [
+        str(org["sourcedId"])
+        for org in page
+        if str(org.get("type", "")).casefold() == "school"
+        and str(org.get("status") or "active").casefold() == "active"
+        and org.get("sourcedId")
+    ]
+
+
+@dataclass(frozen=True)
+class Page:
+    objects: list[Json]
+    # None if the server does not say.
+    total: int | None
+    # Of a Link header; None without one.
+    has_next: bool | None
+
+
+class RestServer:
+    """List the objects of a OneRoster server, page by page."""
+
+    def __init__(self, source: FeedSource, client: HttpClient) -> None:
+        version = str(source.options.get("version") or "1.1")
+        address = source.address.strip().rstrip("/")
+        # Vendors document the address with and without this part.
+        address = re.split(r"/ims/oneroster\b", address)[0].rstrip("/")
+        self._base = address + SERVICES[version]
+        self._client = client
+        self._authorization = authorization_of(source, client)
+        self._page_size = int(str(source.options.get("page_size") or PAGE_SIZE))
+        self.host = ""
+
+    def pages(
+        self, collection: str, endpoint: str, since: datetime | None
+    ) -> Iterator[list[Json]]:
+        """Yield the pages of a listing. Raises DownloadFailed, FilterRefused."""
+        received, total, first = 0, None, None
+        for number in range(MOST_PAGES):
+            # Some servers send the size of a page as the total. In a full
+            # download, whatever they leave out would seem to have left.
+            is_complete = number > 0 and received == total
+            page = self._page(
+                collection, endpoint, received, since, is_complete=is_complete
+            )
+            if page is None:
+                return
+            if number and page.total != total and (page.objects or not is_complete):
+                raise UnusableAnswer(
+                    f"The total of {endpoint} changed during the download, from"
+                    f" {_shown(total)} to {_shown(page.total)}."
+                )
+            if is_complete and page.objects == first:
+                # The server ignores the offset and sent everything at once.
+                return
+            first, total = first or page.objects, page.total
+            received += len(page.objects)
+            if total is not None and received > total:
+                raise UnusableAnswer(
+                    f"{endpoint} lists more objects than its total of {total:,}."
+                )
+            if page.objects:
+                yield page.objects
+            elif total is None or received == total:
+                return
+            else:
+                raise UnusableAnswer(
+                    f"{endpoint} ended after {received:,} of {total:,} objects."
+                )
+            if received == total and since is not None:
+                return
+            # Without a total, only an empty page or a Link header is the end:
+            # servers may send less than was asked for.
+            if total is None and page.has_next is False:
+                return
+        raise UnusableAnswer(f"{endpoint} has no end.")
+
+    def _page(
+        self,
+        collection: str,
+        endpoint: str,
+        offset: int,
+        since: datetime | None,
+        *,
+        is_complete: bool = False,
+    ) -> Page | None:
+        """Fetch a page; None if the server need not offer this collection."""
+        query = {"limit": str(self._page_size), "offset": str(offset)}
+        if since is not None:
+            when = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+            query["filter"] = f"dateLastModified>'{when}'"
+        reply = self._get(f"{self._base}/{endpoint}?{urlencode(query)}")
+        if offset == 0 and reply.status in OPTIONAL.get(collection, ()):
+            return None
+        if offset == 0 and reply.status in (400, 413, 422, 501):
+            if self._page_size > SMALL_PAGE_SIZE:
+                self._page_size = SMALL_PAGE_SIZE
+                return self._page(collection, endpoint, offset, since)
+            if since is not None:
+                raise FilterRefused
+        if is_complete and reply.status in (400, 404, 416):
+            # Beyond the end, some servers have no page.
+            return Page([], None, None)
+        reply.check()
+        return Page(
+            _objects(reply.content, endpoint, collection),
+            _total(reply.headers.get("x-total-count"), endpoint),
+            _has_next(reply.headers.get("link")),
+        )
+
+    def _get(self, url: str) -> Reply:
+        """Send a request, and again after errors that may pass."""
+        for attempt in range(ATTEMPTS):
+            is_last = attempt == ATTEMPTS - 1
+            wait = BACK_OFF * 2**attempt * random.uniform(0.5, 1)  # noqa: S311
+            try:
+                reply = self._get_once(url)
+            except DownloadFailed as error:
+                if is_last or not error.may_retry:
+                    raise
+            else:
+                if reply.status == 401 and not is_last and self._authorization.renew():
+                    continue
+                if reply.status != 429 and reply.status not in PASSING:
+                    return reply
+                if is_last:
+                    break
+                wait = max(wait, _retry_after(reply.headers.get("retry-after", "")))
+                if wait > LONGEST_RETRY_AFTER:
+                    break
+            time.sleep(self._client.deadline.shorten(min(wait, LONGEST_RETRY_AFTER)))
+        return reply
+
+    def _get_once(self, url: str) -> Reply:
+        with self._client.request(
+            "GET",
+            url,
+            headers={"Accept": "application/json", "Accept-Encoding": "gzip"},
+            authorize=self._authorization.headers,
+        ) as answer:
+            self.host = answer.url.host
+            content = b""
+            if 200 <= answer.status < 300:
+                content = answer.read(PAGE_BYTES)
+                self._authorization.confirm()
+            return Reply(answer, answer.status, answer.headers, content)
+
+
+@dataclass(frozen=True)
+class Reply:
+    answer: Answer
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def check(self) -> None:
+        check_status(self.answer)
+
+
+def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
+    """Return the objects of a page, in any of the usual envelopes."""
+    try:
+        page = json.loads(content)
+    except (ValueError, RecursionError):
+        raise UnusableAnswer(f"{endpoint} answered with no valid JSON.") from None
+    if isinstance(page, dict):
+        lists = {
+            name.casefold(): value
+            for name, value in page.items()
+            if isinstance(value, list)
+        }
+        page = lists.get(collection.casefold())
+        if page is None and len(lists) == 1:
+            [page] = lists.values()
+    if not isinstance(page, list) or not all(isinstance(one, dict) for one in page):
+        raise UnusableAnswer(f"{endpoint} answered with no list of {collection}.")
+    return page
+
+
+def _total(text: str | None, endpoint: str) -> int | None:
+    """Return X-Total-Count, which some servers write as a decimal number."""
+    if text is None or not text.strip():
+        return None
+    found = re.fullmatch(r"(\d{1,12})(\.0*)?", text.strip().replace(",", ""))
+    if found is None:
+        raise UnusableAnswer(f"The total of {endpoint} is no number.")
+    return int(found[1])
+
+
+def _has_next(link: str | None) -> bool | None:
+    return None if link is None else bool(re.search(r'rel="?next\b', link, re.I))
+
+
+def _retry_after(text: str) -> float:
+    """Return the seconds that a server asks to wait; it may name a time."""
+    text = text.strip()
+    if text.isdigit():
+        return float(text[:9])
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return 0
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _shown(total: int | None) -> str:
+    return "none" if total is None else f"{total:,}"

@@ -1,0 +1,280 @@
+"""Keep the objects of a OneRoster server on disk, and load them into a store.
+
+They are a ZIP with one file of JSON lines per collection: its directory is
+written last, so a file that lacks a part cannot be opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from survey.rosters.feeds.download_types import (
+    Download,
+    DownloadFailed,
+    FeedSource,
+    new_file,
+)
+from survey.rosters.oneroster import schema
+
+if TYPE_CHECKING:
+    from survey.rosters.oneroster.store import OneRosterStore
+
+Json = dict[str, Any]
+
+ENDING = ".rest.zip"
+COLLECTIONS = (
+    "orgs",
+    "academicSessions",
+    "users",
+    "classes",
+    "enrollments",
+    "demographics",
+)
+# Not needed, or not to be kept.
+DROPPED = {"password", "metadata", "dateLastModified", "resources", "sms", "phone"}
+LISTS = {
+    "orgs": "orgSourcedIds",
+    "agents": "agentSourcedIds",
+    "terms": "termSourcedIds",
+}
+REFERENCES = {
+    "parent": "parentSourcedId",
+    "school": "schoolSourcedId",
+    "class": "classSourcedId",
+    "user": "userSourcedId",
+    "org": "orgSourcedId",
+    "primaryorg": "primaryOrgSourcedId",
+}
+# In JSON, names may differ from the columns in case ("birthdate" of version 1.1).
+COLUMNS = {
+    name.casefold(): name
+    for collection in schema.COLLECTIONS.values()
+    for name in collection.kept
+} | {"grade": "grades"}
+# So many roles of a user of version 1.2 are kept. They have no IDs: a delta
+# deletes those that a user no longer has by their numbers.
+MOST_ROLES = 16
+
+
+class UnusableAnswer(DownloadFailed):
+    """A server's answers contradict each other, or are no OneRoster."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} Nothing of this download is used.", may_retry=True)
+
+
+class PageWriter:
+    """Write objects to a new private file, and find repeated ones."""
+
+    def __init__(self, folder: Path, *, is_delta: bool) -> None:
+        self._folder = folder
+        self._is_delta = is_delta
+        self._collection = ""
+        self._member: IO[bytes] | None = None
+        self._sum = 0
+        self._objects = 0
+        # Of the collection that was begun last.
+        self.count = 0
+
+    def __enter__(self) -> PageWriter:
+        with ExitStack() as stack:
+            self.path, file = stack.enter_context(new_file(self._folder, ENDING))
+            # On disk, so that memory stays flat.
+            self._seen = stack.enter_context(closing(sqlite3.connect("")))
+            self._seen.execute(
+                "CREATE TABLE seen (collection, id, listing,"
+                " PRIMARY KEY (collection, id)) WITHOUT ROWID"
+            )
+            self._archive = stack.enter_context(
+                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._member is not None:
+            self._member.close()
+            self._member = None
+        self._stack.__exit__(*error)
+
+    def begin(self, collection: str) -> None:
+        if self._member is not None:
+            self._member.close()
+        self._collection, self.count = collection, 0
+        self._member = self._archive.open(f"{collection}.jsonl", "w", force_zip64=True)
+
+    def write(self, page: Iterable[Json], listing: str) -> None:
+        """Write a page. Raises UnusableAnswer if its listing repeats an object.
+
+        People of two schools are in the listings of both, and written once.
+        """
+        assert self._member is not None  # noqa: S101
+        for found in page:
+            identifier = found.get("sourcedId")
+            if identifier is None or str(identifier).strip() == "":
+                raise UnusableAnswer(f"{listing} has an object without a sourcedId.")
+            key = (self._collection, str(identifier))
+            new = self._seen.execute(
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (*key, listing)
+            ).rowcount
+            if not new:
+                [before] = self._seen.execute(
+                    "SELECT listing FROM seen WHERE collection = ? AND id = ?", key
+                ).fetchone()
+                if before == listing:
+                    raise UnusableAnswer(f"{listing} repeats {key[1][:60]}.")
+                continue
+            kept = {name: value for name, value in found.items() if name not in DROPPED}
+            line = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+            self._member.write(line + b"\n")
+            digest = hashlib.sha256(self._collection.encode() + b" " + line).digest()
+            # A sum, because a server may list in another order every night.
+            self._sum = (self._sum + int.from_bytes(digest, "big")) % 2**256
+            self.count += 1
+            self._objects += 1
+
+    def finish(self, source: FeedSource) -> Download:
+        """Complete the file, or delete it if nothing changed."""
+        assert self._member is not None  # noqa: S101
+        self._member.close()
+        self._member = None
+        if self._is_delta:
+            self._archive.writestr("delta", "")
+        self._archive.close()
+        # After a delta, the next full download must be compared again.
+        digest = "" if self._is_delta else f"{self._sum:064x}"
+        if self._is_delta and not self._objects:
+            is_unchanged, digest = True, source.digest
+        else:
+            is_unchanged = bool(digest) and digest == source.digest
+        size = self.path.stat().st_size
+        if is_unchanged:
+            self.path.unlink()
+        return Download(
+            path=None if is_unchanged else self.path,
+            size=size,
+            etag="",
+            digest=digest,
+            host_key="",
+            is_unchanged=is_unchanged,
+            is_delta=self._is_delta,
+        )
+
+
+def is_rest(path: Path) -> bool:
+    return path.name.endswith(ENDING)
+
+
+def load_into(store: OneRosterStore, path: Path) -> None:
+    """Load a downloaded file into a store, completely or not at all.
+
+    Raises OneRosterInvalid.
+    """
+    with zipfile.ZipFile(path) as archive, store.changes():
+        names = set(archive.namelist())
+        replace = "delta" not in names
+        for collection in COLLECTIONS:
+            name = f"{collection}.jsonl"
+            if name not in names:
+                continue
+            store.put(collection, map(as_row, _read(archive, name)), replace=replace)
+            if collection == "users":
+                store.put(
+                    "roles",
+                    (
+                        role
+                        for user in _read(archive, name)
+                        for role in role_rows(user, is_delta=not replace)
+                    ),
+                    replace=replace,
+                )
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> Iterator[Json]:
+    with archive.open(name) as file:
+        for line in file:
+            yield json.loads(line)
+
+
+# JSON as the rows of the CSV files
+
+
+def as_row(found: Json) -> dict[str, str]:
+    """Return an object as a row of its CSV file, whose lists and dates differ."""
+    row: dict[str, str] = {}
+    for name, value in found.items():
+        lowered = name.casefold()
+        if lowered in REFERENCES and not isinstance(value, list):
+            row[REFERENCES[lowered]] = reference(value)
+        elif lowered in LISTS:
+            row[LISTS[lowered]] = ",".join(filter(None, map(reference, _list(value))))
+        elif lowered == "userids":
+            row["userIds"] = ",".join(_user_ids(value))
+        elif lowered in COLUMNS and not isinstance(value, dict):
+            row[COLUMNS[lowered]] = ",".join(filter(None, map(_text, _list(value))))
+    return row
+
+
+def role_rows(user: Json, *, is_delta: bool) -> Iterator[dict[str, str]]:
+    """Yield the rows of roles.csv of a user of version 1.2.
+
+    None for a user with the one role of version 1.1: any row would replace it.
+    """
+    if "roles" not in user or user.get("role"):
+        return
+    roles = [role for role in _list(user.get("roles")) if isinstance(role, dict)]
+    if len(roles) > MOST_ROLES:
+        raise UnusableAnswer(f"A user has more than {MOST_ROLES} roles.")
+    deleted = str(user.get("status") or "").casefold() not in ("", "active")
+    for number in range(MOST_ROLES if is_delta else len(roles)):
+        row = {"sourcedId": f"{user['sourcedId']} role {number}"}
+        if deleted or number >= len(roles):
+            yield row | {"status": "tobedeleted"}
+        else:
+            row |= as_row(roles[number])
+            yield row | {
+                "sourcedId": f"{user['sourcedId']} role {number}",
+                "userSourcedId": str(user["sourcedId"]),
+            }
+
+
+def reference(value: object) -> str:
+    """Return the sourcedId of a reference: {href, sourcedId, type} or a text."""
+    if isinstance(value, dict):
+        found = {name.casefold(): part for name, part in value.items()}
+        if identifier := _text(found.get("sourcedid")):
+            return identifier
+        return _text(found.get("href")).rstrip("/").rpartition("/")[2]
+    return _text(value)
+
+
+def _user_ids(value: object) -> Iterator[str]:
+    for one in _list(value):
+        if isinstance(one, dict) and _text(one.get("identifier")):
+            yield f"{{{_text(one.get('type'))}:{_text(one.get('identifier'))}}}"
+        elif isinstance(one, str) and re.search(r"\S", one):
+            yield one
+
+
+def _list(value: object) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _text(value: object) -> str:
+    if value is None or isinstance(value, (dict, list)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value).strip()
+    # Dates of a CSV file have no time.
+    return text[:10] if re.match(r"\d{4}-\d\d-\d\dT", text) else text
