@@ -11,6 +11,7 @@ from django.db import connection
 
 from accounts.models import District, School
 from survey.database import advisory_locks
+from survey.jobs import JobRefused
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import LONGEST_CODE
@@ -30,6 +31,10 @@ PLACES_CHANGED = (
     " no longer clear which are meant. Nothing was applied. Start it again."
 )
 NO_PLACES = PlaceDirectory(())
+
+
+class PlacesChanged(RosterRefused, JobRefused):
+    """Places were created meanwhile that make one of the file unclear."""
 
 
 @dataclass
@@ -303,7 +308,7 @@ def _find_again(
     for key, place in new.items():
         match = directory.find(*WrittenPlace.of(place.code, place.name))
         if match.by == FoundBy.UNCLEAR:
-            raise RosterRefused(PLACES_CHANGED)
+            raise PlacesChanged(PLACES_CHANGED)
         if match.keys:
             [found[key]] = match.keys
     return found

@@ -102,10 +102,11 @@ def test_new_schools_are_shown_before_they_are_added(staff, administration, cons
     upload = dana.upload(administration, HEADER, misspelt, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "1 new school will be added." in page
+    assert "<strong>lincon</strong> (code lincon) in Riverside" in page
 
     upload = dana.upload(administration, HEADER, MAYA, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "new school" not in page
+    assert "new school" not in page and "to check" not in page
 
 
 def test_rejected_cells_are_listed_and_viewing_them_is_logged(

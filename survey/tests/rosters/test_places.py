@@ -13,7 +13,12 @@ from accounts.models import District, School
 from survey.models import Identity, Respondent
 from survey.rosters import place_names, schools
 from survey.rosters.place_resolution import TWO_CODES, UNCLEAR
-from survey.rosters.schools import SchoolMatches, code_for_name, create_new_schools
+from survey.rosters.schools import (
+    PlacesChanged,
+    SchoolMatches,
+    code_for_name,
+    create_new_schools,
+)
 from survey.rosters.scope import NOT_YOURS
 from survey.tests.rosters.roster_console import reasons
 from survey.tests.rosters.roster_imports import run_import
@@ -316,6 +321,15 @@ def new_school(district, code, name):
     matches.new_schools[-1] = School(code=code, name=name)
     matches.district_of_new[-1] = district.pk
     return matches
+
+
+def test_a_place_that_has_become_unclear_is_not_created(northfield):
+    matches = new_school(northfield, "adams", "Adams")
+    for code in ("301", "302"):
+        School.objects.create(district=northfield, code=code, name="Adams")
+    with pytest.raises(PlacesChanged):
+        create_new_schools(NoTables(), matches)
+    assert School.objects.filter(name="Adams").count() == 2
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="needs two connections")
