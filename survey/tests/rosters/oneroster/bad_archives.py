@@ -171,6 +171,15 @@ CORPUS = {
     ),
     "agents that do not exist": BadArchive(_users((",,,u-ana,07,", ",,,u-nobody,07,"))),
     "cyclic parents of orgs": BadArchive(_with(orgs=CYCLE)),
+    "schools that are each other's parent": BadArchive(
+        _with(
+            orgs=replaced(
+                ORGS,
+                ("L1,o-district", "L1,o-roosevelt"),
+                (",school,,o-district", ",school,,o-lincoln"),
+            )
+        )
+    ),
     "orgs without a district": BadArchive(
         _with(orgs="\n".join(row for row in ORGS.splitlines() if "0601" not in row)),
         # Her parent's only org does not exist, but her own school does.

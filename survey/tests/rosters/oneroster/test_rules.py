@@ -151,8 +151,16 @@ def test_current_enrolments_choose_among_several_schools(store):
 
 
 def test_the_primary_org_wins_over_the_primary_role(store):
-    users = replaced(USERS_12, ("T1,o@x.org,,,,,", "T1,o@x.org,,,,,o-lincoln"))
+    assert "r1,u-maya,primary,student,,,o-lincoln" in ROLES_12
+    users = replaced(USERS_12, ("u-ana,07,May,,", "u-ana,07,May,,o-roosevelt"))
     store.load_zip(archive(VERSION_12 | {"users": users}))
+    assert person(store, "u-maya")["School name"] == "Roosevelt"
+
+
+def test_a_system_may_go_back_to_version_1_1(store):
+    store.load_zip(archive(VERSION_12, version="1.2"))
+    assert person(store, "u-ortiz", "teacher")["School name"] == "Roosevelt"
+    store.load_zip(archive(VERSION_11))
     assert person(store, "u-ortiz", "teacher")["School name"] == "Lincoln"
 
 
@@ -246,8 +254,12 @@ def test_a_parent_has_one_row_with_the_school_of_the_children(store):
         "u-eva,,,true,o-roosevelt,student,eva,,Eva,Lopez,,00125,,,,u-ana,04,\n"
     )
     store.load_zip(archive(VERSION_11 | {"users": USERS + brother}))
-    ana = person(store, "u-ana", "parent")
-    assert ana["School name"] == "Roosevelt"
+    assert person(store, "u-ana", "parent")["School name"] == "Roosevelt"
+    left = replaced(brother, ("u-leo,,", "u-leo,tobedeleted,"))
+    left = replaced(left, ("u-eva,,", "u-eva,tobedeleted,"))
+    listed = replaced(USERS, (",,u-maya,,", ',,"u-maya,u-leo,u-eva",,'))
+    store.load_zip(archive(VERSION_11 | {"users": listed + left}))
+    assert person(store, "u-ana", "parent")["School name"] == "Lincoln"
 
 
 def test_parents_get_the_language_of_their_children(store):
