@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survey.rosters.feeds import https_zip, rest, rest_pages
+from survey.rosters.feeds import https_zip, rest, rest_pages, sftp
 from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Download", "DownloadFailed", "FeedSource", "download", "load_into"]
 
-FETCH = {"zip": https_zip.fetch, "rest": rest.fetch}
+FETCH = {"zip": https_zip.fetch, "sftp": sftp.fetch, "rest": rest.fetch}
 
 
 def download(

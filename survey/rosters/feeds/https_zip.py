@@ -21,6 +21,8 @@ MODIFIED = "modified "
 # Of any ZIP, and of one without files.
 ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06")
 
+# So many characters are kept; a longer one is not sent back.
+MOST_ETAG = 500
 # A key may not replace these.
 OWN_HEADERS = ("host", "connection", "content-length", "transfer-encoding")
 
@@ -83,6 +85,8 @@ def _stored(source: FeedSource, answer: Answer, folder: Path) -> Download:
     etag = answer.headers.get("etag", "")
     if not etag and (modified := answer.headers.get("last-modified", "")):
         etag = MODIFIED + modified
+    if len(etag) > MOST_ETAG:
+        etag = ""
     if digest.hexdigest() == source.digest:
         path.unlink()
         return _unchanged(source, etag, size)
