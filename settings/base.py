@@ -280,9 +280,15 @@ JOBS_BY_MESSAGE = True
 # checks that the queues listed here have workers.
 CELERY_TASK_QUEUES = [
     Queue(name, Exchange(name), routing_key=name)
-    for name in ("quick", "long", "emails")
+    for name in ("quick", "confirmed", "long", "scans", "emails", "downloads")
 ]
 CELERY_TASK_DEFAULT_QUEUE = "quick"
+# Queue -> workers of its pool on all hosts, such as downloads=16,scans=2: how many
+# of them are idle is shown beside the jobs that wait.
+JOB_WORKERS: dict[str, int] = {
+    name: int(count)
+    for name, count in env.dict("GROUNDSWELL_JOB_WORKERS", default={}).items()
+}
 # Periodic tasks of Celery beat and of `manage.py work`, with their intervals in
 # seconds.
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
@@ -296,6 +302,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "forget old rosters": {
         "task": "survey.tasks.forget_old_rosters",
         "schedule": 6 * 60 * 60,
+    },
+    "start scans of feeds": {
+        "task": "survey.tasks.start_feed_scans",
+        "schedule": 30,
+        "options": {"expires": 30},
     },
     "return unused seats": {
         "task": "survey.tasks.return_unused_seats",

@@ -5,7 +5,8 @@ Exports have a lower limit of their own, in `reports.exports.requests`.
 
 from __future__ import annotations
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import Case, F, OuterRef, Subquery, When
+from django.db.models.lookups import IsNull
 
 from accounts.models import User
 from survey import jobs
@@ -30,26 +31,37 @@ def refuse_many(user: User) -> None:
 
 
 def next_job(queue: str) -> int | None:
-    """Return the job whose turn it is: users take turns, oldest jobs first.
+    """Return the job whose turn it is for a worker of this queue's pool.
 
-    The first is of the user whose last job started longest ago, so many jobs of
-    one user delay another user's job by one job of each worker.
+    The most urgent queue comes first, then jobs that a person waits for. Users take
+    turns: the first is of the user whose last job started longest ago, so many jobs
+    of one user delay another user's job by one job of each worker.
     """
-    kinds = [kind.name for kind in JOB_KINDS.values() if kind.queue == queue]
+    [pool] = [pool for pool in jobs.POOLS if queue in pool]
+    urgency = Case(
+        *(When(kind__in=jobs.kinds_of(name), then=n) for n, name in enumerate(pool)),
+        default=len(pool),
+    )
     started = Job.objects.filter(
-        kind__in=kinds, by=OuterRef("by"), started_at__isnull=False
+        kind__in=jobs.kinds_of(*pool), by=OuterRef("by"), started_at__isnull=False
     ).order_by("-started_at")
     return (
-        jobs.runnable_jobs(queue)
+        jobs.runnable_jobs(*pool)
         .annotate(last_turn=Subquery(started.values("started_at")[:1]))
-        .order_by(F("last_turn").asc(nulls_first=True), "created_at", "pk")
+        .order_by(
+            urgency,
+            IsNull(F("by"), True),
+            F("last_turn").asc(nulls_first=True),
+            "created_at",
+            "pk",
+        )
         .values_list("pk", flat=True)
         .first()
     )
 
 
 def run_next(pk: int) -> None:
-    """Run one job of the queue of job `pk`, which is not always this one.
+    """Run one job of the pool of job `pk`, which is not always this one.
 
     Each job sends one message, so as many are run as were started.
     """

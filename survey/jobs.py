@@ -64,9 +64,14 @@ RETRY_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 # The names of Celery's queues. Long jobs have a queue and workers of their
 # own, so that a job of twenty minutes never delays one of a second. E-mails are sent
-# for hours, and neither wait for exports nor delay them.
+# for hours, and neither wait for exports nor delay them. Downloads wait for other
+# servers, many at a time; what they bring is scanned by processes, one per core.
 QUICK, LONG, EMAILS = "quick", "long", "emails"
-QUEUES = (QUICK, LONG, EMAILS)
+DOWNLOADS, SCANS, CONFIRMED = "downloads", "scans", "confirmed"
+# Workers of a pool serve all of its queues, the most urgent first: idle ones take
+# jobs from the next queue.
+POOLS = ((QUICK,), (CONFIRMED, LONG, SCANS), (EMAILS,), (DOWNLOADS,))
+QUEUES = tuple(queue for pool in POOLS for queue in pool)
 RUN_JOB = "survey.tasks.run_job"
 
 WORKER_DIED = (
@@ -161,9 +166,13 @@ def request_cancel(job: Job) -> bool:
     )
 
 
-def runnable_jobs(queue: str | None = None) -> QuerySet[Job]:
+def kinds_of(*queues: str) -> list[str]:
+    return [kind.name for kind in JOB_KINDS.values() if kind.queue in queues]
+
+
+def runnable_jobs(*queues: str) -> QuerySet[Job]:
     """Waiting jobs and jobs of dead workers, oldest first, of known kinds."""
-    kinds = [kind.name for kind in JOB_KINDS.values() if queue in (None, kind.queue)]
+    kinds = kinds_of(*(queues or QUEUES))
     dead = Q(state=Job.State.RUNNING, heartbeat_at__lt=timezone.now() - DEAD_AFTER)
     return Job.objects.filter(
         Q(state=Job.State.WAITING) | dead, ended_at=None, kind__in=kinds

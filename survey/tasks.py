@@ -18,6 +18,7 @@ from survey.reminders import samples, sending  # noqa: F401 - samples for its jo
 from survey.rosters import retention
 from survey.rosters import undo as roster_undo  # noqa: F401 - for its job
 from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
+from survey.rosters.feeds import schedule as feed_schedule
 from survey.schools import lists
 from survey.schools import uploads as school_uploads  # noqa: F401 - for its jobs
 
@@ -36,6 +37,12 @@ def wake_forgotten_jobs() -> None:
 def forget_old_rosters() -> None:
     retention.delete_old_files()
     retention.forget_decided_lists()
+    feed_schedule.delete_old_files()
+
+
+@shared_task
+def start_feed_scans() -> None:
+    feed_schedule.start_due()
 
 
 @shared_task

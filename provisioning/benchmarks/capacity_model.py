@@ -220,7 +220,7 @@ def inventory_of(sheet: CapacitySheet) -> dict[str, int | str | dict[str, int]]:
     sessions = max(64, round_up(2 * sheet.value("Redis sessions")))
     content = max(512, round_up(4 * sheet.value("nginx content")))
     pools = {"taking": pool, "taking_replica": max(4, pool // 2)}
-    pools |= {"console": 6, "console_replica": 6, "worker": 4, "worker_replica": 2}
+    pools |= {"console": 6, "console_replica": 6, "worker": 12, "worker_replica": 2}
     pools |= {"reports": 3, "reports_replica": 3, "groundswell": 4}
     return {
         "taking_workers": workers,

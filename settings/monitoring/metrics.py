@@ -206,6 +206,29 @@ email_events = Counter(
     ["outcome"],
     registry=registry,
 )
+feed_stage_seconds = Histogram(
+    "groundswell_feed_stage_seconds",
+    "Time of the stages of scans of roster feeds. result: done; failed, with a reason"
+    " on the feed's page; interrupted, by a worker that stopped, and repeated.",
+    ["stage", "result"],
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800),
+    registry=registry,
+)
+feed_stage_rows = Histogram(
+    "groundswell_feed_stage_rows",
+    "Rows that a stage of a scan handled: written by parse, compared, and changed by"
+    " apply. Many in apply each night: the source gives people new IDs or values.",
+    ["stage"],
+    buckets=(0, 10, 100, 1000, 10_000, 100_000, 1_000_000),
+    registry=registry,
+)
+feed_stage_bytes = Histogram(
+    "groundswell_feed_stage_bytes",
+    "Bytes that a stage of a scan downloaded, or of the rosters that it wrote.",
+    ["stage"],
+    buckets=(0, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000),
+    registry=registry,
+)
 errors = Counter(
     "groundswell_errors",
     "Responses of 500 and above by view. After a 503 the browser retries; each 500"
@@ -252,9 +275,11 @@ _seconds, _saves = Children(seconds_of), Children(saves)
 _logins, _errors = Children(logins), Children(errors)
 _wrong_codes, _messages = Children(wrong_codes), Children(messages)
 _email_events = Children(email_events)
+_feed_seconds = Children(feed_stage_seconds)
+_feed_rows, _feed_bytes = Children(feed_stage_rows), Children(feed_stage_bytes)
 ALL_CHILDREN = (
     *(_seconds, _saves, _logins, _errors, _wrong_codes, _messages),
-    _email_events,
+    *(_email_events, _feed_seconds, _feed_rows, _feed_bytes),
 )
 
 
@@ -299,3 +324,13 @@ def observed(
 def count_message(platform_id: int, outcome: str) -> None:
     """Count one request of a message platform."""
     _messages[str(platform_id), outcome].inc()
+
+
+def observe_feed_stage(
+    stage: str, seconds: float, result: str, *, rows: int, size: int
+) -> None:
+    """Count one attempt of a stage of a scan; rows and bytes only if it is done."""
+    _feed_seconds[stage, result].observe(seconds)
+    if result == "done":
+        _feed_rows[stage].observe(rows)
+        _feed_bytes[stage].observe(size)

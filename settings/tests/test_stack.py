@@ -109,9 +109,8 @@ def test_each_queue_has_its_own_exchange_and_routing_key():
     )
     *queues, default, schedule = json.loads(python("-c", program, **SECRETS).stdout)
     assert queues == [
-        ["quick", "quick", "quick"],
-        ["long", "long", "long"],
-        ["emails", "emails", "emails"],
+        [name, name, name]
+        for name in ("quick", "confirmed", "long", "scans", "emails", "downloads")
     ]
     assert default == "quick"
     assert "wake forgotten jobs" in schedule

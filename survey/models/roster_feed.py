@@ -49,6 +49,8 @@ class RosterFeed(models.Model):
     options = models.JSONField(default=dict, blank=True)
     # Which column identifies a person: "sourcedId", "identifier" or "userIds:TYPE".
     identity = models.CharField(max_length=100, default="sourcedId")
+    # The one before, until a scan has told both IDs of everybody.
+    previous_identity = models.CharField(max_length=100, blank=True)
     administrations = models.ManyToManyField(
         "survey.Administration", related_name="feeds"
     )
@@ -150,6 +152,7 @@ class FeedScan(models.Model):
     # Of a scheduled scan: the date on which its window began, and the window's end.
     night = models.DateField(null=True)
     begins_before = models.DateTimeField(null=True)
+    was_held = models.BooleanField(default=False)
     # When a download that failed is tried again.
     retry_at = models.DateTimeField(null=True)
     confirmed_by = models.ForeignKey(

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.email_outbox import post
+from accounts.models import User
 from accounts.permissions import Permissions
 from survey import access_codes
 from survey.jobs import JobRefused, Progress, job
@@ -48,12 +49,20 @@ MORE_REJECTED = (
 )
 
 
+class ConfirmAgain(JobRefused):
+    """More would be withdrawn or rejected than was shown; nothing was applied."""
+
+
 @job("roster.apply", long=True, stoppable=False)
 def apply_roster(job: Job, progress: Progress) -> None:
     """Apply a confirmed roster, or ask to confirm it again."""
     upload = upload_of_job(job)
-    if upload.state != State.APPLYING:
-        return
+    if upload.state == State.APPLYING:
+        apply_upload(upload, progress)
+
+
+def apply_upload(upload: RosterUpload, progress: Progress) -> None:
+    """Raises ConfirmAgain; the upload is then checked and not confirmed."""
     assert upload.confirmed_by is not None  # noqa: S101
     with storing_failure(upload):
         # Raises here if the key is missing, and not after the whole file was read.
@@ -75,7 +84,7 @@ def apply_roster(job: Job, progress: Progress) -> None:
                 rejected_file = write_rejected_file(diff, table, progress)
                 store_missing_people(upload, diff)
                 store_result(upload, diff.report, rejected_file, progress, message)
-                raise JobRefused(message)
+                raise ConfirmAgain(message)
 
             write_changes(
                 diff,
@@ -117,7 +126,13 @@ def finish(upload: RosterUpload) -> None:
         values={"state": State.APPLIED, "ended_at": timezone.now()},
     )
     counts = {name: upload.report.get(name) for name in COUNTS}
-    record_action("apply roster", upload, by=upload.confirmed_by or upload.by, **counts)
+    by: User | str = upload.confirmed_by or upload.by
+    if upload.scan_id and upload.scan and upload.scan.confirmed_by_id is None:
+        by = "roster feed"
+    record_action("apply roster", upload, by=by, **counts)
+    if upload.scan_id:
+        # Scans run every night; the page of the feed shows their figures.
+        return
     users = {user.email: user for user in (upload.by, upload.confirmed_by) if user}
     for address, user in sorted(users.items()):
         # Not to people who have lost their permission in the meantime.

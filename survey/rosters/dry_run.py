@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO
 
 from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import User
@@ -46,8 +47,11 @@ FILE_DELETED = "The file was deleted, as all are after 30 days. Upload it again.
 def check_roster(job: Job, progress: Progress) -> None:
     """Compare an uploaded file with the people already invited."""
     upload = upload_of_job(job)
-    if upload.state != State.CHECKING:
-        return
+    if upload.state == State.CHECKING:
+        check_upload(upload, progress)
+
+
+def check_upload(upload: RosterUpload, progress: Progress) -> None:
     with storing_failure(upload):
         try:
             with open_upload(upload) as file, open_table(file) as table:
@@ -64,11 +68,14 @@ def check_roster(job: Job, progress: Progress) -> None:
             progress.message = f"Checked {diff.report.rows:,} rows."
 
 
-def upload_of_job(job: Job) -> RosterUpload:
-    uploads = RosterUpload.objects.select_related(
+def select_upload() -> QuerySet[RosterUpload]:
+    return RosterUpload.objects.select_related(
         "administration__published", "by", "confirmed_by", "district", "school"
     )
-    return uploads.get(pk=job.subject_id or 0)
+
+
+def upload_of_job(job: Job) -> RosterUpload:
+    return select_upload().get(pk=job.subject_id or 0)
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def receive(
     # The jobs check it again under their lock.
     check_takes_roster(administration)
     refuse_many(by)
-    kept = RosterUpload.objects.filter(by=by).exclude(file="")
+    kept = RosterUpload.objects.filter(by=by, scan=None).exclude(file="")
     size = (kept.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)
     if size > MOST_BYTES:
         raise TooManyFiles(
@@ -105,16 +105,14 @@ def confirm(
 
     Raises UploadConflict and WrongNumberTyped.
     """
-    typed = typed[:200].replace("\x00", "")
+    refuse_of_scan(upload)
     if seen != str(upload.withdrawn):
         raise UploadConflict(
             "The figures have changed. Check them again before you confirm."
         )
-    if upload.must_be_typed:
-        digits = "".join(sign for sign in typed if sign not in ",.' \u00a0\u202f")
-        is_number = digits.isdecimal() and len(digits) < 10
-        if not is_number or int(digits) != upload.withdrawn:
-            raise WrongNumberTyped
+    typed = check_typed_number(
+        typed, upload.withdrawn, must_be_typed=upload.must_be_typed
+    )
     change_state(
         upload,
         allowed=(State.CHECKED,),
@@ -134,6 +132,28 @@ def confirm(
     start(apply_roster, subject_id=upload.pk, by=by)
 
 
+def check_typed_number(typed: str, withdrawn: int, *, must_be_typed: bool) -> str:
+    """Return what was typed, fit to be stored. Raises WrongNumberTyped."""
+    typed = typed[:200].replace("\x00", "")
+    if must_be_typed:
+        digits = "".join(sign for sign in typed if sign not in ",.' \u00a0\u202f")
+        is_number = digits.isdecimal() and len(digits) < 10
+        if not is_number or int(digits) != withdrawn:
+            raise WrongNumberTyped
+    return typed
+
+
+def refuse_of_scan(upload: RosterUpload) -> None:
+    """Raise UploadConflict for a roster that a feed's scan has brought.
+
+    The scan is confirmed or cancelled as a whole, and a trial is never applied.
+    """
+    if upload.scan_id is not None:
+        raise UploadConflict(
+            "This roster is part of a scan of a feed. Confirm or cancel the scan."
+        )
+
+
 @transaction.atomic
 def cancel(
     upload: RosterUpload, *, by: User, request: HttpRequest | None = None
@@ -143,6 +163,7 @@ def cancel(
     A confirmed one may have been applied in part, so it can only be completed.
     Raises UploadConflict.
     """
+    refuse_of_scan(upload)
     change_state(
         upload,
         allowed=(State.CHECKING, State.CHECKED, State.REFUSED, State.FAILED),
@@ -161,6 +182,7 @@ def start_again(
 
     Raises UploadConflict.
     """
+    refuse_of_scan(upload)
     running = latest_job(upload)
     if running and not running.is_over:
         raise UploadConflict("This roster is already being processed.")

@@ -308,10 +308,19 @@ def test_workers_read_reports_with_a_read_only_role(fleet):
 def test_each_queue_has_its_own_workers(fleet):
     written = configparser.RawConfigParser()
     written.read(fleet / "worker1/etc/worker/supervisor.ini")
-    queues = {"worker": "quick", "long_worker": "long", "email_worker": "emails"}
+    queues = {"worker": "quick", "download_worker": "downloads"}
+    queues |= {"email_worker": "emails"}
     for name, queue in queues.items():
         command = written[f"program:{name}"]["command"]
         assert f"--queues {queue} --hostname {queue}@%%h" in command
+    assert (
+        "--pool threads --concurrency 16"
+        in written["program:download_worker"]["command"]
+    )
+    for name, host in (("long_worker", "long"), ("scan_worker", "scans")):
+        command = written[f"program:{name}"]["command"]
+        assert f"--queues confirmed,long,scans --hostname {host}@%%h" in command
+        assert "nice -n 5" in command
 
 
 def test_messages_are_redelivered_only_after_the_longest_job(fleet):

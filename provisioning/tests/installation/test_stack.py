@@ -315,6 +315,8 @@ def test_a_page_is_saved_and_every_program_runs(stack):
         "taking_1",
         "beat",
         "long_worker",
+        "scan_worker",
+        "download_worker",
         "email_worker",
         "nginx",
     ):
@@ -630,9 +632,10 @@ def test_quick_jobs_run_while_the_long_worker_is_busy(stack):
             process.resume()
         home.close()
     metrics = stack.watch("/metrics")[1]
-    for queue in (b"quick", b"long"):
+    # The long worker and the scan workers are one pool.
+    for queue, consumers in ((b"quick", b"1"), (b"long", b"2"), (b"downloads", b"1")):
         assert re.search(
-            rb'^groundswell_queue_consumers{queue="%b"} 1' % queue,
+            rb'^groundswell_queue_consumers{queue="%b"} %b' % (queue, consumers),
             metrics,
             re.MULTILINE,
         )
@@ -1018,6 +1021,7 @@ def user_of(program: str) -> str:
     """Return the end of the name of a program's user."""
     own = {"epmd": "rabbitmq", "beat": "worker"}
     own |= {"long_worker": "worker", "email_worker": "worker"}
+    own |= {"scan_worker": "worker", "download_worker": "worker"}
     own |= {"redis-messages": "redis"}
     group = program.partition(":")[0]
     return "" if group in ("primary", "replica") else f"-{own.get(group, group)}"

@@ -47,7 +47,7 @@ class Command(BaseCommand):
         threads = [
             threading.Thread(target=poll, args=(over, act), daemon=True)
             for act in (
-                *(partial(run_waiting_jobs, queue) for queue in jobs.QUEUES),
+                *(partial(run_waiting_jobs, pool[0]) for pool in jobs.POOLS),
                 Schedule().run_due_tasks,
             )
         ]
@@ -76,8 +76,9 @@ def poll(over: threading.Event, act: Callable[[], None]) -> None:
 
 
 def run_waiting_jobs(queue: str) -> None:
-    """Run as many jobs as wait now; their users take turns."""
-    for _ in range(jobs.runnable_jobs(queue).count()):
+    """Run as many jobs of the queue's pool as wait now; their users take turns."""
+    [pool] = [pool for pool in jobs.POOLS if queue in pool]
+    for _ in range(jobs.runnable_jobs(*pool).count()):
         if (pk := next_job(queue)) is not None:
             jobs.run(pk)
 

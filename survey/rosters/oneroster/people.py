@@ -34,6 +34,10 @@ def user_id_kinds(user_ids: str) -> list[str]:
     return [kind for kind, _ in _USER_ID.findall(user_ids) if kind]
 
 
+def user_ids_by_kind(user_ids: str) -> dict[str, str]:
+    return {kind: value for kind, value in _USER_ID.findall(user_ids) if kind and value}
+
+
 def identity_of(identity: str, sourced_id: str, identifier: str, user_ids: str) -> str:
     """Return the ID of a user that identifies the person."""
     if identity == "sourcedId":

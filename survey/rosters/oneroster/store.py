@@ -23,6 +23,7 @@ from django.utils import timezone
 from survey.rosters.oneroster import flat_rows
 from survey.rosters.oneroster.flat_rows import RowOptions
 from survey.rosters.oneroster.loading import InvalidValue, create_table, load_rows
+from survey.rosters.oneroster.people import user_ids_by_kind
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.oneroster.zip_loading import LoadReport, load_archive
 
@@ -158,6 +159,23 @@ class OneRosterStore:
         day = (today or timezone.localdate()).isoformat()
         with self._reading() as db:
             yield from flat_rows.rows(db, options, roles=roles, today=day)
+
+    def identifier_samples(self, *, most: int = 3) -> dict[str, list[str]]:
+        """Return some IDs of each kind, for the choice of the one that identifies."""
+        samples: dict[str, list[str]] = {"sourcedId": [], "identifier": []}
+        with self._reading() as db:
+            users = db.execute(
+                "SELECT sourcedId, identifier, userIds FROM users LIMIT 1000"
+            )
+            for sourced_id, identifier, user_ids in users:
+                found = {"sourcedId": sourced_id, "identifier": identifier}
+                for kind, value in user_ids_by_kind(user_ids).items():
+                    found[f"userIds:{kind}"] = value
+                for kind, value in found.items():
+                    texts = samples.setdefault(kind, [])
+                    if value and len(texts) < most:
+                        texts.append(value)
+        return samples
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from survey.rosters.feeds.feeds import create_feed
 from survey.rosters.feeds.outgoing import tls_context
 from survey.tests.rosters.feeds.servers import Resolver, certificate, http_server
 
@@ -27,3 +28,17 @@ def sis(tmp_path, monkeypatch, resolver):
     with http_server(tls=context) as server:
         yield server
     tls_context.cache_clear()
+
+
+@pytest.fixture
+def feed(staff, administration, sis, settings):
+    """A feed of Riverside, which Dana owns; the tests run its jobs themselves."""
+    settings.JOBS_BY_MESSAGE = False
+    return create_feed(
+        district=staff.riverside,
+        kind="zip",
+        name="PowerSchool",
+        address=f"https://sis.example.org:{sis.port}/roster.zip",
+        administrations=[administration],
+        by=staff.dana,
+    )

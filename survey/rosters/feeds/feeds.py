@@ -1,0 +1,226 @@
+"""Create, change, pause and remove feeds, each with an audit entry.
+
+Credentials are sealed when they are stored. Nothing returns them but `unseal`,
+for a download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import time
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.models import District, User
+from survey.files import path_of
+from survey.models import Administration, FeedScan, RosterFeed
+from survey.rosters.feeds.credentials import seal
+from survey.rosters.feeds.outcomes import (
+    delete_downloads,
+    drop_uploads,
+)
+from survey.rosters.oneroster.store import OneRosterStore
+from survey.rosters.retention import delete_files
+
+NAME_TAKEN = "This district has another feed with this name."
+# What names the source: with another one, the data of the old one is dropped.
+SOURCE = ("kind", "address", "options")
+SETTINGS = (*SOURCE, "name", "identity", "window_begins", "window_ends")
+
+
+def create_feed(
+    *,
+    district: District,
+    kind: str,
+    name: str,
+    address: str,
+    by: User,
+    credentials: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    identity: str = "sourcedId",
+    administrations: Iterable[Administration] = (),
+    window_begins: time | None = None,
+    window_ends: time | None = None,
+    request: HttpRequest | None = None,
+) -> RosterFeed:
+    """Create a feed that `by` owns. Raises ValidationError for a name in use."""
+    try:
+        with transaction.atomic():
+            feed = RosterFeed.objects.create(
+                district=district,
+                by=by,
+                kind=kind,
+                name=name,
+                address=address,
+                credentials=seal(credentials) if credentials else b"",
+                options=dict(options or {}),
+                identity=identity,
+                window_begins=window_begins,
+                window_ends=window_ends,
+            )
+            feed.administrations.set(administrations)
+            record_feed("add feed", feed, by=by, request=request, after=_shown(feed))
+    except IntegrityError as error:
+        raise ValidationError({"name": NAME_TAKEN}) from error
+    return feed
+
+
+def change_feed(
+    feed: RosterFeed,
+    *,
+    by: User,
+    request: HttpRequest | None = None,
+    credentials: Mapping[str, str] | None = None,
+    administrations: Iterable[Administration] | None = None,
+    **settings: Any,
+) -> None:
+    """Change the given settings; without `credentials` the stored ones stay.
+
+    The user who changes a feed becomes its owner. Raises ValidationError for a
+    name in use, or while a scan is being applied.
+    """
+    if unknown := settings.keys() - set(SETTINGS):
+        raise TypeError(f"feeds have no {', '.join(sorted(unknown))}")
+    try:
+        with transaction.atomic():
+            current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
+            before = _shown(current)
+            old_store = current.store
+            new_source = any(
+                settings.get(field, getattr(current, field)) != getattr(current, field)
+                for field in SOURCE
+            )
+            new_identity = settings.get("identity", current.identity)
+            if new_identity != current.identity:
+                # The next scan tells both IDs of everybody, so that nobody is added
+                # a second time.
+                if current.store and not current.previous_identity:
+                    current.previous_identity = current.identity
+                elif new_identity == current.previous_identity:
+                    current.previous_identity = ""
+            for field, value in settings.items():
+                setattr(current, field, value)
+            if credentials is not None:
+                current.credentials = seal(credentials) if credentials else b""
+            if new_source:
+                current.etag = current.digest = current.host_key = current.store = ""
+                current.loaded_at = current.last_full_at = None
+                transaction.on_commit(lambda: delete_files(old_store))
+            current.by, current.is_store_applied = by, False
+            current.save()
+            if administrations is not None:
+                current.administrations.set(administrations)
+            after = _shown(current)
+            if credentials is not None:
+                after["credentials"] = "changed"
+            _cancel_scans(current, "The feed was changed.")
+            record_feed(
+                "change feed",
+                current,
+                by=by,
+                request=request,
+                before=before,
+                after=after,
+            )
+    except IntegrityError as error:
+        raise ValidationError({"name": NAME_TAKEN}) from error
+    feed.refresh_from_db()
+
+
+@transaction.atomic
+def pause_feed(
+    feed: RosterFeed,
+    *,
+    is_paused: bool,
+    by: User,
+    request: HttpRequest | None = None,
+) -> None:
+    """Pause or resume the scheduled scans."""
+    feeds = RosterFeed.objects.filter(pk=feed.pk, is_paused=not is_paused)
+    if feeds.update(is_paused=is_paused):
+        action = "pause feed" if is_paused else "resume feed"
+        record_feed(action, feed, by=by, request=request)
+
+
+@transaction.atomic
+def remove_feed(
+    feed: RosterFeed, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """Remove a feed, its credentials and its data. Its people and history stay.
+
+    Raises ValidationError while a scan is being applied.
+    """
+    current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
+    if current.removed_at is not None:
+        return
+    old_store = current.store
+    current.removed_at, current.credentials = timezone.now(), b""
+    current.store = current.etag = current.digest = ""
+    current.save()
+    _cancel_scans(current, "The feed was removed.")
+    record_feed("remove feed", current, by=by, request=request, before=_shown(current))
+    transaction.on_commit(lambda: delete_files(old_store))
+
+
+def identifier_samples(feed: RosterFeed) -> Mapping[str, Sequence[str]]:
+    """Return three IDs of each kind that the feed's data has, once it was scanned."""
+    if not feed.store or not path_of(feed.store).exists():
+        return {}
+    return OneRosterStore(path_of(feed.store)).identifier_samples()
+
+
+def _cancel_scans(feed: RosterFeed, message: str) -> None:
+    """Cancel scans that began with other settings."""
+    states = (*FeedScan.UNFINISHED, FeedScan.State.HELD, FeedScan.State.TRIED)
+    for scan in feed.scans.select_for_update().filter(state__in=states):
+        is_unfinished = scan.state in FeedScan.UNFINISHED
+        if is_unfinished and scan.uploads.filter(state="applying").exists():
+            raise ValidationError("A scan is being applied. Wait until it has ended.")
+        FeedScan.objects.filter(pk=scan.pk).update(
+            state=FeedScan.State.CANCELLED, message=message, ended_at=timezone.now()
+        )
+        drop_uploads(scan)
+        delete_downloads(scan)
+
+
+def _shown(feed: RosterFeed) -> dict[str, object]:
+    """Return the settings for the audit log: neither credentials nor options.
+
+    An option may be a secret that somebody typed into the wrong field.
+    """
+    return {
+        "name": feed.name,
+        "kind": feed.kind,
+        "identity": feed.identity,
+        "administrations": sorted(feed.administrations.values_list("name", flat=True)),
+        "window": (
+            f"{feed.window_begins:%H:%M}-{feed.window_ends:%H:%M}"
+            if feed.window_begins and feed.window_ends
+            else ""
+        ),
+    }
+
+
+def record_feed(
+    action: str,
+    feed: RosterFeed,
+    *,
+    by: User,
+    request: HttpRequest | None,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    record(
+        action,
+        by=by,
+        request=request,
+        subject=feed,
+        district=feed.district,
+        before=before,
+        after=after,
+    )

@@ -1,0 +1,56 @@
+"""Decide which scans wait for a person instead of being applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from survey.models import RosterUpload
+
+# Rejected rows withdraw nobody, but so many mean that something has changed in the
+# source. A few are normal in every school.
+MOST_REJECTED = 10
+MOST_REJECTED_SHARE = 0.02
+# In a district whose people are known, more new people than known ones mean that
+# its system numbers them anew: everybody would exist twice.
+MOST_NEW_SHARE = 0.5
+# A district opens a school now and then; more unknown ones mean other codes.
+MOST_NEW_SCHOOLS = 2
+MOST_NEW_SCHOOLS_SHARE = 0.1
+
+
+def reason_to_hold(uploads: Sequence[RosterUpload]) -> str:
+    """Return why these checked uploads must be confirmed, or an empty string."""
+    reasons = (_reason(upload) for upload in uploads)
+    return next(filter(None, reasons), "")
+
+
+def _reason(upload: RosterUpload) -> str:
+    if upload.must_be_typed:
+        return (
+            f"{upload.withdrawn:,} people would be withdrawn, more than a tenth of a"
+            " school or of the district."
+        )
+    rows = upload.report.get("rows", 0)
+    if upload.rejected > max(MOST_REJECTED, rows * MOST_REJECTED_SHARE):
+        return f"{upload.rejected:,} of {rows:,} rows would be rejected."
+    schools = list(upload.schools.all())
+    known = [school for school in schools if school.people]
+    if not known:
+        # Nobody of this district is invited yet.
+        return ""
+    added = upload.report.get("added", 0)
+    people = sum(school.people for school in known)
+    if added > people * MOST_NEW_SHARE:
+        return (
+            f"{added:,} people are unknown, and {people:,} are known. If the source"
+            " has changed its IDs, change the feed's ID column first: otherwise"
+            " everybody would be added a second time."
+        )
+    new = [school for school in schools if school.school_id is None]
+    if len(new) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
+        names = ", ".join(school.name for school in new[:3])
+        return f"{len(new):,} schools are unknown, such as {names}."
+    renamed = (upload.report.get("places") or {}).get("renamed", ())
+    if len(renamed) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
+        return f"{len(renamed):,} schools have other names than before."
+    return ""

@@ -1,0 +1,118 @@
+"""Run the scans of a feed that a server on loopback offers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db import connections
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from survey import jobs
+from survey.job_turns import next_job
+from survey.models import FeedScan, Identity, Job
+from survey.rosters.feeds import scans
+from survey.tests.rosters.oneroster.archives import archive
+
+ORGS = """\
+sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId
+o-district,,,Riverside,district,riverside,
+o-lincoln,,,Lincoln,school,lincoln,o-district
+o-washington,,,Washington,school,washington,o-district
+"""
+USER_COLUMNS = (
+    "sourcedId,status,dateLastModified,enabledUser,orgSourcedIds,role,username,userIds,"
+    "givenName,familyName,middleName,identifier,email,sms,phone,agentSourcedIds,grades,"
+    "password"
+)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: no handler of the job sees it, and nothing is cleaned up."""
+
+
+def user(number, school="lincoln", status="", grade="07", given_name="Ali", prefix="u"):
+    return (
+        f"{prefix}{number:04},{status},,true,o-{school},student,n{number},,{given_name},"
+        f"Diaz,,,,,,,{grade},"
+    )
+
+
+def users(*rows):
+    return "\n".join([USER_COLUMNS, *rows]) + "\n"
+
+
+def students(count=30, *, school="lincoln", first=0, **fields):
+    return [user(n, school, **fields) for n in range(first, first + count)]
+
+
+def zip_of(*rows, mode="bulk", orgs=ORGS):
+    files = {"orgs": orgs, "users": users(*rows)}
+    modes = {"orgs": "bulk", "users": mode}
+    return archive(files, modes=modes).getvalue()
+
+
+def offer(server, content, **headers):
+    server.give("/roster.zip", 200, content, **headers)
+
+
+def run_jobs():
+    """Run the jobs that wait, as workers of all pools."""
+    while pks := [pk for pool in jobs.POOLS if (pk := next_job(pool[0])) is not None]:
+        for pk in pks:
+            jobs.run(pk)
+
+
+def run_until_killed():
+    with suppress(Killed):
+        run_jobs()
+        raise AssertionError("no worker was killed")
+    connections["default"].close_if_unusable_or_obsolete()
+    # The heartbeat of the dead worker gets old.
+    Job.objects.filter(state=Job.State.RUNNING).update(
+        heartbeat_at=timezone.now() - timedelta(hours=1)
+    )
+
+
+def scan(feed, reason="now", by=None):
+    """Scan a feed to the end of the scan."""
+    found = scans.start_scan(feed, reason=reason, by=by or feed.by)
+    run_jobs()
+    found.refresh_from_db()
+    feed.refresh_from_db()
+    return found
+
+
+def confirm(held, by, typed=None):
+    withdrawn = sum(upload.withdrawn for upload in held.uploads.all())
+    scans.confirm_scan(
+        held,
+        by=by,
+        seen=str(withdrawn),
+        typed=str(withdrawn) if typed is None else typed,
+    )
+
+
+def invited():
+    """Return the IDs of the people who are not withdrawn."""
+    found = Identity.objects.filter(respondent__withdrawn_at=None)
+    return sorted(found.values_list("external_id", flat=True))
+
+
+def world():
+    """Return people, codes and audit entries, without times and primary keys."""
+    people = Identity.objects.order_by("external_id").values_list(
+        "external_id",
+        "given_name",
+        "respondent__school__code",
+        "respondent__grade",
+        "respondent__issue",
+        "respondent__withdrawn_at",
+    )
+    entries = AuditEntry.objects.exclude(action="scan feed").order_by("action", "pk")
+    return {
+        "people": [(*person, withdrawn_at is None) for *person, withdrawn_at in people],
+        "entries": list(entries.values_list("action", "by", "after")),
+        "scans": list(FeedScan.objects.order_by("pk").values_list("state", "message")),
+    }

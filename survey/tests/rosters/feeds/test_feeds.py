@@ -1,0 +1,131 @@
+"""Create, change and remove feeds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import AuditEntry
+from survey.files import path_of
+from survey.models import RosterFeed
+from survey.rosters.feeds import scans
+from survey.rosters.feeds.credentials import unseal
+from survey.rosters.feeds.feeds import (
+    change_feed,
+    create_feed,
+    identifier_samples,
+    pause_feed,
+    remove_feed,
+)
+from survey.tests.rosters.feeds.feed_scans import offer, scan, students, zip_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRET = "correct-horse-battery-staple"
+
+
+def test_credentials_are_sealed_and_not_in_the_audit_log(feed, staff):
+    change_feed(feed, by=staff.dana, credentials={"token": SECRET})
+    assert SECRET.encode() not in bytes(feed.credentials)
+    assert unseal(bytes(feed.credentials)) == {"token": SECRET}
+    # Without credentials the stored ones stay.
+    change_feed(feed, by=staff.state, name="Aeries")
+    assert unseal(bytes(feed.credentials)) == {"token": SECRET}
+    assert feed.by == staff.state
+
+    entries = list(AuditEntry.objects.order_by("pk"))
+    assert [entry.action for entry in entries] == ["add feed", *["change feed"] * 2]
+    assert entries[1].after["credentials"] == "changed"
+    assert (entries[2].before["name"], entries[2].after["name"]) == (
+        "PowerSchool",
+        "Aeries",
+    )
+    assert SECRET not in json.dumps([[entry.before, entry.after] for entry in entries])
+
+
+def test_another_source_drops_the_data_of_the_old_one(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    store = path_of(feed.store)
+    change_feed(feed, by=staff.dana, name="Aeries")
+    assert store.exists() and feed.etag == "" and not feed.is_store_applied
+    change_feed(feed, by=staff.dana, address=feed.address + "?year=2027")
+    assert (feed.store, feed.digest, feed.loaded_at) == ("", "", None)
+    assert not store.exists()
+
+
+def test_another_id_column_keeps_the_old_one_until_a_scan_is_applied(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    change_feed(feed, by=staff.dana, identity="identifier")
+    assert feed.previous_identity == "sourcedId"
+    change_feed(feed, by=staff.dana, identity="sourcedId")
+    assert feed.previous_identity == ""
+
+
+def test_changing_a_feed_cancels_its_scans(feed, staff):
+    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    change_feed(feed, by=staff.dana, name="Aeries")
+    found.refresh_from_db()
+    assert (found.state, found.message) == ("cancelled", "The feed was changed.")
+
+
+def test_a_removed_feed_keeps_neither_data_nor_credentials(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    found = scan(feed)
+    change_feed(feed, by=staff.dana, credentials={"token": SECRET})
+    store = path_of(feed.store)
+    remove_feed(feed, by=staff.dana)
+    feed.refresh_from_db()
+    assert (bytes(feed.credentials), feed.store) == (b"", "")
+    assert not store.exists()
+    assert feed.scans.get() == found
+    assert not RosterFeed.objects.current().exists()
+    with pytest.raises(scans.ScanConflict, match="removed"):
+        scans.start_scan(feed, reason="now", by=staff.dana)
+    # Its name is free again.
+    create_feed(
+        district=feed.district, kind="zip", name=feed.name, address="x", by=staff.dana
+    )
+
+
+def test_two_feeds_of_a_district_have_different_names(feed, staff):
+    with pytest.raises(ValidationError):
+        create_feed(
+            district=feed.district,
+            kind="zip",
+            name=feed.name,
+            address="x",
+            by=staff.dana,
+        )
+
+
+def test_pausing_is_recorded_once(feed, staff):
+    for _ in range(2):
+        pause_feed(feed, is_paused=True, by=staff.dana)
+    assert AuditEntry.objects.filter(action="pause feed").count() == 1
+
+
+def test_feeds_belong_to_whole_districts(feed, staff):
+    from accounts.permissions import Permissions
+
+    for user, count in (
+        (staff.state, 1),
+        (staff.dana, 1),
+        (staff.chen, 0),
+        (staff.sam, 0),
+    ):
+        visible = RosterFeed.objects.visible_to(Permissions(user))
+        assert visible.count() == count
+
+
+def test_samples_show_the_kinds_of_ids(feed, sis):
+    assert identifier_samples(feed) == {}
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    assert identifier_samples(feed) == {
+        "sourcedId": ["u0000", "u0001", "u0002"],
+        "identifier": [],
+    }

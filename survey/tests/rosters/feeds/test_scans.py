@@ -1,0 +1,308 @@
+"""Scan feeds: download, parse, compare, apply, hold and confirm."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from accounts.models import AuditEntry, Letter
+from accounts.staff import dismiss
+from survey import jobs
+from survey.files import path_of
+from survey.job_turns import next_job
+from survey.models import FeedScan, Job
+from survey.rosters import uploads
+from survey.rosters.feeds import roster_stages, scans
+from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
+from survey.rosters.upload_state import UploadConflict
+from survey.rosters.uploads import WrongNumberTyped
+from survey.tests.example_jobs import make_slowly
+from survey.tests.rosters.feeds.feed_scans import (
+    ORGS,
+    confirm,
+    invited,
+    offer,
+    run_jobs,
+    scan,
+    students,
+    user,
+    zip_of,
+)
+from survey.tests.rosters.roster_console import person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_scan_downloads_parses_compares_and_applies(feed, sis, staff):
+    offer(sis, zip_of(*students(30), *students(20, school="washington", first=30)))
+    found = scan(feed)
+
+    assert (found.state, found.message) == ("applied", "")
+    assert len(invited()) == 50
+    stages = {stage.stage: stage for stage in found.stages.all()}
+    assert list(stages) == ["download", "parse", "compare", "apply"]
+    assert all(stage.is_done and stage.attempts == 1 for stage in stages.values())
+    assert [stage.rows for stage in stages.values()] == [0, 50, 50, 50]
+    assert stages["download"].bytes == len(sis.answers["/roster.zip"][2])
+    assert feed.is_store_applied and path_of(feed.store).exists()
+    [upload] = found.uploads.all()
+    assert (upload.state, upload.complete_for) == ("applied", "districts")
+    # The download is deleted, and the store stays.
+    names = [path.name for path in path_of("feeds/any").parent.iterdir()]
+    assert f"feeds/{feed.store.removeprefix('feeds/')}" == feed.store
+    assert feed.store.removeprefix("feeds/") in names
+    assert found.folder == ""
+    assert not [name for name in names if path_of(f"feeds/{name}").is_dir()]
+    actions = AuditEntry.objects.order_by("pk").values_list("action", "by")
+    assert list(actions) == [
+        ("add feed", staff.dana.email),
+        ("scan feed", staff.dana.email),
+        ("apply roster", "roster feed"),
+    ]
+    assert not Letter.objects.exists()
+
+
+def test_unchanged_content_stops_after_the_download(feed, sis):
+    offer(sis, zip_of(*students()))
+    assert scan(feed).state == "applied"
+    again = scan(feed)
+    assert again.state == "unchanged"
+    assert [stage.stage for stage in again.stages.all()] == ["download"]
+    # The twin: other content.
+    offer(sis, zip_of(*students(31)))
+    assert scan(feed).state == "applied"
+    assert len(invited()) == 31
+
+
+def test_a_trial_shows_the_changes_and_never_applies_them(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    tried = scan(feed, reason="try")
+    assert (tried.state, invited()) == ("tried", [])
+    [upload] = tried.uploads.all()
+    assert (upload.state, upload.report["added"]) == ("checked", 30)
+    with pytest.raises(UploadConflict, match="part of a scan"):
+        uploads.confirm(upload, by=staff.dana, seen="0")
+    with pytest.raises(ScanConflict):
+        confirm(tried, staff.dana)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        FeedScan.objects.filter(pk=tried.pk).update(state="applied")
+
+    # The content is known now, and was not applied: a scan does so.
+    assert scan(feed).state == "applied"
+    assert len(invited()) == 30
+    tried.refresh_from_db()
+    assert (tried.state, tried.message) == ("cancelled", "Replaced by a newer scan.")
+
+
+def test_a_scan_that_withdraws_many_is_held_until_the_number_is_typed(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(26)))
+    held = scan(feed)
+    assert (held.state, len(invited())) == ("held", 30)
+    assert "4 people would be withdrawn" in held.message
+    assert not feed.is_store_applied
+    # The owner is told once.
+    assert list(Letter.objects.values_list("kind", "to")) == [
+        ("feed scan held", staff.dana.email)
+    ]
+    with pytest.raises(WrongNumberTyped):
+        confirm(held, staff.dana, typed="5")
+    with pytest.raises(ScanConflict, match="figures have changed"):
+        scans.confirm_scan(held, by=staff.dana, seen="3", typed="3")
+    assert len(invited()) == 30
+
+    confirm(held, staff.dana)
+    run_jobs()
+    held.refresh_from_db()
+    assert (held.state, held.confirmed_by, held.typed) == ("applied", staff.dana, "4")
+    assert len(invited()) == 26
+    actions = AuditEntry.objects.order_by("-pk").values_list("action", "by")
+    assert list(actions[:2]) == [
+        ("apply roster", staff.dana.email),
+        ("confirm feed scan", staff.dana.email),
+    ]
+
+
+def test_a_few_people_are_withdrawn_without_a_confirmation(feed, sis):
+    """The twin: less than a tenth."""
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(28)))
+    assert scan(feed).state == "applied"
+    assert len(invited()) == 28
+
+
+def test_the_next_scan_shows_held_content_again(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(20)))
+    held = scan(feed)
+    again = scan(feed)
+    held.refresh_from_db()
+    assert (held.state, again.state) == ("cancelled", "held")
+    assert Letter.objects.filter(kind="feed scan held").count() == 1
+
+
+def test_new_ids_for_everybody_are_held(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    # A delta withdraws nobody: everybody would exist twice.
+    offer(sis, zip_of(*students(prefix="x"), mode="delta"))
+    held = scan(feed)
+    assert held.state == "held"
+    assert "30 people are unknown" in held.message
+    assert len(invited()) == 30
+
+
+def test_unknown_schools_are_held(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    names = ["North", "South", "East"]
+    orgs = sis_orgs(names)
+    more = [user(90 + n, school=name.lower()) for n, name in enumerate(names)]
+    offer(sis, zip_of(*students(), *more, orgs=orgs))
+    held = scan(feed)
+    assert (held.state, len(invited())) == ("held", 30)
+    assert "3 schools are unknown" in held.message
+
+
+def sis_orgs(names):
+    rows = [f"o-{name.lower()},,,{name},school,{name}1,o-district" for name in names]
+    return ORGS + "\n".join(rows) + "\n"
+
+
+def test_many_rejected_rows_are_held(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(), *students(11, first=50, grade="99")))
+    held = scan(feed)
+    assert (held.state, held.message) == ("held", "11 of 41 rows would be rejected.")
+
+
+def test_a_delta_changes_only_what_it_names(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(user(30), user(1, given_name="Zoe"), mode="delta"))
+    found = scan(feed)
+    assert found.state == "applied", found.message
+    assert invited() == [f"u{number:04}" for number in range(31)]
+    assert person("u0001").identity.given_name == "Zoe"
+
+
+def test_a_delta_without_a_base_is_refused(feed, sis):
+    offer(sis, zip_of(*students(), mode="delta"))
+    found = scan(feed)
+    assert found.state == "failed"
+    assert "no complete users.csv was loaded before" in found.message
+    assert (invited(), feed.store) == ([], "")
+
+
+def test_a_broken_file_fails_and_leaves_the_store(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    before = feed.store
+    offer(sis, b"PK\x03\x04 broken")
+    assert scan(feed).state == "failed"
+    assert feed.store == before and path_of(before).exists()
+    # Not taken for known content.
+    assert scan(feed).state == "failed"
+    offer(sis, zip_of(*students(29)))
+    assert scan(feed).state == "applied"
+
+
+def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    content = sis.answers["/roster.zip"][2]
+    for _ in range(2):
+        sis.give("/roster.zip", 404)
+        assert scan(feed).state == "failed"
+    assert not Letter.objects.exists()
+    assert scan(feed).state == "failed"
+    told = [("feed scan failed", staff.dana.email)]
+    assert list(Letter.objects.values_list("kind", "to")) == told
+    scan(feed)
+    assert (Letter.objects.count(), feed.failures_in_a_row) == (1, 4)
+    # A success ends the series.
+    offer(sis, content)
+    assert (scan(feed).state, feed.failures_in_a_row) == ("unchanged", 0)
+
+
+def test_scans_of_a_district_do_not_overlap(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    first = start_scan(feed, reason="now", by=staff.dana)
+    with pytest.raises(ScanConflict, match="is being scanned"):
+        start_scan(feed, reason="now", by=staff.dana)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        FeedScan.objects.create(feed=feed, district=staff.riverside, reason="now")
+    assert FeedScan.objects.count() == Job.objects.count() == 1
+    run_jobs()
+    first.refresh_from_db()
+    assert first.state == "applied"
+    # The twin: it is over.
+    start_scan(feed, reason="now", by=staff.dana)
+
+
+def test_a_feed_fails_when_its_owner_loses_the_permission(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    for membership in staff.dana.memberships.all():
+        dismiss(membership=membership, by=staff.state)
+    found = scan(feed)
+    assert found.state == "failed"
+    assert "may no longer manage rosters" in found.message
+    assert (invited(), sis.requests) == ([], [])
+
+
+def test_a_waiting_scan_can_be_cancelled(feed, sis, staff):
+    offer(sis, zip_of(*students()))
+    found = start_scan(feed, reason="now", by=staff.dana)
+    cancel_scan(found, by=staff.dana)
+    run_jobs()
+    found.refresh_from_db()
+    assert (found.state, invited()) == ("cancelled", [])
+    assert AuditEntry.objects.filter(action="cancel feed scan").count() == 1
+    with pytest.raises(ScanConflict):
+        cancel_scan(found, by=staff.dana)
+
+
+def test_a_scan_cancelled_while_it_compares_is_not_applied(
+    feed, sis, staff, monkeypatch
+):
+    offer(sis, zip_of(*students()))
+    found = start_scan(feed, reason="now", by=staff.dana)
+    check = roster_stages.check_upload
+
+    def check_and_cancel(upload, progress):
+        check(upload, progress)
+        cancel_scan(found, by=staff.dana)
+
+    monkeypatch.setattr(roster_stages, "check_upload", check_and_cancel)
+    run_jobs()
+    found.refresh_from_db()
+    assert (found.state, invited()) == ("cancelled", [])
+    assert found.uploads.get().state == "cancelled"
+
+
+def test_a_confirmed_scan_and_an_upload_go_before_a_nightly_scan(feed, staff):
+    night = Job.objects.create(kind="feed.scan")
+    upload = jobs.start(make_slowly, by=staff.chen)
+    confirmed = Job.objects.create(kind="feed.confirmed", by=staff.dana)
+    order = []
+    while (pk := next_job(jobs.SCANS)) is not None:
+        order.append(pk)
+        Job.objects.filter(pk=pk).delete()
+    assert order == [confirmed.pk, upload.pk, night.pk]
+
+
+def test_jobs_of_people_go_before_those_of_the_schedule(feed, staff):
+    by_night = Job.objects.create(kind="feed.download")
+    Job.objects.create(
+        kind="feed.download",
+        by=staff.dana,
+        state="done",
+        started_at=by_night.created_at,
+        ended_at=by_night.created_at,
+    )
+    by_hand = Job.objects.create(kind="feed.download", by=staff.dana)
+    assert next_job(jobs.DOWNLOADS) == by_hand.pk
