@@ -75,8 +75,13 @@ def match_schools(
         for district in matcher.possible_districts(place)
     }
     for (text,) in staging.fetch_all("SELECT DISTINCT district FROM roster_exempt"):
-        found = matcher.known_districts.find(*WrittenPlace.of(text, ""))
-        districts |= {(text, district) for district in found.keys}
+        keys: Iterable[int] = matcher.known_districts.find(
+            *WrittenPlace.of(text, "")
+        ).keys
+        if not keys and text not in texts.values():
+            # Their name is not stored, so they could be of any district.
+            keys = matcher.known_districts.code_of
+        districts |= {(text, district) for district in keys}
     staging.copy_rows("roster_district", sorted(districts))
     if rejected:
         outside = "place NOT IN (SELECT place FROM roster_place)"

@@ -255,6 +255,23 @@ def test_people_of_unclear_places_are_not_withdrawn(administration, northfield):
         assert (report.rejected, report.unchanged, report.withdrawn) == (1, 2, 0)
 
 
+def test_people_are_not_withdrawn_if_all_rows_of_their_district_are_rejected(
+    administration, northfield, staff
+):
+    """The district's code is unknown, and the name of rejected rows is not stored."""
+    header = f"{HEADER},grade"
+    known = "0153,,0201,,1,Max,7", "0153,,0201,,2,Ali,7"
+    lakeside = "lakeside,,roosevelt,,1,Zoe,7"
+    run_import(administration, header, *known, lakeside)
+    rejected = "CA-77,Northfield USD,0201,,2,Ali,77"
+    report = run_import(
+        administration, header, lakeside, rejected, partial=True, complete_for="state"
+    )
+    assert (report.rejected, report.withdrawn) == (1, 1)
+    withdrawn = Identity.objects.exclude(respondent__withdrawn_at=None)
+    assert withdrawn.get().given_name == "Max"
+
+
 def test_spellings_of_one_new_name_create_one_school(administration, northfield):
     run_import(
         administration,
