@@ -50,7 +50,7 @@ def _reason(upload: RosterUpload) -> str:
     if len(new) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
         names = ", ".join(school.name for school in new[:3])
         return f"{len(new):,} schools are unknown, such as {names}."
-    renamed = (upload.report.get("places") or {}).get("renamed", ())
+    renamed = upload.report.get("renamed", ())
     if len(renamed) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
         return f"{len(renamed):,} schools have other names than before."
     return ""

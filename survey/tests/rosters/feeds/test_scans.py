@@ -167,6 +167,20 @@ def test_unknown_schools_are_held(feed, sis):
     assert "3 schools are unknown" in held.message
 
 
+def test_many_schools_with_other_names_are_held(feed, sis):
+    names = ["North", "South", "East"]
+    people = [user(90 + n, school=name.lower()) for n, name in enumerate(names)]
+    offer(sis, zip_of(*people, orgs=sis_orgs(names)))
+    assert scan(feed).state == "applied"
+    others = sis_orgs(names)
+    for name, other in zip(names, ("Adams", "Monroe", "Obama"), strict=True):
+        others = others.replace(f",{name},school", f",{other},school")
+    offer(sis, zip_of(*people, orgs=others))
+    held = scan(feed)
+    assert held.state == "held"
+    assert "3 schools have other names" in held.message
+
+
 def sis_orgs(names):
     rows = [f"o-{name.lower()},,,{name},school,{name}1,o-district" for name in names]
     return ORGS + "\n".join(rows) + "\n"
