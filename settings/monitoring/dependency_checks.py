@@ -26,6 +26,7 @@ from django.db import connections
 
 from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer, Sample
 from settings.monitoring.durability_check import check_durability
+from settings.monitoring.job_queues import read_jobs
 
 # Seconds for a check of several questions.
 TOTAL_TIMEOUT = 1.0
@@ -60,6 +61,7 @@ def statistics() -> list[Sample]:
         "commits": read_commits,
         "pools": read_pools,
         "sockets": read_sockets,
+        "jobs": read_jobs,
     }
     with ThreadPoolExecutor(1) as executor:
         more = executor.submit(run_checks, figures)

@@ -135,6 +135,17 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         ("queue",),
         "Celery workers that listen. 0: rosters, exports and roll-ups wait.",
     ),
+    "jobs_waiting": (
+        ("queue",),
+        "Jobs that no worker runs yet, or whose worker died. confirmed, long and scans"
+        " have the same workers, in this order. Scans wait in their window.",
+    ),
+    "jobs_running": (("queue",), "Jobs that a worker runs."),
+    "workers_idle": (
+        ("pool",),
+        "Workers of downloads, and of scans (with confirmed and long), that have no"
+        " job. 0 outside of scan windows for long: too few, or jobs that hang.",
+    ),
     "pool_clients_active": (("pool",), "Clients of pgbouncer that have a server."),
     "pool_clients_waiting": (
         ("pool",),

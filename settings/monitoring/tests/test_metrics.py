@@ -20,6 +20,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from settings.monitoring import logs, metrics, metrics_page
+from settings.monitoring.job_queues import samples_of
 from settings.monitoring.middleware import MonitoringMiddleware
 from settings.tests.patience import patience
 from survey.taking import plain_forms
@@ -173,6 +174,7 @@ def test_the_metrics_page_can_be_parsed_and_is_documented():
     if settings.SERVERS:
         assert families["groundswell_commits"].samples[0].value > 0
         assert families["groundswell_wal_syncs"].samples[0].value > 0
+        assert "groundswell_jobs_waiting" in families
         assert "groundswell_redis_memory_bytes" in families
 
 
@@ -217,6 +219,46 @@ def processes(program, folder, *arguments):
         text=True,
         check=True,
     ).stdout.split()
+
+
+def test_jobs_are_counted_by_queue_and_idle_workers_by_pool(settings):
+    settings.JOB_WORKERS = {"downloads": 16, "scans": 3}
+    queues = {
+        "feed.download": "downloads",
+        "feed.scan": "scans",
+        "roster.check": "long",
+    }
+    rows = [
+        {"kind": "feed.download", "count": 5, "runs": True},
+        {"kind": "feed.download", "count": 880, "runs": False},
+        {"kind": "feed.scan", "count": 2, "runs": True},
+        {"kind": "roster.check", "count": 2, "runs": True},
+        {"kind": "unknown", "count": 1, "runs": True},
+    ]
+    samples = {(name, *labels): n for name, n, labels in samples_of(rows, queues)}
+    assert samples["jobs_waiting", "downloads"] == 880
+    assert samples["jobs_running", "long"] == samples["jobs_running", "scans"] == 2
+    assert samples["jobs_waiting", "confirmed"] == 0
+    assert samples["workers_idle", "downloads"] == 11
+    # A worker that is lent from another host is not below zero.
+    assert samples["workers_idle", "scans"] == 0
+    assert ("workers_idle", "quick") not in samples
+
+
+def test_stages_of_scans_are_observed():
+    def observed():
+        return [
+            counted("feed_stage_seconds_count", stage="parse", result="done"),
+            counted("feed_stage_seconds_count", stage="parse", result="failed"),
+            counted("feed_stage_rows_sum", stage="parse"),
+            counted("feed_stage_bytes_sum", stage="parse"),
+        ]
+
+    before = observed()
+    metrics.observe_feed_stage("parse", 2.0, "done", rows=50, size=1000)
+    metrics.observe_feed_stage("parse", 0.5, "failed", rows=7, size=7)
+    counts = zip(observed(), before, strict=True)
+    assert [after - earlier for after, earlier in counts] == [1, 1, 50, 1000]
 
 
 def test_processes_share_counters_and_new_ones_continue_them(tmp_path):

@@ -57,9 +57,10 @@ def offer(server, content, **headers):
     server.give("/roster.zip", 200, content, **headers)
 
 
-def run_jobs():
-    """Run the jobs that wait, as workers of all pools."""
-    while pks := [pk for pool in jobs.POOLS if (pk := next_job(pool[0])) is not None]:
+def run_jobs(*queues):
+    """Run the jobs that wait, as workers of all pools or of those of some queues."""
+    queues = queues or [pool[0] for pool in jobs.POOLS]
+    while pks := [pk for queue in queues if (pk := next_job(queue)) is not None]:
         for pk in pks:
             jobs.run(pk)
 
@@ -69,7 +70,11 @@ def run_until_killed():
         run_jobs()
         raise AssertionError("no worker was killed")
     connections["default"].close_if_unusable_or_obsolete()
-    # The heartbeat of the dead worker gets old.
+    forget_heartbeats()
+
+
+def forget_heartbeats():
+    """Let the heartbeats of dead workers get old."""
     Job.objects.filter(state=Job.State.RUNNING).update(
         heartbeat_at=timezone.now() - timedelta(hours=1)
     )
