@@ -16,6 +16,7 @@ from survey.console.open_codes import views as open_codes
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
+from survey.console.rosters.columns import roster_columns
 from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
@@ -279,6 +280,7 @@ urlpatterns = [
         name="roster_template_xlsx",
     ),
     path("rosters/<int:pk>/", rosters.roster_detail, name="roster_detail"),
+    path("rosters/<int:pk>/columns/", roster_columns, name="roster_columns"),
     path("rosters/<int:pk>/rejected/", rosters.roster_rejected, name="roster_rejected"),
     path(
         "rosters/<int:pk>/rejected.csv",

@@ -22,13 +22,12 @@ from survey.rosters.change_record import ChangeRecord, refuse_while_undoing
 from survey.rosters.diff import RosterDiff
 from survey.rosters.dry_run import (
     compare_upload,
-    open_upload,
+    open_roster,
     store_result,
     storing_failure,
     upload_of_job,
     write_rejected_file,
 )
-from survey.rosters.file_reader import open_table
 from survey.rosters.missing_people import (
     forget_missing_people,
     number_not_shown,
@@ -68,8 +67,7 @@ def apply_upload(upload: RosterUpload, progress: Progress) -> None:
         # Raises here if the key is missing, and not after the whole file was read.
         access_codes.current_version()
         with (
-            open_upload(upload) as file,
-            open_table(file) as table,
+            open_roster(upload) as table,
             compare_upload(
                 upload, table, upload.confirmed_by, progress, lock=True
             ) as diff,
@@ -123,7 +121,12 @@ def finish(upload: RosterUpload) -> None:
     change_state(
         upload,
         allowed=(State.APPLYING,),
-        values={"state": State.APPLIED, "ended_at": timezone.now()},
+        values={
+            "state": State.APPLIED,
+            "ended_at": timezone.now(),
+            # Nobody chooses columns of an applied roster.
+            "samples": None,
+        },
     )
     counts = {name: upload.report.get(name) for name in COUNTS}
     by: User | str = upload.confirmed_by or upload.by

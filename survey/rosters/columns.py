@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import pairwise
 
 # Field -> headers that mean it, without spaces, punctuation and case. The
 # earlier one wins if a file has several, except for IDs.
@@ -92,6 +93,7 @@ _IDENTIFIES = re.compile(
     r"contact|photo|birth|dob|(?:id|ids|number|identifier)\d*$"
 )
 _SECRET = re.compile(r"passw|pwd$|^pin$|passcode|secret")
+_TAX_NUMBER = re.compile(r"ssn$|socialsecurity|socialinsurance")
 _VENDOR = re.compile(
     r"^ext_|^metadata\.|^(?:sourcedid|datelastmodified|enableduser)$", re.I
 )
@@ -105,6 +107,8 @@ _REASON = "rejectedbecause"
 
 NOT_DECLARED = "it is not one of this administration's subgroups"
 LONGEST_HEADER = 64
+# A text with a comma in it is no table.
+FEWEST_UNKNOWN_HEADERS = 3
 # Cells of a title or a comment are cut here before anything is done with them:
 # thousands of cells may refer to one text of a hundred thousand letters.
 MOST_READ_OF_A_HEADER = 2 * LONGEST_HEADER
@@ -189,8 +193,10 @@ def columns_of(
             text = chosen.pop("name")
             columns.ignored[text] = "given and family name are used instead"
     else:
-        chosen = {name: text for name, text in fields.items() if text in header}
-    for name, text in chosen.items():
+        named = {*header} - {""}
+        chosen = {name: text for name, text in fields.items() if text in named}
+    # In the order of the file: PostgreSQL keeps no order of a stored layout.
+    for name, text in sorted(chosen.items(), key=lambda item: header.index(item[1])):
         if name.startswith(SUBGROUP):
             columns.attributes[name.removeprefix(SUBGROUP)] = header.index(text)
         else:
@@ -202,12 +208,18 @@ def columns_of(
 
     field_of = {text: name for name, texts in found.items() for text in texts}
     used = {*columns.fields.values(), *columns.attributes.values()}
+    # A layout names a subgroup without a column if a person left it out.
+    unchosen = {
+        squeeze(name.removeprefix(SUBGROUP))
+        for name, text in (fields or {}).items()
+        if name.startswith(SUBGROUP) and not text
+    }
     for index, text in enumerate(header):
         if index in used or not text or text in columns.ignored:
             continue
         if field_of.get(text) in chosen:
             columns.ignored[text] = "another column holds the same"
-        elif text in field_of:
+        elif text in field_of or squeeze(text) in unchosen:
             columns.ignored[text] = "it was not chosen"
         elif reason := _reason_to_ignore(columns, text):
             columns.ignored[text] = reason
@@ -264,6 +276,24 @@ def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | No
     return columns_of(*best) if best else None
 
 
+def likely_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | None:
+    """Return the first of the widest rows that could be a header, or None.
+
+    For files without any header that means a field. No cell of a header is a number,
+    and the next row is as wide.
+    """
+    candidates = [(number, list(map(clean_header, cells))) for number, cells in rows]
+    best, most = None, FEWEST_UNKNOWN_HEADERS - 1
+    for (number, cells), (_, below) in pairwise(candidates):
+        texts = list(filter(None, cells))
+        is_header = len({*texts}) == len(texts) and not any(
+            squeeze(text).isdecimal() for text in texts
+        )
+        if is_header and len(below) >= len(texts) > most:
+            best, most = columns_of(cells, number), len(texts)
+    return best
+
+
 def clean_header(header: str) -> str:
     return _clean_cut_header(header[:MOST_READ_OF_A_HEADER])
 
@@ -311,6 +341,11 @@ def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
     if len(text) > LONGEST_HEADER:
         return f"its header is longer than {LONGEST_HEADER} characters"
     return reason_not_a_subgroup(text)
+
+
+def holds_secrets(text: str) -> bool:
+    """Tell whether a column has values that nobody should see, such as passwords."""
+    return bool(_SECRET.search(squeeze(text)) or _TAX_NUMBER.search(squeeze(text)))
 
 
 def reason_not_a_subgroup(text: str) -> str:

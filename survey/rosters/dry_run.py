@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
@@ -22,8 +22,10 @@ from survey.files import new_name, path_of, share
 from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver, job
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.models.roster import is_more_than_a_tenth
+from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.diff import RosterDiff, compare_roster
 from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
+from survey.rosters.layouts import KnownPlace, RosterLayout
 from survey.rosters.missing_people import store_missing_people
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
@@ -34,6 +36,7 @@ from survey.rosters.scope import (
     check_takes_roster,
     scope_of_upload,
 )
+from survey.rosters.upload_state import UploadConflict, change_state
 
 State = RosterUpload.State
 NOT_PERMITTED = (
@@ -54,7 +57,9 @@ def check_roster(job: Job, progress: Progress) -> None:
 def check_upload(upload: RosterUpload, progress: Progress) -> None:
     with storing_failure(upload):
         try:
-            with open_upload(upload) as file, open_table(file) as table:
+            if not recognise_columns(upload, progress):
+                return
+            with open_roster(upload) as table:
                 with compare_upload(upload, table, upload.by, progress) as diff:
                     rejected_file = write_rejected_file(diff, table, progress)
                     store_missing_people(upload, diff)
@@ -68,9 +73,62 @@ def check_upload(upload: RosterUpload, progress: Progress) -> None:
             progress.message = f"Checked {diff.report.rows:,} rows."
 
 
+def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
+    """Store how the file is read; return False if a person has to say it first."""
+    # Those of a feed have our own headers, and an ID that the feed has chosen.
+    if upload.layout or upload.scan_id is not None:
+        return True
+    progress.begin_step("Reading the column headers")
+    with open_upload(upload) as file:
+        reading = read_columns(
+            file,
+            administration=upload.administration,
+            district=upload.district,
+            school=upload.school,
+        )
+    with transaction.atomic():
+        try:
+            change_state(
+                upload, allowed=(State.CHECKING,), values=values_of_reading(reading)
+            )
+        except UploadConflict:
+            raise Cancelled from None
+        progress.confirm()
+    if reading.is_unclear:
+        progress.message = "Choose the columns."
+    return not reading.is_unclear
+
+
+def values_of_reading(reading: ColumnReading) -> dict[str, Any]:
+    """Return the values of an upload whose header was read."""
+    return {
+        "state": State.MAPPING if reading.is_unclear else State.CHECKING,
+        "layout": reading.layout.as_dict(),
+        "layout_choice": reading.choice,
+        "samples": reading.samples.as_dict(),
+    }
+
+
+@contextmanager
+def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
+    """Open an upload's file with its columns."""
+    known = KnownPlace.of(upload.district, upload.school)
+    # Uploads that were checked before layouts were stored have none.
+    layout = RosterLayout.from_dict(upload.layout) if upload.layout else None
+    with (
+        open_upload(upload) as file,
+        open_table(file, layout, known, role=upload.administration.role) as table,
+    ):
+        yield table
+
+
 def select_upload() -> QuerySet[RosterUpload]:
     return RosterUpload.objects.select_related(
-        "administration__published", "by", "confirmed_by", "district", "school"
+        "administration__published",
+        "by",
+        "confirmed_by",
+        "district",
+        "school__district",
     )
 
 

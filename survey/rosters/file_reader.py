@@ -10,7 +10,7 @@ import codecs
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -22,6 +22,7 @@ from survey.rosters.columns import (
     best_header,
     clean_header,
     columns_of,
+    likely_header,
 )
 from survey.rosters.layouts import (
     KnownPlace,
@@ -148,10 +149,10 @@ def open_table(
     if a person has to; see `open_any_table` for other errors.
     """
     known = known or KnownPlace()
-    find_header = best_header
+    finders: list[HeaderFinder] = [best_header, likely_header]
     if layout is not None:
-        find_header = partial(find_layout_header, layout)
-    with open_any_table(file, find_header) as table:
+        finders = [partial(find_layout_header, layout)]
+    with _open_with_header(file, finders) as table:
         if layout is None:
             layout = _layout_of(table, known, role)
         columns = columns_of(table.columns.header, table.columns.row, layout.fields)
@@ -161,11 +162,27 @@ def open_table(
         yield RosterTable(columns, table.read, table.description, layout, known)
 
 
+@contextmanager
+def _open_with_header(
+    file: BinaryIO, finders: Sequence[HeaderFinder]
+) -> Iterator[RosterTable]:
+    """Open a table with the first finder that finds a header."""
+    with ExitStack() as stack:
+        for number, find_header in enumerate(finders, 1):
+            try:
+                table = stack.enter_context(open_any_table(file, find_header))
+                break
+            except NoHeader:
+                if number == len(finders):
+                    raise
+        yield table
+
+
 def find_layout_header(
     layout: RosterLayout, rows: Iterable[tuple[int, Sequence[str]]]
 ) -> RosterColumns | None:
     """Return the row that has all headers of a layout."""
-    wanted = set(layout.fields.values())
+    wanted = set(layout.fields.values()) - {""}
     for number, cells in rows:
         header = [clean_header(cell) for cell in cells]
         if wanted <= set(header):

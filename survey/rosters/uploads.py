@@ -1,8 +1,9 @@
-"""Upload, confirm, cancel and restart a roster.
+"""Upload a roster, choose its columns, confirm, cancel and restart it.
 
-Uploading starts a dry run (`rosters.dry_run`), which changes nothing. A person
-looks at its figures and confirms them; then a second job applies the file
-(`rosters.apply_job`). Both jobs can be run again from their start at any time.
+Uploading starts a dry run (`rosters.dry_run`), which changes nothing, unless a
+person has to choose the columns first. A person looks at the figures and confirms
+them; then a second job applies the file (`rosters.apply_job`). Both jobs can be run
+again from their start at any time.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from accounts.models import District, School, User
 from survey.files import new_name, private_files
 from survey.job_turns import refuse_many
 from survey.jobs import start
-from survey.models import Administration, Job, RosterUpload
+from survey.models import Administration, Job, RosterLayoutChoice, RosterUpload
 from survey.rosters.apply_job import apply_roster
-from survey.rosters.dry_run import check_roster
+from survey.rosters.column_choices import ColumnReading, ColumnSamples, header_key
+from survey.rosters.dry_run import FILE_DELETED, check_roster, values_of_reading
+from survey.rosters.layouts import RosterLayout
 from survey.rosters.retention import FOLDER, delete_upload_files
 from survey.rosters.scope import check_takes_roster
 from survey.rosters.upload_state import (
@@ -34,6 +37,9 @@ State = RosterUpload.State
 # Of the files of one user, which are kept for 30 days: 80 rosters of two million
 # people.
 MOST_BYTES = 20 * 10**9
+
+# Before somebody has confirmed what the columns would change.
+COLUMNS_CAN_CHANGE = (State.MAPPING, State.CHECKED, State.REFUSED)
 
 
 class TooManyFiles(Exception):
@@ -53,8 +59,11 @@ def receive(
     request: HttpRequest | None = None,
     district: District | None = None,
     school: School | None = None,
+    reading: ColumnReading | None = None,
 ) -> RosterUpload:
-    """Store an uploaded file and start its dry run.
+    """Store an uploaded file, and start its dry run unless its columns are unclear.
+
+    Without a `reading` the dry run finds out how the file is read.
 
     Raises RosterRefused of `rosters.scope`, TooManyFiles, and TooManyJobs of
     `survey.job_turns`.
@@ -82,10 +91,57 @@ def receive(
             name=(file.name or "roster")[:200],
             size=file.size or 0,
             complete_for=complete_for,
+            **(values_of_reading(reading) if reading else {}),
         )
         record_action("upload roster", upload, by=by, request=request, size=upload.size)
-        start(check_roster, subject_id=upload.pk, by=by)
+        if upload.state == State.CHECKING:
+            start(check_roster, subject_id=upload.pk, by=by)
     return upload
+
+
+def columns_can_change(upload: RosterUpload) -> bool:
+    return bool(upload.samples) and upload.state in COLUMNS_CAN_CHANGE
+
+
+@transaction.atomic
+def choose_columns(
+    upload: RosterUpload,
+    layout: RosterLayout,
+    *,
+    by: User,
+    request: HttpRequest | None = None,
+) -> None:
+    """Check the file with these columns, and remember them for its headers.
+
+    Raises UploadConflict.
+    """
+    if not upload.file:
+        raise UploadConflict(FILE_DELETED)
+    choice = RosterLayoutChoice.objects.create(
+        district=upload.school.district if upload.school else upload.district,
+        school=upload.school,
+        header_key=header_key(ColumnSamples.of(upload).header),
+        layout=layout.as_dict(),
+        by=by,
+    )
+    change_state(
+        upload,
+        allowed=COLUMNS_CAN_CHANGE,
+        values={
+            "state": State.CHECKING,
+            "layout": choice.layout,
+            "layout_choice": choice,
+            "message": "",
+            # Those of a check with other columns.
+            "report": {},
+            "withdrawn": 0,
+            "rejected": 0,
+            "must_be_typed": False,
+        },
+    )
+    # Without the headers: the first row of a file without any has names.
+    record_action("choose roster columns", upload, by=by, request=request)
+    start(check_roster, subject_id=upload.pk, by=by)
 
 
 @transaction.atomic
@@ -95,18 +151,20 @@ def confirm(
     by: User,
     seen: str,
     typed: str = "",
+    columns: str | None = None,
     request: HttpRequest | None = None,
 ) -> None:
     """Start applying what the dry run has shown.
 
-    `seen` is the number of people to withdraw on the page that was confirmed,
-    so that a later comparison is not confirmed unseen. `typed` is the same
+    `seen` is the number of people to withdraw on the page that was confirmed, and
+    `columns` the key of its chosen columns, so that a later comparison is not
+    confirmed unseen. `typed` is the same
     number, typed by hand if it is large ("1,234" and "1 234" count as 1234).
 
     Raises UploadConflict and WrongNumberTyped.
     """
     refuse_of_scan(upload)
-    if seen != str(upload.withdrawn):
+    if seen != str(upload.withdrawn) or columns not in (None, columns_key(upload)):
         raise UploadConflict(
             "The figures have changed. Check them again before you confirm."
         )
@@ -117,6 +175,7 @@ def confirm(
         upload,
         allowed=(State.CHECKED,),
         withdrawn=upload.withdrawn,
+        layout_choice=upload.layout_choice_id,
         values={
             "state": State.APPLYING,
             "confirmed_by": by,
@@ -154,6 +213,11 @@ def refuse_of_scan(upload: RosterUpload) -> None:
         )
 
 
+def columns_key(upload: RosterUpload) -> str:
+    """Return what differs once other columns were chosen."""
+    return str(upload.layout_choice_id or "")
+
+
 @transaction.atomic
 def cancel(
     upload: RosterUpload, *, by: User, request: HttpRequest | None = None
@@ -166,7 +230,13 @@ def cancel(
     refuse_of_scan(upload)
     change_state(
         upload,
-        allowed=(State.CHECKING, State.CHECKED, State.REFUSED, State.FAILED),
+        allowed=(
+            State.CHECKING,
+            State.MAPPING,
+            State.CHECKED,
+            State.REFUSED,
+            State.FAILED,
+        ),
         confirmed_at=None,
         values={"state": State.CANCELLED, "ended_at": timezone.now()},
     )

@@ -461,6 +461,10 @@ def create_roster_upload(
         size=30,
         state="checked",
         report={"rows": 2, "columns": {"external_id": f"ID of {mark}"}},
+        samples={
+            "header": [f"ID of {mark}"],
+            "values": {f"ID of {mark}": [f"Sample of {mark}"]},
+        },
         message=f"About {mark}",
         rejected=1,
         rejected_file=write_file("rosters", ".csv", f"rejected {mark}"),

@@ -13,8 +13,9 @@ from django.utils.datastructures import MultiValueDict
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
-from survey.models import RosterUpload
-from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.models import Administration, RosterUpload
+from survey.rosters.column_choices import ColumnReading, read_columns
+from survey.rosters.file_reader import RosterUnreadable
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -110,13 +111,23 @@ class RosterForm(forms.Form):
         files: MultiValueDict[str, UploadedFile] | None,
         *,
         permissions: Permissions,
+        administration: Administration,
     ) -> None:
         super().__init__(data, files)
+        self.administration = administration
         self.places = upload_places(permissions)
+        if "state" in self.places:
+            # A file for one district need not name it.
+            districts = District.objects.order_by("name", "pk")
+            if administration.district_id is not None:
+                districts = districts.filter(pk=administration.district_id)
+            self.places |= {f"district-{one.pk}": (one, None) for one in districts}
         if len(self.places) > 1:
             self._set_choices(
                 "place", {key: place_name(place) for key, place in self.places.items()}
             )
+            # The first one, which is the whole state.
+            self.fields["place"].required = "state" not in self.places
         else:
             del self.fields["place"]
         allowed = complete_for_choices(self.places.values())
@@ -140,20 +151,6 @@ class RosterForm(forms.Form):
             )
         if size > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
-        # An .xls file is converted first, which takes seconds.
-        is_xls = is_old_excel(file.read(8))
-        file.seek(0)
-        content = cast(BinaryIO, file.file)
-        is_quick = size <= OPENED_AT_ONCE and not is_xls
-        if is_quick and unpacked_size(content, ROSTER) <= UNPACKED_AT_ONCE:
-            try:
-                # Finds the file's format and its header; a worker reads the rows.
-                with open_table(content):
-                    pass
-            except RosterUnreadable as error:
-                raise forms.ValidationError(str(error)) from error
-            finally:
-                file.seek(0)
         return file
 
     def clean(self) -> dict[str, object]:
@@ -169,4 +166,32 @@ class RosterForm(forms.Form):
                     "A file for this place can't withdraw people elsewhere. Choose"
                     " another answer.",
                 )
+            if file := cleaned.get("file"):
+                cleaned["reading"] = self._read_columns(cast(UploadedFile, file), place)
         return cleaned
+
+    def _read_columns(
+        self, file: UploadedFile, place: UploadPlace
+    ) -> ColumnReading | None:
+        """Read the header of a file that opens at once; None leaves it to a worker."""
+        content = cast(BinaryIO, file.file)
+        # An .xls file is converted first, which takes seconds.
+        is_xls = is_old_excel(file.read(8))
+        file.seek(0)
+        if is_xls or (file.size or 0) > OPENED_AT_ONCE:
+            return None
+        district, school = place
+        try:
+            if unpacked_size(content, ROSTER) > UNPACKED_AT_ONCE:
+                return None
+            return read_columns(
+                content,
+                administration=self.administration,
+                district=district,
+                school=school,
+            )
+        except RosterUnreadable as error:
+            self.add_error("file", str(error))
+            return None
+        finally:
+            file.seek(0)

@@ -25,6 +25,7 @@ from survey.console.rosters.forms import (
     RosterForm,
     place_name,
 )
+from survey.console.rosters.report_groups import report_groups
 from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
@@ -120,7 +121,10 @@ def roster_list(request: StaffRequest) -> HttpResponse:
 def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
     administration = get_object_or_404(_administrations(request), pk=pk)
     form = RosterForm(
-        request.POST or None, request.FILES or None, permissions=request.permissions
+        request.POST or None,
+        request.FILES or None,
+        permissions=request.permissions,
+        administration=administration,
     )
     if request.method == "POST" and form.is_valid():
         try:
@@ -130,6 +134,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
                 complete_for=form.cleaned_data["complete_for"],
                 district=form.cleaned_data["district"],
                 school=form.cleaned_data["school"],
+                reading=form.cleaned_data["reading"],
                 by=request.user,
                 request=request,
             )
@@ -140,7 +145,10 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         ) as refused:
             form.add_error(None, str(refused))
         else:
-            return redirect("roster_detail", upload.pk)
+            is_unclear = upload.state == RosterUpload.State.MAPPING
+            return redirect(
+                "roster_columns" if is_unclear else "roster_detail", upload.pk
+            )
     return render(
         request,
         "survey/console/roster_upload.html",
@@ -216,6 +224,9 @@ def _render_detail(
             ],
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
+            "columns_can_change": uploads.columns_can_change(upload),
+            "columns_key": uploads.columns_key(upload),
+            **report_groups(report),
             "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
             "typed": typed,
@@ -286,6 +297,7 @@ def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
             by=request.user,
             seen=request.POST.get("seen", ""),
             typed=typed,
+            columns=request.POST.get("columns"),
             request=request,
         )
     except WrongNumberTyped:
@@ -335,8 +347,9 @@ def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
         "by",
         "confirmed_by",
         "district",
-        "school",
+        "school__district",
         "undo__by",
+        "layout_choice__by",
     ).defer(
         "administration__published__definition",
         "administration__published__survey__source",

@@ -22,6 +22,7 @@ BUNDLES = {
     "preview_review": "console/_survey_preview_review_scripts",
     "preview_frame": "console/_survey_preview_frame_scripts",
     "upload": "../console/_upload_scripts",
+    "roster_columns": "console/_roster_columns_scripts",
 }
 ENTRIES = tuple(BUNDLES)
 TOP_LEVEL = re.compile(

@@ -44,7 +44,8 @@ class ConsoleClient:
             **{"complete_for": "schools", **data},
         )
         assert response.status_code == 302, errors_of(response)
-        return RosterUpload.objects.get(pk=int(response.url.strip("/").split("/")[-1]))
+        # /console/rosters/1/ or, to choose columns, /console/rosters/1/columns/
+        return RosterUpload.objects.get(pk=int(response.url.split("/")[3]))
 
     def confirm(self, upload, typed=""):
         response = self.post(

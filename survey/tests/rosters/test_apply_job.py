@@ -113,9 +113,9 @@ def limit_schools_when_the_file_is_opened(administration, staff, monkeypatch):
     """Limit the administration to Lincoln at the moment the file is opened."""
 
     def change():
-        opened = apply_job.open_table
+        opened = apply_job.open_roster
 
-        def changing(file):
+        def changing(upload):
             plan = plan_of(administration)
             change_administration(
                 administration=administration,
@@ -123,9 +123,9 @@ def limit_schools_when_the_file_is_opened(administration, staff, monkeypatch):
                 seen=None,
                 by="a test",
             )
-            return opened(file)
+            return opened(upload)
 
-        monkeypatch.setattr(apply_job, "open_table", changing)
+        monkeypatch.setattr(apply_job, "open_roster", changing)
 
     return change
 

@@ -1,0 +1,341 @@
+"""The form in which a person chooses the columns of a roster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django import forms
+from django.http import QueryDict
+from django.utils.functional import cached_property
+
+from survey.definitions.schema import load_definition
+from survey.models import Role, RosterUpload
+from survey.rosters.column_choices import ColumnSamples, earlier_id_header
+from survey.rosters.columns import REQUIRED, SUBGROUP, squeeze
+from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
+
+PERSON = {
+    Role.STUDENT: "Student",
+    Role.TEACHER: "Staff",
+    Role.PARENT: "Parent",
+}
+LABELS = {
+    "external_id": "ID",
+    "previous_id": "Previous ID",
+    "given_name": "Given name",
+    "family_name": "Family name",
+    "name": "Full name",
+    "district": "District code",
+    "district_name": "District name",
+    "school": "School code",
+    "school_name": "School name",
+    "grade": "Grade",
+    "classroom": "Class",
+    "email": "E-mail",
+    "birth_date": "Birth date",
+    "language": "Language",
+    "role": "Role",
+    "status": "Status",
+    "exit_date": "Exit date",
+}
+HINTS = {
+    "external_id": (
+        "Identifies each person in every roster. Choose the number that stays the same"
+        " when a person changes schools."
+    ),
+    "previous_id": "The ID under which earlier rosters list the same person.",
+    "name": "Only where given and family name share a column.",
+    "school": "The school's name is enough where the file has no codes.",
+    "district": "The district's name is enough where the file has no codes.",
+    "role": "People with another role than this administration's are left out.",
+    "status": "People who are marked as inactive or withdrawn are not invited.",
+    "exit_date": "People whose date has passed are not invited.",
+}
+DATES = ("birth_date", "exit_date")
+GRADES = {
+    "IT": "Infant or toddler",
+    "PR": "Preschool",
+    "PK": "Prekindergarten",
+    "TK": "Transitional kindergarten",
+    "KG": "Kindergarten",
+    **{f"{number:02}": f"Grade {number}" for number in range(1, 14)},
+    "PS": "Postsecondary",
+    "UG": "Ungraded",
+    "Other": "Other",
+}
+# Stands for an empty meaning, since an empty choice is none.
+BLANK = "blank"
+LEAVE_BLANK = {BLANK: "Leave blank"}
+
+
+@dataclass(frozen=True)
+class ValueQuestion:
+    """A value of the file, and the form's field that says what it means."""
+
+    name: str
+    field: str
+    value: str
+
+
+class ColumnsForm(forms.Form):
+    """Map each of our fields to a column of one upload's file."""
+
+    def __init__(self, upload: RosterUpload, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        self.upload = upload
+        self.administration = upload.administration
+        self.samples = ColumnSamples.of(upload)
+        self.layout = RosterLayout.from_dict(upload.layout)
+        self.known = KnownPlace.of(upload.district, upload.school)
+        self.value_questions: list[ValueQuestion] = []
+        # Form field -> field of the layout.
+        self.columns = dict(self._columns())
+        for name, column in self.columns.items():
+            self._add_column(name, column)
+        self._add_values()
+        self._add_dates()
+        self.fields["same_people"] = forms.BooleanField(
+            label="Nobody in this file is on the roster under another ID",
+            help_text="Otherwise these people are invited twice.",
+            required=False,
+        )
+        # Keeps warning while the ID is another one.
+        self.earlier_id = self._earlier_id(self["external_id"].value() or "")
+        if not self.earlier_id:
+            del self.fields["same_people"]
+            if not self["previous_id"].value():
+                del self.fields["previous_id"], self.columns["previous_id"]
+        self._describe_fields()
+
+    def _columns(self) -> Iterator[tuple[str, str]]:
+        """Yield the form's name of each field of the layout."""
+        for name in LABELS:
+            # A known district is offered only where the file has a column for it.
+            is_known = name.startswith("district") and self.known.district
+            if is_known and name not in self.layout.fields:
+                continue
+            if name == "grade" and self.administration.role != Role.STUDENT:
+                continue
+            yield name, name
+        for number, name in enumerate(self.administration.subgroups):
+            yield f"subgroup-{number}", SUBGROUP + name
+
+    def _add_column(self, name: str, column: str) -> None:
+        if column.startswith(SUBGROUP):
+            label = f"Subgroup: {column.removeprefix(SUBGROUP)}"
+        else:
+            label = LABELS[column]
+        if column == "external_id":
+            label = f"{PERSON[Role(self.administration.role)]} ID"
+        headers = [text for text in self.samples.header if text in self.samples.values]
+        self.fields[name] = forms.ChoiceField(
+            label=label,
+            help_text=self._hint(column),
+            choices=[("", "Not in this file"), *((text, text) for text in headers)],
+            required=column == "external_id",
+            initial=self._initial(column),
+            widget=forms.Select(attrs={"data-column": ""}),
+            error_messages={
+                "required": "Choose the column that identifies each person.",
+                "invalid_choice": "This column is not in the file. Choose another one.",
+            },
+        )
+
+    @cached_property
+    def _required(self) -> list[str]:
+        return missing_fields({}, self.known)
+
+    def _hint(self, column: str) -> str:
+        candidates = self.samples.options.get(column, ())
+        if column == "external_id" and len(candidates) > 1:
+            return (
+                f"Several columns can identify people: {', '.join(candidates)}. Choose"
+                " the one that stays the same when a person changes schools."
+            )
+        return HINTS.get(column, "")
+
+    def _initial(self, column: str) -> str:
+        fields = self.layout.fields
+        if column.startswith(SUBGROUP) and column not in fields:
+            name = squeeze(column.removeprefix(SUBGROUP))
+            return next(
+                (one for one in self.samples.header if squeeze(one) == name), ""
+            )
+        header = fields.get(column, "")
+        code = column.removesuffix("_name")
+        # A bare "School" is suggested for both.
+        return "" if code != column and fields.get(code) == header else header
+
+    def _add_values(self) -> None:
+        for column in ("grade", "role", "status", "language"):
+            values = self.samples.options.get(f"values:{column}", ())
+            decided = self.layout.values.get(column, {})
+            for number, value in enumerate(values):
+                name = f"value-{column}-{number}"
+                self.fields[name] = forms.ChoiceField(
+                    label=f"{LABELS[column]} “{value}”",
+                    choices=[("", "Choose"), *self._meanings[column].items()],
+                    initial=decided.get(value.casefold()),
+                    required=False,
+                )
+                self.value_questions.append(ValueQuestion(name, column, value))
+
+    @cached_property
+    def _meanings(self) -> dict[str, dict[str, str]]:
+        definition = load_definition(self.administration.published.definition)
+        return {
+            "grade": GRADES | LEAVE_BLANK,
+            "role": {
+                **{role.value: PERSON[role] for role in Role},
+                "other": "Another role: leave these rows out",
+            },
+            "status": {"active": "Active", "left": "Left: not invited"},
+            "language": {one["code"]: one["name"] for one in definition["languages"]}
+            | LEAVE_BLANK,
+        }
+
+    def _add_dates(self) -> None:
+        if any(name in self.samples.questions for name in DATES):
+            self.fields["day_first"] = forms.ChoiceField(
+                label="Are dates day first?",
+                help_text=self._date_examples(),
+                choices=[("yes", "Yes, the day comes first"), ("no", "No, the month")],
+                widget=forms.RadioSelect,
+                initial={True: "yes", False: "no", None: None}[self.layout.day_first],
+                required=False,
+            )
+
+    def _date_examples(self) -> str:
+        headers = [self.layout.fields.get(name, "") for name in DATES]
+        dates = [
+            date for header in headers for date in self.samples.values.get(header, ())
+        ]
+        return f"Such as {', '.join(dates)}." if dates else ""
+
+    def _describe_fields(self) -> None:
+        """Connect each select with the samples of its column."""
+        for name in self.columns:
+            field = self[name]
+            described = [f"{field.auto_id}_samples"]
+            if field.help_text:
+                described.insert(0, f"{field.auto_id}_helptext")
+            if self.is_bound and field.errors:
+                described.append(f"{field.auto_id}_error")
+            field.field.widget.attrs["aria-describedby"] = " ".join(described)
+
+    def _earlier_id(self, header: str) -> str:
+        upload = self.upload
+        return earlier_id_header(
+            header,
+            self.samples,
+            administration=self.administration,
+            district=upload.district,
+            school=upload.school,
+        )
+
+    def clean(self) -> dict[str, object]:
+        cleaned: dict[str, object] = super().clean() or {}
+        fields = self._chosen(cleaned)
+        used: dict[str, str] = {}
+        for name, column in self.columns.items():
+            header = fields.get(column)
+            if header in used:
+                other = self.fields[used[header]].label
+                self.add_error(
+                    name, f"“{header}” is already chosen for {other}. Choose another."
+                )
+            elif header:
+                used[header] = name
+        if "name" in fields and {"given_name", "family_name"} & fields.keys():
+            self.add_error(
+                "name", "Choose either the full name, or given and family name."
+            )
+        for name in self._required:
+            if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
+                self.add_error(
+                    name, f"Choose the column with the {REQUIRED[name]}'s code or name."
+                )
+        if (
+            self.earlier_id
+            and "previous_id" not in fields
+            and not cleaned.get("same_people")
+        ):
+            self.add_error(
+                "previous_id",
+                "Choose the column with the previous ID, or confirm that nobody is on"
+                " the roster under another ID.",
+            )
+        if (
+            "day_first" in self.fields
+            and not cleaned.get("day_first")
+            and any(name in fields for name in DATES)
+        ):
+            self.add_error("day_first", "Choose whether the day or the month is first.")
+        for question in self.value_questions:
+            is_blank = not cleaned.get(question.name)
+            if (
+                self._applies(question, fields)
+                and is_blank
+                and question.name not in self.errors
+            ):
+                self.add_error(question.name, "Choose what this value means.")
+        return cleaned
+
+    def _chosen(self, cleaned: Mapping[str, object]) -> dict[str, str]:
+        chosen = {
+            column: str(cleaned.get(name) or "")
+            for name, column in self.columns.items()
+        }
+        return {column: header for column, header in chosen.items() if header}
+
+    def _applies(self, question: ValueQuestion, fields: Mapping[str, str]) -> bool:
+        """Tell whether the value is one of the column that was chosen."""
+        header = self.layout.fields.get(question.field)
+        return bool(header) and fields.get(question.field) == header
+
+    def chosen_layout(self) -> RosterLayout:
+        """Return what the valid form says, and what it did not ask for."""
+        cleaned = self.cleaned_data
+        fields = self._chosen(cleaned)
+        values = {
+            name: dict(ours)
+            for name, ours in self.layout.values.items()
+            # Values of another column mean something else.
+            if fields.get(name) == self.layout.fields.get(name)
+        }
+        for question in self.value_questions:
+            if self._applies(question, fields):
+                meaning = cleaned[question.name].replace(BLANK, "")
+                values.setdefault(question.field, {})[question.value.casefold()] = (
+                    meaning
+                )
+        day_first = self.layout.day_first
+        if answer := cleaned.get("day_first"):
+            day_first = answer == "yes"
+        for name, column in self.columns.items():
+            # Keeps a column with a subgroup's name from being used unasked.
+            if name.startswith("subgroup") and column not in fields:
+                fields[column] = ""
+        return replace(self.layout, fields=fields, values=values, day_first=day_first)
+
+    # For the template ---------------------------------------------------------
+
+    def rows(self) -> Iterator[tuple[forms.BoundField, Sequence[str]]]:
+        """Yield the selects of columns, with three values of the chosen column."""
+        for name in self.columns:
+            field = self[name]
+            yield field, self.samples.values.get(field.value() or "", ())
+
+    def questions(self) -> Iterator[forms.BoundField]:
+        """Yield the fields that are not columns."""
+        for name in self.fields:
+            if name not in self.columns and name != "same_people":
+                yield self[name]
+
+    def file_columns(self) -> Iterator[tuple[str, Sequence[str], str]]:
+        """Yield each column of the file with its values and what it is used for."""
+        used = {self[name].value(): self.fields[name].label for name in self.columns}
+        for header in self.samples.header:
+            values = self.samples.values.get(header, ())
+            yield header, values, str(used.get(header, ""))

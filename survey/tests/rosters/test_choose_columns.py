@@ -1,0 +1,429 @@
+"""Choose the columns of a roster whose headers are not recognised."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.messages import get_messages
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from survey.console.rosters import forms
+from survey.models import Identity, Job, Respondent, RosterLayoutChoice, RosterUpload
+from survey.rosters import column_choices, retention
+from survey.rosters.column_choices import header_key
+from survey.tests.rosters.roster_console import (
+    ALI,
+    HEADER,
+    MAYA,
+    counts,
+    errors_of,
+    person,
+)
+
+pytestmark = pytest.mark.django_db
+
+UNKNOWN = "Kennung,Vorname,Nachname,Haus,Stufe,Kennwort"
+ROWS = (
+    "00123,Maya,Lopez,lincoln,7,hunter2",
+    "00124,Ali,Diaz,lincoln,7,hunter3",
+    "00125,Zoe,Kim,washington,8,hunter4",
+)
+COLUMNS = {
+    "external_id": "Kennung",
+    "given_name": "Vorname",
+    "family_name": "Nachname",
+    "school": "Haus",
+    "grade": "Stufe",
+}
+
+
+def columns_page(upload):
+    return f"/console/rosters/{upload.pk}/columns/"
+
+
+@pytest.fixture
+def asked(staff, administration, console_of):
+    """A roster of the district whose columns have to be chosen."""
+    upload = console_of(staff.dana).upload(administration, UNKNOWN, *ROWS)
+    assert upload.state == "mapping"
+    return upload
+
+
+def state_of(upload):
+    upload.refresh_from_db()
+    return upload.state
+
+
+def test_unknown_headers_are_mapped_once(staff, administration, console_of, asked):
+    dana = console_of(staff.dana)
+    assert not Job.objects.exists()
+    page = dana.get(f"/console/rosters/{asked.pk}/").content.decode()
+    assert columns_page(asked) in page
+    page = dana.get(columns_page(asked)).content.decode()
+    assert "00123" in page and "Zoe" in page
+
+    response = dana.post(columns_page(asked), **COLUMNS)
+    assert response.url == f"/console/rosters/{asked.pk}/", errors_of(response)
+    assert state_of(asked) == "checked", asked.message
+    assert counts(asked) == {"added": 3}
+    page = dana.get(response.url).content.decode()
+    assert "Columns as chosen by dana@example.org" in page
+    assert columns_page(asked) in page
+    dana.confirm(asked)
+    assert person("00123").grade == "07"
+    assert not asked.samples
+
+    # The columns may come in another order.
+    header, rows = UNKNOWN.split(","), [row.split(",") for row in ROWS]
+    second = dana.upload(
+        administration,
+        ",".join(reversed(header)),
+        *(",".join(reversed(row)) for row in rows),
+    )
+    assert (second.state, counts(second)) == ("checked", {"unchanged": 3})
+    assert second.layout_choice == asked.layout_choice
+
+
+def test_every_column_of_the_file_is_listed_with_what_it_is_used_for(
+    staff, console_of, asked
+):
+    form = console_of(staff.dana).get(columns_page(asked)).context["form"]
+    assert [header for header, _, _ in form.file_columns()] == UNKNOWN.split(",")
+    # The district is known, so nothing asks for it.
+    assert "district" not in form.fields and "school" in form.fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"external_id": ""}, "external_id", "identifies each person"),
+        ({"school": ""}, "school", "code or name"),
+        ({"given_name": "Kennung"}, "given_name", "already chosen for Student ID"),
+        ({"external_id": "district"}, "external_id", "not in the file"),
+        ({"given_name": "\x00<script>"}, "given_name", "not in the file"),
+        ({"name": "Kennwort"}, "name", "either the full name, or given and family"),
+    ],
+)
+def test_errors_stand_next_to_the_field(
+    staff, console_of, asked, changes, field, message
+):
+    response = console_of(staff.dana).post(columns_page(asked), **COLUMNS | changes)
+    assert response.status_code == 200
+    assert message in str(response.context["form"].errors[field])
+    assert f'id="id_{field}_error"' in response.content.decode()
+    assert state_of(asked) == "mapping"
+    assert not RosterLayoutChoice.objects.exists() and not Job.objects.exists()
+
+
+def test_a_school_name_is_enough(staff, console_of, asked):
+    columns = {**COLUMNS, "school_name": "Haus"}
+    del columns["school"]
+    console_of(staff.dana).post(columns_page(asked), **columns)
+    assert (state_of(asked), counts(asked)) == ("checked", {"added": 3})
+
+
+def test_a_coordinator_needs_neither_district_nor_school(
+    staff, administration, console_of
+):
+    chen = console_of(staff.chen)
+    upload = chen.upload(administration, "Kennung,Vorname,Stufe", "1,Maya,7", "2,Ali,8")
+    chen.post(
+        columns_page(upload), external_id="Kennung", given_name="Vorname", grade="Stufe"
+    )
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 2})
+    chen.confirm(upload)
+    assert set(Respondent.objects.values_list("school", flat=True)) == {
+        staff.lincoln.pk
+    }
+
+
+def test_nobody_else_sees_or_chooses_the_columns(staff, console_of, asked):
+    assert b"Zoe" in console_of(staff.dana).get(columns_page(asked)).content
+    for user in (staff.chen, staff.sam, staff.analyst):
+        other = console_of(user)
+        assert other.get(columns_page(asked)).status_code == 404
+        assert other.post(columns_page(asked), **COLUMNS).status_code == 404
+    assert state_of(asked) == "mapping"
+    assert not RosterLayoutChoice.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["checking", "applying", "applied", "cancelled"])
+def test_columns_of_a_roster_in_another_state_stay(staff, console_of, asked, state):
+    RosterUpload.objects.update(state=state, confirmed_at=timezone.now())
+    dana = console_of(staff.dana)
+    before = RosterUpload.objects.values().get()
+    for response in (
+        dana.get(columns_page(asked)),
+        dana.post(columns_page(asked), **COLUMNS),
+    ):
+        assert response.url == f"/console/rosters/{asked.pk}/"
+        assert "can't be changed now" in str(
+            list(get_messages(response.wsgi_request))[-1]
+        )
+    assert RosterUpload.objects.values().get() == before
+    assert not RosterLayoutChoice.objects.exists() and not Job.objects.exists()
+
+
+def test_a_roster_that_was_applied_meanwhile_keeps_its_columns(
+    staff, console_of, asked, monkeypatch
+):
+    """As if the page was sent while another person confirmed the roster."""
+    dana = console_of(staff.dana)
+    monkeypatch.setattr(
+        "survey.rosters.uploads.columns_can_change",
+        lambda upload: RosterUpload.objects.update(state="cancelled"),
+    )
+    dana.post(columns_page(asked), **COLUMNS)
+    assert state_of(asked) == "cancelled"
+    assert not RosterLayoutChoice.objects.exists() and not Job.objects.exists()
+
+
+def test_figures_of_other_columns_are_not_confirmed(
+    staff, administration, console_of, asked
+):
+    dana = console_of(staff.dana)
+    dana.post(columns_page(asked), **COLUMNS)
+    page = dana.get(f"/console/rosters/{asked.pk}/")
+    seen = {"seen": "0", "columns": page.context["columns_key"]}
+    without_names = {k: v for k, v in COLUMNS.items() if "name" not in k}
+    dana.post(columns_page(asked), **without_names)
+    assert state_of(asked) == "checked"
+    response = dana.post(f"/console/rosters/{asked.pk}/confirm/", **seen)
+    assert "figures have changed" in str(list(get_messages(response.wsgi_request))[-1])
+    assert not Respondent.objects.exists()
+    seen["columns"] = dana.get(f"/console/rosters/{asked.pk}/").context["columns_key"]
+    dana.post(f"/console/rosters/{asked.pk}/confirm/", **seen)
+    assert Identity.objects.filter(given_name="").count() == 3
+
+
+def test_a_large_file_is_opened_by_the_job(
+    staff, administration, console_of, monkeypatch
+):
+    monkeypatch.setattr(forms, "OPENED_AT_ONCE", 0)
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, UNKNOWN, *ROWS)
+    assert state_of(upload) == "mapping"
+    assert Job.objects.get().message == "Choose the columns."
+    assert b"Zoe" in dana.get(columns_page(upload)).content
+    dana.post(columns_page(upload), **COLUMNS)
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 3})
+    second = dana.upload(administration, UNKNOWN, *ROWS)
+    assert (second.state, counts(second)) == ("checked", {"added": 3})
+
+
+def test_samples_are_deleted_with_a_cancelled_roster(staff, console_of, asked):
+    assert "Maya" in str(asked.samples)
+    console_of(staff.dana).post(f"/console/rosters/{asked.pk}/cancel/")
+    assert state_of(asked) == "cancelled" and asked.samples is None
+
+
+def test_samples_are_deleted_after_30_days(staff, console_of, asked):
+    RosterUpload.objects.update(uploaded_at=timezone.now() - timedelta(days=31))
+    retention.delete_old_files()
+    assert state_of(asked) == "mapping" and asked.samples is None
+    dana = console_of(staff.dana)
+    dana.post(columns_page(asked), **COLUMNS)
+    assert state_of(asked) == "mapping"
+    assert b"The file was deleted" in dana.get(f"/console/rosters/{asked.pk}/").content
+
+
+def test_passwords_are_not_kept_as_samples(asked, staff, administration, console_of):
+    header = "Kennung,Vorname,password,SSN"
+    upload = console_of(staff.chen).upload(
+        administration, header, "1,Maya,hunter2,078-05-1120", "2,Ali,secret,219-09-9999"
+    )
+    assert "Maya" in str(upload.samples)
+    assert not {"hunter2", "secret", "078-05-1120"} & {
+        value for values in upload.samples["values"].values() for value in values
+    }
+    page = console_of(staff.chen).get(columns_page(upload))
+    assert b"hunter2" not in page.content
+    choices = dict(page.context["form"].fields["name"].choices)
+    assert "password" not in choices and "Vorname" in choices
+
+
+def test_viewing_samples_is_logged(staff, console_of, asked):
+    console_of(staff.dana).get(columns_page(asked))
+    entry = AuditEntry.objects.get(action="see roster samples")
+    assert (entry.subject_id, entry.district_id) == (asked.pk, staff.riverside.pk)
+    console_of(staff.dana).post(columns_page(asked), **COLUMNS)
+    entry = AuditEntry.objects.get(action="choose roster columns")
+    assert "Vorname" not in str(entry.after)
+
+
+def test_a_coordinators_choice_does_not_decide_for_the_district(
+    staff, administration, console_of
+):
+    chen, dana = console_of(staff.chen), console_of(staff.dana)
+    swapped = {**COLUMNS, "given_name": "Nachname", "family_name": "Vorname"}
+    upload = chen.upload(administration, UNKNOWN, *ROWS)
+    chen.post(columns_page(upload), **swapped)
+    assert chen.upload(administration, UNKNOWN, *ROWS).state == "checked"
+    asked = dana.upload(administration, UNKNOWN, *ROWS)
+    assert asked.state == "mapping"
+    # The district's choice is used by its schools that have none of their own.
+    dana.post(columns_page(asked), **COLUMNS)
+    again = chen.upload(administration, UNKNOWN, *ROWS)
+    assert again.layout["fields"]["given_name"] == "Nachname"
+    RosterUpload.objects.update(layout_choice=None)
+    RosterLayoutChoice.objects.filter(school=staff.lincoln).delete()
+    again = chen.upload(administration, UNKNOWN, *ROWS)
+    assert again.layout["fields"]["given_name"] == "Vorname"
+
+
+def test_choices_of_other_districts_are_not_used(
+    staff, administration, console_of, asked
+):
+    console_of(staff.dana).post(columns_page(asked), **COLUMNS)
+    upload = console_of(staff.sam).upload(administration, UNKNOWN, *ROWS)
+    assert upload.state == "mapping"
+
+
+def test_a_header_has_one_key_in_any_order_and_spelling():
+    assert header_key(["First Name", "ID", ""]) == header_key(["id", "first_name"])
+    assert header_key(["First Name", "ID"]) != header_key(["First Name", "ID", "Grade"])
+
+
+def test_declared_subgroups_are_chosen_and_other_columns_dropped(
+    staff, administration, console_of
+):
+    administration.subgroups = {"lunch": ["free", "paid"]}
+    administration.save(update_fields=["subgroups"])
+    dana = console_of(staff.dana)
+    header = "Kennung,Haus,Essen,Telefon,lunch"
+    upload = dana.upload(
+        administration,
+        header,
+        "1,lincoln,free,555,paid",
+        "2,lincoln,paid,555,paid",
+    )
+    page = dana.get(columns_page(upload))
+    [subgroup] = [n for n in page.context["form"].fields if n.startswith("subgroup")]
+    columns = {"external_id": "Kennung", "school": "Haus"}
+    dana.post(columns_page(upload), **columns, **{subgroup: "Essen"})
+    assert state_of(upload) == "checked", upload.message
+    assert upload.report["attributes"] == ["lunch"]
+    assert set(upload.report["dropped"]) == {"Telefon", "lunch"}
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Dropped columns" in page and "Telefon" in page
+    dana.confirm(upload)
+    assert person("1").attributes == {"lunch": "free"}
+    # Left out although a column has its name.
+    dana.apply(administration, header, "3,lincoln,free,555,paid")
+    assert person("3").attributes == {"lunch": "free"}
+    row = "4,lincoln,free,555,paid"
+    third = dana.upload(administration, header, row, complete_for="changes")
+    dana.post(columns_page(third), **columns, **{subgroup: ""})
+    dana.confirm(third)
+    assert state_of(third) == "applied", third.message
+    assert person("4").attributes == {}
+
+
+# Identity -----------------------------------------------------------------------
+
+NEW_ID = HEADER.replace("student ID", "Local ID")
+OTHERS = [MAYA.replace("00123", "L-1"), ALI.replace("00124", "L-2")]
+
+
+def test_other_ids_than_in_earlier_rosters_are_not_taken_silently(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI)
+    upload = dana.upload(administration, NEW_ID, *OTHERS)
+    assert upload.state == "mapping"
+    page = dana.get(columns_page(upload))
+    assert "identify people by “student ID”" in page.content.decode()
+    columns = {
+        "external_id": "Local ID",
+        "school": "school",
+        "district": "district",
+        "given_name": "given name",
+        "family_name": "family name",
+        "grade": "grade",
+        "classroom": "class",
+    }
+    response = dana.post(columns_page(upload), **columns)
+    assert "previous ID" in str(response.context["form"].errors["previous_id"])
+    assert state_of(upload) == "mapping"
+    dana.post(columns_page(upload), **columns, same_people="on")
+    assert (state_of(upload), counts(upload)) == (
+        "checked",
+        {"added": 2, "withdrawn": 2},
+    )
+
+
+def test_everybody_would_be_doubled_without_the_check_of_ids(
+    staff, administration, console_of, monkeypatch
+):
+    """Shows that the test above would fail without the check."""
+    monkeypatch.setattr(column_choices, "earlier_id_header", lambda *_, **__: "")
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI)
+    dana.apply(administration, NEW_ID, *OTHERS)
+    assert Identity.objects.filter(given_name="Maya").count() == 2
+
+
+def test_another_header_of_the_same_ids_is_read_without_asking(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI)
+    upload = dana.upload(administration, NEW_ID, MAYA, ALI)
+    assert (upload.state, counts(upload)) == ("checked", {"unchanged": 2})
+
+
+# The upload page -----------------------------------------------------------------
+
+
+def test_by_default_nobody_is_withdrawn(staff, administration, console_of):
+    page = console_of(staff.dana).get(
+        f"/console/administrations/{administration.pk}/roster/"
+    )
+    assert page.context["form"]["complete_for"].value() == "changes"
+    assert RosterUpload().complete_for == "changes"
+
+
+def test_a_state_can_upload_for_one_district(staff, administration, console_of):
+    state = console_of(staff.state)
+    page = state.get(f"/console/administrations/{administration.pk}/roster/")
+    places = dict(page.context["form"].fields["place"].choices)
+    assert places["state"] == "The whole state"
+    key = f"district-{staff.riverside.pk}"
+    assert places[key] == staff.riverside.name
+    rows = "school,student ID", "lincoln,1"
+    upload = state.upload(administration, *rows, place=key)
+    assert upload.district == staff.riverside
+    assert (upload.state, counts(upload)) == ("checked", {"added": 1})
+    assert state.upload(administration, *rows).state == "mapping"
+
+
+def test_others_cannot_upload_for_a_place_that_is_not_theirs(
+    staff, administration, console_of
+):
+    for place in ("state", f"district-{staff.lakeside.pk}", "district-0", "\x00", "x"):
+        dana = console_of(staff.dana)
+        upload = dana.upload(administration, HEADER, MAYA, place=place)
+        assert (upload.district, upload.school) == (staff.riverside, None)
+    response = console_of(staff.state).post(
+        f"/console/administrations/{administration.pk}/roster/",
+        file=SimpleUploadedFile("r.csv", f"{HEADER}\n{MAYA}".encode()),
+        complete_for="changes",
+        place="district-0",
+    )
+    assert "place" in errors_of(response)
+
+
+def test_the_upload_page_takes_the_same_queries_for_many_districts(
+    staff, administration, console_of, django_assert_num_queries
+):
+    state = console_of(staff.state)
+    address = f"/console/administrations/{administration.pk}/roster/"
+    state.get(address)
+    for number in range(30):
+        type(staff.riverside).objects.create(code=f"d{number}", name=f"D {number}")
+    with django_assert_num_queries(5):
+        assert b"D 29" in state.get(address).content
