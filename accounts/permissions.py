@@ -29,6 +29,8 @@ class Capability(Enum):
     # Names, student numbers, access codes.
     SEE_IDENTITIES = auto()
     MANAGE_ROSTERS = auto()
+    # Feeds bring the people of whole districts, and hold passwords of their systems.
+    MANAGE_FEEDS = auto()
     # Surveys, waves and administrations belong to the state or a district.
     MANAGE_SURVEYS = auto()
     MANAGE_STAFF = auto()
@@ -45,7 +47,9 @@ CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     Role.ANALYST: frozenset((C.SEE_RATES, C.SEE_RESPONSES)),
 }
 # Capabilities that require a second factor.
-SECOND_FACTOR = frozenset((C.SEE_IDENTITIES, C.SEE_RESPONSES, C.MANAGE_STAFF))
+SECOND_FACTOR = frozenset(
+    (C.SEE_IDENTITIES, C.SEE_RESPONSES, C.MANAGE_FEEDS, C.MANAGE_STAFF)
+)
 # Roles that a role may appoint and dismiss, in its own places.
 APPOINTS: Mapping[str, frozenset[str]] = {
     Role.STATE: frozenset(Role),

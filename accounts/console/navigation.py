@@ -44,6 +44,12 @@ ENTRIES = (
         "Upload the people to invite, and keep them up to date.",
     ),
     NavigationEntry(
+        "Feeds",
+        "feed_list",
+        frozenset((C.MANAGE_FEEDS,)),
+        "Fetch rosters from student information systems every night.",
+    ),
+    NavigationEntry(
         "Surveys",
         "survey_list",
         frozenset((C.MANAGE_SURVEYS,)),

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils.text import slugify
 
 from accounts.models import District, School
-from accounts.permissions import Capability, Permissions
+from accounts.permissions import Capability, Permissions, Places
 from survey.definitions.ownership import offerable_for
 from survey.models import Administration, PublishedSurvey, Respondent
 
@@ -37,7 +37,11 @@ def administrations_for(
     permissions: Permissions, capability: Capability
 ) -> QuerySet[Administration]:
     """Return administrations offered where the user has the capability."""
-    places = permissions.places(capability)
+    return administrations_in(permissions.places(capability))
+
+
+def administrations_in(places: Places) -> QuerySet[Administration]:
+    """Return administrations offered in one of these places."""
     administrations = Administration.objects.all()
     if places.state:
         return administrations

@@ -9,6 +9,8 @@ from survey.console.administrations import devices, edit_views, waves
 from survey.console.administrations import views as administrations
 from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
+from survey.console.feeds import scan_views, window_views
+from survey.console.feeds import views as feeds
 from survey.console.login_cards import views as cards
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
@@ -28,6 +30,7 @@ CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
 OPEN_CODES = "administrations/<int:pk>/open-codes/"
 FILES = f"{OPEN_CODES}files/"
+SCAN = "feeds/<int:pk>/scans/<int:scan>/"
 COUNTS = "administrations/<int:pk>/counts/"
 
 urlpatterns = [
@@ -190,6 +193,26 @@ urlpatterns = [
     path(
         "platforms/<int:pk>/remove/", platforms.platform_remove, name="platform_remove"
     ),
+    # Feeds of rosters.
+    path("feeds/", feeds.feed_list, name="feed_list"),
+    path("feeds/window/", window_views.feed_window, name="feed_window"),
+    path("feeds/new/", feeds.feed_create, name="feed_create"),
+    path(
+        "feeds/new/<int:district>/<slug:kind>/",
+        feeds.feed_create_for,
+        name="feed_create_for",
+    ),
+    path("feeds/<int:pk>/", feeds.feed_detail, name="feed_detail"),
+    path("feeds/<int:pk>/change/", feeds.feed_change, name="feed_change"),
+    path("feeds/<int:pk>/pause/", feeds.feed_pause, name="feed_pause"),
+    path("feeds/<int:pk>/resume/", feeds.feed_resume, name="feed_resume"),
+    path("feeds/<int:pk>/remove/", feeds.feed_remove, name="feed_remove"),
+    path("feeds/<int:pk>/accept-key/", feeds.feed_accept_key, name="feed_accept_key"),
+    path("feeds/<int:pk>/try/", scan_views.feed_try, name="feed_try"),
+    path("feeds/<int:pk>/scan/", scan_views.feed_scan_start, name="feed_scan_start"),
+    path(SCAN, scan_views.feed_scan, name="feed_scan"),
+    path(f"{SCAN}confirm/", scan_views.feed_scan_confirm, name="feed_scan_confirm"),
+    path(f"{SCAN}cancel/", scan_views.feed_scan_cancel, name="feed_scan_cancel"),
     path("waves/", waves.wave_list, name="wave_list"),
     path("waves/new/", waves.wave_create, name="wave_create"),
     path("waves/<int:pk>/rename/", waves.wave_rename, name="wave_rename"),

@@ -45,6 +45,8 @@ class RosterFeed(models.Model):
     address = models.CharField(max_length=1000)
     # Sealed by `feeds.credentials`; never shown again.
     credentials = models.BinaryField(default=bytes, blank=True)
+    # When the credentials were entered, which is all that pages show of them.
+    credentials_set_at = models.DateTimeField(null=True, blank=True)
     # Such as the folder and file pattern, the OneRoster version, the token's address.
     options = models.JSONField(default=dict, blank=True)
     # Which column identifies a person: "sourcedId", "identifier" or "userIds:TYPE".

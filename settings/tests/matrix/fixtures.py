@@ -35,6 +35,7 @@ from survey.models import (
     Administration,
     CardSet,
     EmailStep,
+    FeedScan,
     Identity,
     Job,
     OpenCodeBatch,
@@ -43,6 +44,7 @@ from survey.models import (
     Respondent,
     Response,
     Retirement,
+    RosterFeed,
     RosterMissing,
     RosterUpload,
     Survey,
@@ -51,6 +53,7 @@ from survey.models import (
 )
 from survey.open_codes.codes import code_of, create_open_code
 from survey.reminders.schedules import plan_emails, write_template
+from survey.rosters.feeds.credentials import seal
 from survey.tests.workbooks import form
 from survey.xlsform import import_survey, read_xlsform
 
@@ -179,6 +182,10 @@ ROUTE_PARAMETERS = (
     RouteParameter("membership_resend pk", pk_of("invited")),
     RouteParameter("membership_withdraw pk", pk_of("invited")),
     RouteParameter("membership_* pk", pk_of("membership")),
+    RouteParameter("feed_create_for district", pk_of("district")),
+    RouteParameter("feed_create_for kind", lambda place, route: "zip", owned=False),
+    RouteParameter("feed_scan* scan", pk_of("feed_scan")),
+    RouteParameter("feed_* pk", pk_of("feed")),
     RouteParameter("wave_* pk", pk_of("wave"), shared=True),
     RouteParameter("platform_key_revoke key", pk_of("platform_key")),
     RouteParameter(
@@ -321,6 +328,7 @@ def create_place(
             **create_files(mark, administration, shared, staff),
             **surveys,
             **create_message_platform(mark, district, administrator),
+            **create_feed(mark, district, administrator, administration),
             **create_personal_objects(mark, administrator),
         },
     )
@@ -333,6 +341,32 @@ def create_message_platform(
     platform = create_platform(name=mark, district=district, by=administrator)
     key, _ = create_key(platform=platform, by=administrator)
     return {"platform": platform, "platform_key": key}
+
+
+def create_feed(
+    mark: str, district: District, by: User, administration: Administration
+) -> dict[str, Model]:
+    """Create a feed with credentials, and a scan of it that failed."""
+    feed = RosterFeed.objects.create(
+        district=district,
+        by=by,
+        kind="zip",
+        name=mark,
+        address=f"https://{mark}.example/oneroster.zip",
+        credentials=seal({"token": mark}),
+    )
+    feed.administrations.add(administration)
+    scan = FeedScan.objects.create(
+        feed=feed,
+        district=district,
+        reason="now",
+        by=by,
+        state="failed",
+        message=f"{mark} does not answer.",
+        ended_at=timezone.now(),
+    )
+    scan.stages.create(stage="download", message=f"{mark} does not answer.")
+    return {"feed": feed, "feed_scan": scan}
 
 
 def create_files(
@@ -714,6 +748,8 @@ def rows_of(
         place.code_file,
         place.batch,
         place.roster,
+        place.feed,
+        place.feed_scan,
         place.export,
         place.survey_upload,
     ]

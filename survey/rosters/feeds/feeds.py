@@ -6,6 +6,7 @@ for a download.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import time
 from typing import Any
@@ -28,6 +29,8 @@ from survey.rosters.oneroster.store import OneRosterStore
 from survey.rosters.retention import delete_files
 
 NAME_TAKEN = "This district has another feed with this name."
+# Algorithm and fingerprint, as OpenSSH writes them.
+HOST_KEY = re.compile(r"[\w@.-]{1,60} SHA256:[\w+/]{43}")
 # What names the source: with another one, the data of the old one is dropped.
 SOURCE = ("kind", "address", "options")
 SETTINGS = (*SOURCE, "name", "identity", "window_begins", "window_ends")
@@ -58,6 +61,7 @@ def create_feed(
                 name=name,
                 address=address,
                 credentials=seal(credentials) if credentials else b"",
+                credentials_set_at=timezone.now() if credentials else None,
                 options=dict(options or {}),
                 identity=identity,
                 window_begins=window_begins,
@@ -107,6 +111,7 @@ def change_feed(
                 setattr(current, field, value)
             if credentials is not None:
                 current.credentials = seal(credentials) if credentials else b""
+                current.credentials_set_at = timezone.now() if credentials else None
             if new_source:
                 current.etag = current.digest = current.host_key = current.store = ""
                 current.loaded_at = current.last_full_at = None
@@ -145,6 +150,38 @@ def pause_feed(
     if feeds.update(is_paused=is_paused):
         action = "pause feed" if is_paused else "resume feed"
         record_feed(action, feed, by=by, request=request)
+
+
+def new_host_key(feed: RosterFeed, newest: FeedScan | None) -> str:
+    """Return the key that the newest scan refused, because another one is pinned."""
+    if newest is None or newest.state != FeedScan.State.FAILED or not feed.host_key:
+        return ""
+    changed = f" from {re.escape(feed.host_key)} to ({HOST_KEY.pattern})"
+    found = re.search(changed, newest.message)
+    return found[1] if found else ""
+
+
+@transaction.atomic
+def accept_host_key(
+    feed: RosterFeed, *, key: str, by: User, request: HttpRequest | None = None
+) -> None:
+    """Pin the new key of an SFTP server, exactly as a page has shown it.
+
+    Raises ValidationError if it is not the one that the last scan met.
+    """
+    current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
+    if not key or key != new_host_key(current, current.scans.order_by("-pk").first()):
+        raise ValidationError("The server showed another key. Check it again.")
+    before, current.host_key = current.host_key, key
+    current.save(update_fields=["host_key"])
+    record_feed(
+        "accept host key",
+        current,
+        by=by,
+        request=request,
+        before={"host_key": before},
+        after={"host_key": key},
+    )
 
 
 @transaction.atomic

@@ -1,0 +1,103 @@
+"""Form fields for the credentials of each kind of feed, which are never shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from survey.models import RosterFeed
+
+Kind = RosterFeed.Kind
+
+
+class EmptyTextarea(forms.Textarea):
+    """A text area that is empty again when the form is shown with errors."""
+
+    def format_value(self, value: object) -> str:
+        return ""
+
+
+def secret_field(label: str, help_text: str = "") -> forms.CharField:
+    # PasswordInput never renders a value.
+    attributes = {"autocomplete": "new-password", "spellcheck": "false"}
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        strip=False,
+        max_length=1_000,
+        widget=forms.PasswordInput(attrs=attributes),
+    )
+
+
+def text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+    attributes = {"autocomplete": "off", "spellcheck": "false"}
+    options = {"required": False, "max_length": 500, **more}
+    widget = forms.TextInput(attrs=attributes)
+    return forms.CharField(label=label, help_text=help_text, widget=widget, **options)
+
+
+def private_key_field() -> forms.CharField:
+    attributes = {"autocomplete": "off", "spellcheck": "false", "rows": 5}
+    return forms.CharField(
+        label="Private key",
+        help_text="In place of a password, in OpenSSH or PEM format.",
+        required=False,
+        max_length=16_000,
+        widget=EmptyTextarea(attrs=attributes),
+    )
+
+
+def credential_fields(kind: str) -> dict[str, forms.CharField]:
+    """Return the fields of a kind by the name under which they are sealed."""
+    if kind == Kind.SFTP:
+        return {
+            "username": text_field("User name"),
+            "password": secret_field("Password"),
+            "private_key": private_key_field(),
+            "passphrase": secret_field("Passphrase of the private key"),
+        }
+    if kind == Kind.REST:
+        return {
+            "client_id": text_field("Client ID or consumer key"),
+            "client_secret": secret_field("Client secret or consumer secret"),
+            "token": secret_field("Bearer token"),
+        }
+    return {
+        "username": text_field("User name", "Only if the address asks for one."),
+        "password": secret_field("Password"),
+        "token": secret_field("Bearer token", "In place of a user name and password."),
+        "header": text_field("Name of a header for an API key", "Such as X-API-Key."),
+        "key": secret_field("API key", "Sent in that header."),
+    }
+
+
+def missing_credentials(
+    kind: str, authorization: str, typed: dict[str, str]
+) -> dict[str, str]:
+    """Return what is wrong with typed credentials, by field."""
+    if kind == Kind.SFTP:
+        if not typed.get("username"):
+            return {"username": "Enter the user name of the SFTP server."}
+        if bool(typed.get("password")) == bool(typed.get("private_key")):
+            return {"password": "Enter either a password or a private key."}
+        if typed.get("passphrase") and not typed.get("private_key"):
+            return {"passphrase": "A passphrase needs a private key."}
+        return {}
+    if kind == Kind.REST:
+        if authorization == "bearer":
+            needed = {"token": "Enter the bearer token."}
+        else:
+            needed = {
+                "client_id": "Enter the client ID or consumer key.",
+                "client_secret": "Enter the secret that belongs to it.",
+            }
+        return {name: words for name, words in needed.items() if not typed.get(name)}
+    if typed.get("token") and (typed.get("username") or typed.get("password")):
+        return {"token": "Enter either a token, or a user name and password."}
+    if bool(typed.get("header")) != bool(typed.get("key")):
+        return {"key": "The name of a header and an API key belong together."}
+    if bool(typed.get("username")) != bool(typed.get("password")):
+        return {"password": "A user name and a password belong together."}
+    return {}

@@ -1,0 +1,388 @@
+"""Forms to add, change and remove a feed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from accounts.models import District
+from accounts.permissions import Permissions
+from survey.console.administrations.fields import time_zone_in_words
+from survey.console.feeds.credentials_form import (
+    credential_fields,
+    missing_credentials,
+    text_field,
+)
+from survey.console.feeds.scope import MANAGE
+from survey.console.rosters.views import LONGEST_KEY
+from survey.models import Administration, RosterFeed
+from survey.rosters.feeds.download_types import DownloadFailed
+from survey.rosters.feeds.outgoing import ascii_host, look_up
+
+Kind = RosterFeed.Kind
+KIND_LABELS = {
+    Kind.ZIP: "A OneRoster ZIP file at a web address (HTTPS)",
+    Kind.SFTP: "OneRoster ZIP files in a folder (SFTP)",
+    Kind.REST: "A OneRoster API (REST)",
+}
+ADDRESSES = {
+    Kind.ZIP: ("Address of the ZIP file", "It begins with https://."),
+    Kind.SFTP: ("Server", "Such as sftp.example.org, or sftp.example.org:2222."),
+    Kind.REST: (
+        "Address of the API",
+        "It begins with https:// and ends before /ims/oneroster/.",
+    ),
+}
+# By the words that `RosterFeed.identity` begins with.
+IDENTITIES = {
+    "sourcedId": "sourcedId: the system's own ID. Some systems give a person a new one"
+    " in each school.",
+    "identifier": "identifier: usually the student or staff number.",
+    "userIds": "userIds: one of several IDs, whose type is named below.",
+}
+AUTHORIZATIONS = {
+    "oauth2": "OAuth 2 client credentials",
+    "oauth1": "OAuth 1.0a",
+    "bearer": "A bearer token that does not change",
+}
+SCHEDULE_HELP = (
+    "Times of day. Leave both empty to scan only when somebody starts it. Nothing"
+    " begins after the end."
+)
+
+
+class NewFeedForm(forms.Form):
+    """Ask for the district and the kind, on which the other questions depend."""
+
+    district = forms.ModelChoiceField(District.objects.none())
+    kind = forms.ChoiceField(
+        label="What the system offers",
+        choices=list(KIND_LABELS.items()),
+        widget=forms.RadioSelect,
+    )
+
+    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
+        super().__init__(data)
+        districts = permissions.districts(MANAGE).order_by("name", "pk")
+        cast(forms.ModelChoiceField, self.fields["district"]).queryset = districts
+        few = list(districts[:2])
+        self.only_district = few[0] if len(few) == 1 else None
+        if self.only_district:
+            del self.fields["district"]
+
+
+class AdministrationsField(forms.ModelMultipleChoiceField):
+    widget = forms.CheckboxSelectMultiple
+
+    def clean(self, value: Any) -> Any:
+        # A database refuses keys that are longer than its integers.
+        if any(len(str(key)) > LONGEST_KEY for key in value or ()):
+            raise ValidationError("Choose one of the administrations listed here.")
+        return super().clean(value)
+
+    def label_from_instance(self, administration: Any) -> str:
+        return f"{administration.title} ({administration.name})"
+
+
+class FeedForm(forms.Form):
+    """All settings of a feed of one kind and district."""
+
+    name = forms.CharField(
+        max_length=100, help_text="Such as the student information system's name."
+    )
+    address = forms.CharField(max_length=1000)
+    identity = forms.ChoiceField(
+        label="What identifies a person",
+        help_text="Choose the ID that a person keeps when they change schools, and"
+        " that earlier rosters used. With another ID nobody is recognized.",
+        choices=list(IDENTITIES.items()),
+        widget=forms.RadioSelect,
+        initial="identifier",
+    )
+    identity_type = text_field(
+        "Type of userIds", "Such as SIS or stateId.", max_length=80
+    )
+    administrations = AdministrationsField(
+        Administration.objects.none(),
+        help_text="The feed brings the people of each administration's audience.",
+        error_messages={"required": "Choose at least one administration."},
+    )
+    window_begins = forms.TimeField(
+        required=False,
+        label="Scan window begins",
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        error_messages={"invalid": "Write a time of day, such as 01:00."},
+    )
+    window_ends = forms.TimeField(
+        required=False,
+        label="Scan window ends",
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        error_messages={"invalid": "Write a time of day, such as 04:00."},
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        kind: str,
+        administrations: QuerySet[Administration],
+        feed: RosterFeed | None = None,
+        samples: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.kind, self.feed = kind, feed
+        super().__init__(data, initial=_initial(feed) if feed else None)
+        fields = self.fields
+        address = fields["address"]
+        address.label, address.help_text = ADDRESSES[Kind(kind)]
+        address.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+        self.option_names = tuple(_add_option_fields(fields, kind))
+        credentials = credential_fields(kind)
+        self.credential_names = tuple(credentials)
+        fields |= credentials
+        cast(AdministrationsField, fields["administrations"]).queryset = administrations
+        fields["window_begins"].help_text = f"{time_zone_in_words()}. {SCHEDULE_HELP}"
+        if samples:
+            cast(forms.ChoiceField, fields["identity"]).choices = [
+                (value, _with_samples(value, label, samples))
+                for value, label in IDENTITIES.items()
+            ]
+
+    def rows(self, *names: str) -> list[forms.BoundField]:
+        return [self[name] for name in names if name in self.fields]
+
+    @property
+    def has_administrations(self) -> bool:
+        field = cast(AdministrationsField, self.fields["administrations"])
+        return bool(field.queryset)
+
+    @property
+    def place_rows(self) -> list[forms.BoundField]:
+        return self.rows("name", "address", *self.option_names)
+
+    @property
+    def credential_rows(self) -> list[forms.BoundField]:
+        return self.rows(*self.credential_names)
+
+    @property
+    def people_rows(self) -> list[forms.BoundField]:
+        return self.rows("identity", "identity_type", "administrations")
+
+    @property
+    def schedule_rows(self) -> list[forms.BoundField]:
+        return self.rows("window_begins", "window_ends")
+
+    def clean_address(self) -> str:
+        return check_address(self.cleaned_data["address"], self.kind)
+
+    def clean_token_url(self) -> str:
+        address: str = self.cleaned_data["token_url"]
+        return check_address(address, Kind.REST) if address.strip() else ""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        self._check_identity(cleaned)
+        self._check_window(cleaned)
+        self._check_credentials(cleaned)
+        needs_token = cleaned.get("authorization") == "oauth2"
+        if needs_token and not cleaned.get("token_url", "refused before"):
+            self.add_error("token_url", "OAuth 2 needs the address of tokens.")
+        return cleaned
+
+    def _check_identity(self, cleaned: dict[str, Any]) -> None:
+        if cleaned.get("identity") != "userIds":
+            return
+        if not cleaned.get("identity_type"):
+            self.add_error(
+                "identity_type", "Enter the type, or choose another ID above."
+            )
+        else:
+            cleaned["identity"] = f"userIds:{cleaned['identity_type'].strip()}"
+
+    def _check_window(self, cleaned: dict[str, Any]) -> None:
+        begins, ends = cleaned.get("window_begins"), cleaned.get("window_ends")
+        if {"window_begins", "window_ends"} & self.errors.keys():
+            return
+        if (begins is None) != (ends is None):
+            empty = "window_begins" if begins is None else "window_ends"
+            self.add_error(empty, "Enter both times, or none.")
+        elif begins is not None and begins == ends:
+            self.add_error("window_ends", "The window must end later than it begins.")
+
+    def _check_credentials(self, cleaned: dict[str, Any]) -> None:
+        """Set `credentials` to what was typed, or to None to keep the old ones."""
+        typed = {
+            name: cleaned[name] for name in self.credential_names if cleaned.get(name)
+        }
+        if typed or not (self.feed and self.feed.credentials):
+            authorization = str(cleaned.get("authorization", ""))
+            problems = missing_credentials(self.kind, authorization, typed)
+            for name, words in problems.items():
+                self.add_error(name, words)
+            cleaned["credentials"] = typed
+            return
+        cleaned["credentials"] = None
+        if self._sends_them_elsewhere(cleaned):
+            self.add_error(
+                self.credential_names[0],
+                "The server is another one. Enter the credentials again, so that"
+                " nobody gets those of the old server.",
+            )
+
+    def _sends_them_elsewhere(self, cleaned: dict[str, Any]) -> bool:
+        """Return whether kept credentials would be sent to another server.
+
+        Somebody who does not know them could read them there.
+        """
+        assert self.feed is not None  # noqa: S101
+        old = {"address": self.feed.address, **self.feed.options}
+        return any(
+            server_of(str(cleaned.get(name, ""))) != server_of(str(old.get(name, "")))
+            for name in ("address", "token_url")
+            if name in self.fields and name not in self.errors
+        )
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the checked settings under the names of `create_feed`."""
+        cleaned = self.cleaned_data
+        names = ("name", "address", "identity", "administrations")
+        return {
+            **{name: cleaned[name] for name in names},
+            "credentials": cleaned["credentials"],
+            "options": {name: cleaned[name] for name in self.option_names},
+            "window_begins": cleaned["window_begins"],
+            "window_ends": cleaned["window_ends"],
+        }
+
+
+def _add_option_fields(fields: dict[str, forms.Field], kind: str) -> list[str]:
+    added: dict[str, forms.Field] = {}
+    if kind == Kind.SFTP:
+        added["folder"] = text_field("Folder", "Empty: the folder after logging in.")
+        added["pattern"] = text_field(
+            "File names", "The newest file that fits is read.", initial="*.zip"
+        )
+    elif kind == Kind.REST:
+        added["version"] = forms.ChoiceField(
+            label="Version",
+            choices=(("1.1", "OneRoster 1.1"), ("1.2", "OneRoster 1.2")),
+            widget=forms.RadioSelect,
+            initial="1.1",
+        )
+        added["authorization"] = forms.ChoiceField(
+            label="How we log in",
+            choices=list(AUTHORIZATIONS.items()),
+            widget=forms.RadioSelect,
+            initial="oauth2",
+        )
+        added["token_url"] = text_field(
+            "Token address", "For OAuth 2. It begins with https://."
+        )
+        added["scope"] = text_field(
+            "Scopes",
+            "For OAuth 2, separated by spaces. Empty: those of the standard.",
+        )
+        added["per_school"] = forms.BooleanField(
+            required=False,
+            label="Fetch school by school",
+            help_text="For systems that can't list all people of a district at once.",
+        )
+    fields |= added
+    return list(added)
+
+
+def _initial(feed: RosterFeed) -> dict[str, Any]:
+    identity, _, identity_type = feed.identity.partition(":")
+    return {
+        **feed.options,
+        "name": feed.name,
+        "address": feed.address,
+        "identity": identity,
+        "identity_type": identity_type,
+        "administrations": list(feed.administrations.values_list("pk", flat=True)),
+        "window_begins": feed.window_begins,
+        "window_ends": feed.window_ends,
+    }
+
+
+def options_in_words(feed: RosterFeed) -> list[tuple[str, str]]:
+    """Return the labels and texts of a feed's options that are set."""
+    fields: dict[str, forms.Field] = {}
+    found = []
+    for name in _add_option_fields(fields, feed.kind):
+        value, field = feed.options.get(name), fields[name]
+        if isinstance(field, forms.ChoiceField):
+            value = dict(cast(Any, field.choices)).get(value)
+        if value:
+            found.append((str(field.label), "Yes" if value is True else str(value)))
+    return found
+
+
+def _with_samples(value: str, label: str, samples: Mapping[str, Sequence[str]]) -> str:
+    found = [
+        f"{name.removeprefix('userIds:')} {', '.join(texts)}"
+        if name.startswith("userIds:")
+        else ", ".join(texts)
+        for name, texts in samples.items()
+        if name.partition(":")[0] == value and texts
+    ]
+    return f"{label} Here: {'; '.join(found) or 'none'}."
+
+
+def check_address(text: str, kind: str) -> str:
+    """Return an address to which a feed may connect. Raises ValidationError.
+
+    Scans check it again each time: a name may lead elsewhere tomorrow.
+    """
+    text = text.strip()
+    try:
+        parts = urlsplit(text if "://" in text else f"//{text}")
+        host, port, has_user = parts.hostname or "", parts.port, "@" in parts.netloc
+    except ValueError:
+        raise ValidationError("This is no address. Copy it again.") from None
+    if has_user:
+        raise ValidationError(
+            "The address has a user name or password in it, which everybody who may"
+            " change this feed could read. Enter them below instead."
+        )
+    if kind != Kind.SFTP and parts.scheme not in ("https", "http"):
+        raise ValidationError("The address must begin with https://.")
+    if not host or (kind == Kind.SFTP and parts.scheme not in ("", "sftp")):
+        raise ValidationError("Enter the name of the server.")
+    default = {"http": 80, "https": 443}.get(parts.scheme, 22)
+    try:
+        look_up(
+            ascii_host(host),
+            port or default,
+            only_allowed_networks=parts.scheme == "http",
+        )
+    except DownloadFailed as error:
+        # Names that can't be looked up now may be found at night.
+        if not error.may_retry:
+            raise ValidationError(error.message) from None
+    return text
+
+
+def server_of(address: str) -> str:
+    """Return the host and port of an address, which may lack its scheme."""
+    return urlsplit(address if "://" in address else f"//{address}").netloc.casefold()
+
+
+class RemoveFeedForm(forms.Form):
+    typed = text_field("Name of the feed", "Type it to confirm.", required=True)
+
+    def __init__(self, data: QueryDict | None, *, feed: RosterFeed) -> None:
+        super().__init__(data)
+        self.feed = feed
+
+    def clean_typed(self) -> str:
+        typed: str = self.cleaned_data["typed"].strip()
+        if typed.casefold() != self.feed.name.casefold():
+            raise ValidationError(f"Type the name of the feed: {self.feed.name}")
+        return typed

@@ -1,0 +1,72 @@
+"""Stages of a scan, as the rows and cells of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.humanize.templatetags.humanize import intcomma
+from django.template.defaultfilters import filesizeformat
+
+from survey.models import FeedScan, FeedStage
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    name: str
+    started_at: datetime
+    ended_at: datetime | None
+    took: str
+    # What it handled, such as "3.4 MB" or "1,200 rows".
+    amount: str
+    bytes: int
+    rows: int
+    attempts: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRow:
+    scan: FeedScan
+    # In the order of FeedStage.Stage; None where a stage did not run.
+    stages: list[StageRow | None]
+
+
+def in_words(seconds: float) -> str:
+    """Format a time as "0.4 s", "12 s" or "3 min 5 s"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s" if minutes else f"{rest} s"
+
+
+def stage_row(stage: FeedStage) -> StageRow:
+    took = "–"
+    if stage.ended_at is not None:
+        took = in_words((stage.ended_at - stage.started_at).total_seconds())
+    amount = ""
+    if stage.stage == FeedStage.Stage.DOWNLOAD and stage.bytes:
+        amount = filesizeformat(stage.bytes)
+    elif stage.rows:
+        amount = f"{intcomma(stage.rows)} row{'' if stage.rows == 1 else 's'}"
+    return StageRow(
+        stage.get_stage_display(),
+        stage.started_at,
+        stage.ended_at,
+        took,
+        amount,
+        stage.bytes,
+        stage.rows,
+        stage.attempts,
+        stage.message,
+    )
+
+
+def scan_rows(scans: Iterable[FeedScan]) -> list[ScanRow]:
+    """Return a row for each scan, whose stages were prefetched."""
+    rows = []
+    for scan in scans:
+        found = {stage.stage: stage_row(stage) for stage in scan.stages.all()}
+        rows.append(ScanRow(scan, [found.get(name) for name in FeedStage.Stage.values]))
+    return rows

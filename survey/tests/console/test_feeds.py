@@ -1,0 +1,402 @@
+"""Feeds in the console: who sees them, their forms, and what they cost."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+
+from accounts.tests.logging_in import log_in
+from survey.console.feeds.scope import next_window
+from survey.models import FeedScan, RosterFeed
+from survey.rosters.feeds.credentials import seal, unseal
+from survey.tests.console.feed_cast import SECRET, create_feed, create_scan
+
+pytestmark = pytest.mark.django_db
+
+PAGES = ("", "change/", "remove/")
+ACTIONS = ("pause/", "resume/", "try/", "scan/", "accept-key/", "change/", "remove/")
+
+
+def form_of(administration, **changed):
+    return {
+        "name": "PowerSchool",
+        "address": "https://sis.example.org/oneroster.zip",
+        "identity": "identifier",
+        "administrations": [administration.pk],
+        "window_begins": "01:00",
+        "window_ends": "04:00",
+        "username": "groundswell",
+        "password": SECRET,
+        **changed,
+    }
+
+
+@pytest.fixture
+def public_hosts(monkeypatch):
+    """Let example.org have a public address; tests look up no real name."""
+
+    def look_up(host, port, **_):
+        assert host.endswith(".example.org")
+        return [(2, 1, 6, "", ("93.184.216.34", port))]
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+
+
+@pytest.fixture
+def new_feed(staff):
+    return f"/console/feeds/new/{staff.riverside.pk}/zip/"
+
+
+@pytest.fixture
+def feed(staff, administration):
+    feed = create_feed(
+        staff.riverside,
+        staff.dana,
+        credentials=seal({"username": "groundswell", "password": SECRET}),
+    )
+    feed.administrations.add(administration)
+    return feed
+
+
+def errors_of(response):
+    assert response.status_code == 200
+    return {
+        name: " ".join(texts) for name, texts in response.context["form"].errors.items()
+    }
+
+
+def test_an_administrator_adds_a_feed(client, staff, administration, public_hosts):
+    log_in(client, staff.dana)
+    chosen = client.post("/console/feeds/new/", {"kind": "zip"})
+    assert chosen.url == f"/console/feeds/new/{staff.riverside.pk}/zip/"
+    added = client.post(chosen.url, form_of(administration))
+    assert added.status_code == 302, errors_of(added)
+    feed = RosterFeed.objects.get()
+    assert (feed.district, feed.by, feed.kind) == (staff.riverside, staff.dana, "zip")
+    assert (feed.window_begins, feed.window_ends) == (time(1), time(4))
+    assert unseal(feed.credentials) == {"username": "groundswell", "password": SECRET}
+    page = client.get(added.url).content.decode()
+    assert "https://sis.example.org/oneroster.zip" in page
+    assert "Try it" in page
+
+
+def test_other_districts_and_coordinators_never_see_a_feed(
+    client, staff, feed, administration
+):
+    scan = create_scan(feed, state="held")
+    address = f"/console/feeds/{feed.pk}/"
+    scans = f"{address}scans/{scan.pk}/"
+    log_in(client, staff.dana)
+    assert b"PowerSchool" in client.get("/console/feeds/").content
+    for page in PAGES:
+        assert client.get(address + page).status_code == 200
+    assert client.get(scans).status_code == 200
+    # An administrator of the other district, a coordinator of this one.
+    staff.sam.memberships.update(role="district", district=staff.lakeside, school=None)
+    log_in(client, staff.sam)
+    assert b"PowerSchool" not in client.get("/console/feeds/").content
+    for user in (staff.sam, staff.chen, staff.analyst):
+        log_in(client, user)
+        for page in PAGES:
+            assert client.get(address + page).status_code == 404
+        for action in ACTIONS:
+            assert client.post(address + action, {}).status_code == 404
+        assert client.get(scans).status_code == 404
+        for action in ("confirm/", "cancel/"):
+            assert client.post(scans + action, {"seen": 0}).status_code == 404
+        new = f"/console/feeds/new/{staff.riverside.pk}/zip/"
+        assert client.get(new).status_code == 404
+        assert client.post(new, form_of(administration)).status_code == 404
+    for user in (staff.chen, staff.analyst):
+        log_in(client, user)
+        for page in ("", "new/", "window/"):
+            assert client.get(f"/console/feeds/{page}").status_code == 404
+    assert RosterFeed.objects.count() == 1
+    assert FeedScan.objects.count() == 1
+
+
+def test_a_scan_of_another_feed_is_not_shown_under_this_one(client, staff, feed):
+    other = create_scan(create_feed(staff.lakeside, staff.state), state="held")
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/scans/{other.pk}/"
+    assert client.get(address).status_code == 404
+    assert client.post(f"{address}confirm/", {"seen": 0}).status_code == 404
+
+
+def test_credentials_are_on_no_page(client, staff, feed, administration):
+    create_scan(feed, state="failed")
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/"
+    # There is something to leak.
+    assert unseal(feed.credentials)["password"] == SECRET
+    wrong = client.post(f"{address}change/", form_of(administration, name=""))
+    assert errors_of(wrong)["name"]
+    pages = [client.get(address + page) for page in PAGES] + [wrong]
+    for page in pages:
+        assert SECRET not in page.content.decode()
+    assert "Credentials were set" in pages[1].content.decode()
+
+
+def test_credentials_are_kept_until_new_ones_are_typed(
+    client, staff, feed, administration, public_hosts
+):
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/change/"
+    kept = form_of(administration, username="", password="", name="Renamed")
+    assert client.post(address, kept).status_code == 302
+    feed.refresh_from_db()
+    assert feed.name == "Renamed"
+    assert unseal(feed.credentials)["password"] == SECRET
+    typed = form_of(administration, username="", password="", token="new-token")
+    assert client.post(address, typed).status_code == 302
+    feed.refresh_from_db()
+    assert unseal(feed.credentials) == {"token": "new-token"}
+
+
+def test_kept_credentials_are_never_sent_to_another_server(
+    client, staff, feed, administration, public_hosts
+):
+    """An administrator who does not know the password could read it there."""
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/change/"
+    moved = form_of(
+        administration,
+        address="https://elsewhere.example.org/oneroster.zip",
+        username="",
+        password="",
+    )
+    assert (
+        "The server is another one"
+        in errors_of(client.post(address, moved))["username"]
+    )
+    feed.refresh_from_db()
+    assert "elsewhere" not in feed.address
+    # Another path on the same server, or credentials typed again.
+    same = {**moved, "address": "https://sis.example.org/new.zip"}
+    assert client.post(address, same).status_code == 302
+    typed = {**moved, "username": "groundswell", "password": "typed again"}
+    assert client.post(address, typed).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "message"),
+    [
+        ("zip", "https://me:secret@sis.example.org/a.zip", "user name or password"),
+        ("sftp", "me@sftp.example.org", "user name or password"),
+        ("rest", "https://me@sis.example.org/", "user name or password"),
+        ("zip", "https://127.0.0.1/a.zip", "no public address"),
+        ("zip", "https://[::1]/a.zip", "no public address"),
+        ("zip", "https://169.254.169.254/latest/meta-data", "no public address"),
+        ("sftp", "10.0.0.1", "no public address"),
+        ("rest", "https://192.168.1.1/", "no public address"),
+        ("zip", "https://[/a.zip", "no address"),
+        ("zip", "file:///etc/passwd", "https://"),
+        ("zip", "gopher://sis.example.org/", "https://"),
+        ("rest", "sis.example.org", "https://"),
+    ],
+)
+def test_addresses_that_are_refused_say_why(
+    client, staff, administration, settings, kind, address, message
+):
+    settings.FEED_NETWORKS = []
+    log_in(client, staff.dana)
+    response = client.post(
+        f"/console/feeds/new/{staff.riverside.pk}/{kind}/",
+        form_of(administration, address=address),
+    )
+    assert message in errors_of(response)["address"]
+    assert not RosterFeed.objects.exists()
+
+
+def test_the_address_of_tokens_is_checked_too(client, staff, administration, settings):
+    settings.FEED_NETWORKS = []
+    log_in(client, staff.dana)
+    for address in ("https://127.0.0.1/token", "https://a:b@sis.example.org/token"):
+        response = client.post(
+            f"/console/feeds/new/{staff.riverside.pk}/rest/",
+            form_of(
+                administration, version="1.1", authorization="oauth2", token_url=address
+            ),
+        )
+        assert errors_of(response)["token_url"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": "a\x00b"}, "name"),
+        ({"address": "\x00"}, "address"),
+        ({"identity": "email"}, "identity"),
+        ({"identity": "userIds"}, "identity_type"),
+        ({"administrations": []}, "administrations"),
+        ({"administrations": ["x"]}, "administrations"),
+        ({"administrations": [10**20]}, "administrations"),
+        ({"window_begins": "25:00"}, "window_begins"),
+        ({"window_begins": "soon"}, "window_begins"),
+        ({"window_begins": ""}, "window_begins"),
+        ({"window_ends": ""}, "window_ends"),
+        ({"window_ends": "01:00"}, "window_ends"),
+        ({"username": ""}, "password"),
+        ({"token": "x"}, "token"),
+        ({"password": "x" * 1001}, "password"),
+    ],
+)
+def test_nonsense_in_a_field_is_reported_beside_it(
+    client, staff, administration, new_feed, public_hosts, changed, field
+):
+    log_in(client, staff.dana)
+    response = client.post(new_feed, form_of(administration, **changed))
+    assert field in errors_of(response)
+    assert not RosterFeed.objects.exists()
+
+
+def test_only_administrations_with_a_roster_in_the_district_are_offered(
+    client, staff, administration, new_feed, public_hosts
+):
+    log_in(client, staff.state)
+    offered = client.get(new_feed).context["form"].fields["administrations"].queryset
+    assert list(offered) == [administration]
+    administration.district = staff.lakeside
+    administration.save(update_fields=["district"])
+    assert not offered.all()
+    response = client.post(new_feed, form_of(administration))
+    assert "administrations" in errors_of(response)
+    administration.district, administration.denominator = None, "count"
+    administration.save(update_fields=["district", "denominator"])
+    assert not offered.all()
+
+
+def test_unknown_kinds_are_not_found(client, staff):
+    log_in(client, staff.dana)
+    address = f"/console/feeds/new/{staff.riverside.pk}/ftp/"
+    assert client.get(address).status_code == 404
+
+
+def test_feeds_that_need_somebody_come_first(client, staff):
+    long_ago = timezone.now() - timedelta(days=3)
+
+    def feed(name, **fields):
+        return create_feed(staff.riverside, staff.dana, name=name, **fields)
+
+    create_scan(feed("current"))
+    create_scan(feed("paused", is_paused=True), state="failed")
+    create_scan(feed("running"), state="running")
+    # Only its trial is new.
+    late = feed("late", created_at=long_ago)
+    create_scan(late, began=long_ago)
+    create_scan(late, state="tried", reason="try")
+    create_scan(feed("failing", failures_in_a_row=2), state="failed")
+    create_scan(feed("held"), state="held")
+    feed("new")
+    log_in(client, staff.dana)
+    rows = client.get("/console/feeds/").context["feeds"]
+    assert [(row["feed"].name, row["status"].words) for row in rows] == [
+        ("held", "waits for confirmation"),
+        ("failing", "failed 2 times"),
+        ("late", "late"),
+        ("running", "being scanned"),
+        ("new", "never scanned"),
+        ("current", "up to date"),
+        ("paused", "paused"),
+    ]
+    assert rows[0]["feed"].people == 1_200
+
+
+def test_a_feed_without_a_window_is_never_late(client, staff):
+    long_ago = timezone.now() - timedelta(days=30)
+    feed = create_feed(
+        staff.riverside,
+        staff.dana,
+        created_at=long_ago,
+        window_begins=None,
+        window_ends=None,
+    )
+    create_scan(feed, began=long_ago)
+    log_in(client, staff.dana)
+    [row] = client.get("/console/feeds/").context["feeds"]
+    assert row["status"].words == "up to date"
+    assert row["next_window"] is None
+
+
+def test_the_next_window_begins_today_or_tomorrow(staff, settings):
+    zone = ZoneInfo(settings.TIME_ZONE)
+    feed = create_feed(staff.riverside, staff.dana)
+
+    def next_from(hour):
+        return next_window(feed, datetime(2027, 1, 12, hour, tzinfo=zone))
+
+    assert next_from(0) == datetime(2027, 1, 12, 1, tzinfo=zone)
+    assert next_from(1) == datetime(2027, 1, 13, 1, tzinfo=zone)
+    feed.is_paused = True
+    assert next_from(0) is None
+
+
+def test_pausing_and_resuming(client, staff, feed):
+    log_in(client, staff.dana)
+    for action, is_paused in (("pause", True), ("resume", False)):
+        client.post(f"/console/feeds/{feed.pk}/{action}/")
+        feed.refresh_from_db()
+        assert feed.is_paused is is_paused
+
+
+def test_removing_needs_the_typed_name(client, staff, feed):
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/remove/"
+    for typed in ("", "Power", "x" * 600):
+        assert errors_of(client.post(address, {"typed": typed}))["typed"]
+    assert client.post(address, {"typed": " powerschool "}).status_code == 302
+    feed.refresh_from_db()
+    assert feed.removed_at is not None
+    assert client.get(f"/console/feeds/{feed.pk}/").status_code == 404
+    assert client.get("/console/feeds/").context["feeds"] == []
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_list_costs_five_statements(
+    client, staff, count, django_assert_num_queries
+):
+    for n in range(count):
+        create_scan(create_feed(staff.riverside, staff.dana, name=f"Feed {n}"))
+    log_in(client, staff.state)
+    with django_assert_num_queries(5):
+        client.get("/console/feeds/")
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_history_costs_ten_statements(
+    client, staff, feed, count, django_assert_num_queries
+):
+    for n in range(count):
+        create_scan(feed, night=date(2027, 1, 1) + timedelta(n), reason="night")
+    log_in(client, staff.dana)
+    with django_assert_num_queries(10):
+        client.get(f"/console/feeds/{feed.pk}/")
+
+
+OLD_KEY, NEW_KEY = (f"ssh-ed25519 SHA256:{sign * 43}" for sign in "Az")
+
+
+def test_a_changed_host_key_is_accepted_as_it_was_shown(client, staff, feed):
+    feed.host_key = OLD_KEY
+    feed.save()
+    message = (
+        f"The key of sftp.example.org has changed from {OLD_KEY} to {NEW_KEY}. Ask."
+    )
+    create_scan(feed, state="failed", message=message)
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/"
+    page = client.get(address).content.decode()
+    assert NEW_KEY in page
+    # A page that showed another key.
+    client.post(f"{address}accept-key/", {"seen": NEW_KEY.replace("z", "y")})
+    feed.refresh_from_db()
+    assert feed.host_key == OLD_KEY
+    client.post(f"{address}accept-key/", {"seen": NEW_KEY})
+    feed.refresh_from_db()
+    assert feed.host_key == NEW_KEY
+    assert "Accept the new key" not in client.get(address).content.decode()
