@@ -25,7 +25,7 @@ def begin(page: Page) -> str:
     """Choose Begin, and return the personal code."""
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your survey has begun")
-    return page.locator(".lead.code").inner_text()
+    return page.locator(".lead .code").inner_text()
 
 
 def test_a_parent_answers_for_two_children_and_continues_on_a_phone(
