@@ -41,8 +41,8 @@ def code(transactional_db, lincoln, roosevelt):
 def begin(page: Page) -> str:
     """Choose Begin in Spanish, and return the personal code."""
     page.get_by_role("button", name="Empezar").click()
-    page.wait_for_selector(".lead.code")
-    return page.locator(".lead.code").inner_text()
+    page.wait_for_selector(".lead .code")
+    return page.locator(".lead .code").inner_text()
 
 
 def test_a_parent_finds_the_school_begins_in_spanish_and_continues_on_a_phone(
