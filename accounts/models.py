@@ -44,6 +44,39 @@ class School(models.Model):
         return self.name
 
 
+class DistrictAlias(models.Model):
+    """The code and name of a district that was merged into another one.
+
+    Rosters that still use them find the other one.
+    """
+
+    district = models.ForeignKey(
+        District, on_delete=models.CASCADE, related_name="aliases"
+    )
+    code = models.CharField(max_length=64)
+    name = models.CharField(max_length=200)
+
+    class Meta:
+        verbose_name_plural = "district aliases"
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.district}"
+
+
+class SchoolAlias(models.Model):
+    """The code and name of a school that was merged into another one."""
+
+    school = models.ForeignKey(School, on_delete=models.CASCADE, related_name="aliases")
+    code = models.CharField(max_length=64)
+    name = models.CharField(max_length=200)
+
+    class Meta:
+        verbose_name_plural = "school aliases"
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.school}"
+
+
 class SchoolListing(models.Model):
     """One school in the public directory, with all that a search reads.
 

@@ -12,6 +12,7 @@ from survey.console.emails import views as emails
 from survey.console.feeds import scan_views, window_views
 from survey.console.feeds import views as feeds
 from survey.console.login_cards import views as cards
+from survey.console.merging import views as merging
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
@@ -334,4 +335,10 @@ urlpatterns = [
     path("rosters/<int:pk>/cancel/", rosters.roster_cancel, name="roster_cancel"),
     path("rosters/<int:pk>/again/", rosters.roster_again, name="roster_again"),
     path("rosters/<int:pk>/undo/", roster_undo, name="roster_undo"),
+    # Duplicate districts and schools.
+    path("merges/", merging.merge_list, name="merge_list"),
+    path("merges/new/", merging.merge_new, name="merge_new"),
+    path("merges/<int:pk>/", merging.merge_detail, name="merge_detail"),
+    path("merges/<int:pk>/confirm/", merging.merge_confirm, name="merge_confirm"),
+    path("merges/<int:pk>/cancel/", merging.merge_cancel, name="merge_cancel"),
 ]

@@ -10,3 +10,5 @@ ROLLUP = 7_105_002
 MESSAGES = 7_105_003
 # One roster at a time creates districts and schools.
 PLACES = 7_105_004
+# One merge of districts or schools at a time.
+MERGES = 7_105_006

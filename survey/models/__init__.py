@@ -36,6 +36,7 @@ from survey.models.open_code import (
     OpenCodeSeat,
     OpenDecline,
 )
+from survey.models.place_merge import PlaceMerge
 from survey.models.response import Response
 from survey.models.roster import (
     RosterLayoutChoice,
@@ -75,6 +76,7 @@ __all__ = [
     "Option",
     "OptionSet",
     "Page",
+    "PlaceMerge",
     "PublishedSurvey",
     "Respondent",
     "Response",

@@ -72,6 +72,11 @@ def keep_groups_of_withdrawn(writer: Staging, respondents: Sequence[int]) -> Non
     _keep(writer, _COUNTED_SCHOOL, people)
 
 
+def keep_groups_of_returning(writer: Staging, respondents: Sequence[int]) -> None:
+    keys = ", ".join(str(int(pk)) for pk in respondents)
+    _keep(writer, _COUNTED_SCHOOL, f"WHERE r.id IN ({keys})")
+
+
 def _keep(writer: Staging, school: str, people: str) -> None:
     now = connection.ops.adapt_datetimefield_value(timezone.now())
     writer.execute(_KEEP.format(school=school, people=people), [now, now])

@@ -122,6 +122,14 @@ class PlaceDirectory:
             if keys.bare:
                 self._by_bare_name[keys.bare].append(pk)
 
+    def add_alias(self, pk: int, code: str, name: str) -> None:
+        """Let a place be found by an earlier code and name that no other has."""
+        code, exact = code.casefold(), name_keys(name).exact
+        if code not in self._by_code:
+            self._by_code[code] = [pk]
+        if exact and exact not in self._by_name:
+            self._by_name[exact] = [pk]
+
     def find(self, code: str, name: str) -> FoundPlace:
         """Find a place by its code; where that is unknown, by its name.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection
 
-from accounts.models import District, School
+from accounts.models import District, DistrictAlias, School, SchoolAlias
 from survey.database import advisory_locks
 from survey.jobs import JobRefused
 from survey.rosters.batch_writes import write_batch
@@ -111,9 +111,7 @@ class PlaceMatcher:
             number: WrittenPlace.of(place.school, place.school_name)
             for number, place in places.items()
         }
-        self.known_districts = PlaceDirectory(
-            District.objects.values_list("pk", "code", "name")
-        )
+        self.known_districts = directory_of_districts()
         self.districts = resolve_places(self.known_districts, self.district_of.values())
         self.known_schools = schools_of_districts(
             {found.keys[0] for found in self.districts.known.values()}
@@ -218,8 +216,19 @@ class PlaceMatcher:
         return pk
 
 
+def directory_of_districts() -> PlaceDirectory:
+    """Read all districts, and the codes of merged ones. 2 statements."""
+    found = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    for alias in DistrictAlias.objects.values_list("district", "code", "name"):
+        found.add_alias(*alias)
+    return found
+
+
 def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory]:
-    """Read all schools of some districts. 1 statement for each 500."""
+    """Read all schools of some districts, and the codes of merged ones.
+
+    2 statements for each 500.
+    """
     rows: dict[int, list[tuple[int, str, str]]] = {pk: [] for pk in districts}
     wanted = sorted(districts)
     for start in range(0, len(wanted), 500):
@@ -227,7 +236,15 @@ def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory
         columns = "district_id", "pk", "code", "name"
         for district, pk, code, name in schools.values_list(*columns):
             rows[district].append((pk, code, name))
-    return {pk: PlaceDirectory(some) for pk, some in rows.items()}
+    found = {pk: PlaceDirectory(some) for pk, some in rows.items()}
+    for start in range(0, len(wanted), 500):
+        aliases = SchoolAlias.objects.filter(
+            school__district__in=wanted[start : start + 500]
+        )
+        columns = "school__district", "school", "code", "name"
+        for district, *alias in aliases.values_list(*columns):
+            found[district].add_alias(*alias)
+    return found
 
 
 def code_for_name(name: str) -> str:
@@ -279,14 +296,14 @@ def _insert_places(
     """
     if connection.vendor == "postgresql":
         writer.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.PLACES])
-    known = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    known = directory_of_districts()
     districts = _find_again(known, matches.new_districts)
     missing = [
         new for key, new in matches.new_districts.items() if key not in districts
     ]
     # Not every place is created by a roster, so a conflict is still possible.
     District.objects.bulk_create(missing, ignore_conflicts=True, batch_size=500)
-    known = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    known = directory_of_districts()
     districts |= _find_again(known, matches.new_districts)
     in_district: dict[int, dict[int, School]] = defaultdict(dict)
     for key, school in matches.new_schools.items():

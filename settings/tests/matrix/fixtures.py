@@ -40,6 +40,7 @@ from survey.models import (
     Job,
     OpenCodeBatch,
     OpenCodeFile,
+    PlaceMerge,
     PublishedSurvey,
     Respondent,
     Response,
@@ -173,6 +174,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("roster_upload pk", pk_of("administration"), shared=True),
     RouteParameter("roster_template_* pk", pk_of("administration"), shared=True),
     RouteParameter("roster_* pk", pk_of("roster"), shared=True),
+    RouteParameter("merge_* pk", pk_of("merge")),
     RouteParameter("rates_school* pk", pk_of("school")),
     RouteParameter("rates_district* pk", pk_of("district")),
     RouteParameter("export_detail pk", pk_of("export"), shared=True),
@@ -389,6 +391,19 @@ def create_files(
         ),
         "export": create_export(
             mark, administration, analyst, {"districts": [district.pk]}
+        ),
+        "merge": PlaceMerge.objects.create(
+            kind="schools",
+            district=district,
+            kept_id=school.pk,
+            kept_name=f"Kept {mark}",
+            duplicate_id=0,
+            duplicate_name=f"Duplicate {mark}",
+            duplicate_code=mark,
+            state="checked",
+            by=administrator,
+            message=f"About {mark}",
+            report={"people": 1, "staff": 0, "open_codes": 0},
         ),
     }
 

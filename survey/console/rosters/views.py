@@ -112,6 +112,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
             ),
             "is_filtered": is_filtered,
             "may_import_schools": request.permissions.places(MANAGE).state,
+            "may_merge": request.permissions.has(Capability.MANAGE_STAFF),
         },
     )
 

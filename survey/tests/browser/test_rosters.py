@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import User
+from accounts.models import District, School, User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Administration, Respondent, RosterUpload
@@ -21,6 +21,7 @@ from survey.rosters import uploads
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.live_server import Server
+from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -239,3 +240,27 @@ def upload_and_check(page: Page, administration: Administration, lines: list[str
     page.locator("[name=complete_for][value=schools]").check()
     page.get_by_role("button", name="Upload and check").click()
     expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
+
+
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_two_districts_are_merged(staff, console, screen, administration):
+    copy = District.objects.create(code="0017", name="Northfield Unified")
+    school = School.objects.create(district=copy, code="0042", name="Lincoln")
+    invite(administration, school, "00123", "Maya Lopez")
+    invite(administration, staff.lincoln, "00123", "Maya Lopez")
+    page = console(staff.state, viewport=screen)
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="Merge duplicates").click()
+    check_page(page)
+    page.get_by_role("link", name="New merge").click()
+    check_page(page)
+    page.get_by_label("Duplicate").select_option(str(copy.pk))
+    page.get_by_label("Merge it into").select_option(str(staff.riverside.pk))
+    page.get_by_role("button", name="Check merge").click()
+    expect(page.get_by_text("Check the figures")).to_be_visible()
+    check_page(page)
+    page.get_by_label("Name of the duplicate").fill("Northfield Unified")
+    page.get_by_role("button", name="Merge into Riverside").click()
+    expect(page.get_by_text("These were merged")).to_be_visible()
+    check_page(page)
+    assert Respondent.objects.filter(withdrawn_at=None).count() == 1

@@ -1,0 +1,306 @@
+"""Request, check, confirm and do a merge of two districts or two schools.
+
+The dry run changes nothing. A person looks at its figures, types the name of the
+duplicate and confirms; then a second job does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.audit import record
+from accounts.models import District, School, User
+from accounts.permissions import Capability, Permissions
+from survey.database import advisory_locks
+from survey.jobs import JobRefused, Progress, job, start
+from survey.merging.dry_run import MergeReport, check_districts, check_schools
+from survey.merging.places import merge_districts, merge_schools
+from survey.models import Job, PlaceMerge
+from survey.rosters.staging import PostgreSQLStaging, open_staging
+
+State, Kind, Keep = PlaceMerge.State, PlaceMerge.Kind, PlaceMerge.Keep
+KINDS = ("places.check", "places.merge")
+
+GONE = "One of the two no longer exists. It may have been merged already."
+NOT_SAME_DISTRICT = "The two schools are in different districts. Merge these first."
+NOT_PERMITTED = "You may no longer merge these."
+CHANGED = (
+    "More has changed since this check than answers. Check the figures and confirm"
+    " again."
+)
+DECISION_NEEDED = (
+    "{left} people have started with both of their records. These records are left as"
+    " they are. Choose which one stays, and confirm again."
+)
+
+
+class MergeConflict(Exception):
+    """The merge has changed meanwhile, or its name was typed wrongly."""
+
+
+def may_merge(permissions: Permissions, kind: str, district_id: int) -> bool:
+    """Districts are merged by the state, schools also by their district."""
+    places = permissions.places(Capability.MANAGE_STAFF)
+    if kind == Kind.DISTRICTS:
+        return places.state
+    return places.has_district(district_id)
+
+
+@transaction.atomic
+def request_merge(
+    duplicate: District | School,
+    kept: District | School,
+    *,
+    by: User,
+    request: HttpRequest | None = None,
+) -> PlaceMerge:
+    """Start the dry run of a merge."""
+    is_school = isinstance(kept, School)
+    district = kept.district if isinstance(kept, School) else kept
+    merge = PlaceMerge.objects.create(
+        kind=Kind.SCHOOLS if is_school else Kind.DISTRICTS,
+        district=district,
+        kept_id=kept.pk,
+        kept_name=kept.name,
+        duplicate_id=duplicate.pk,
+        duplicate_name=duplicate.name,
+        duplicate_code=duplicate.code,
+        by=by,
+    )
+    _record("check merge", merge, by=by, request=request)
+    start(check_merge, subject_id=merge.pk, by=by)
+    return merge
+
+
+@transaction.atomic
+def confirm_merge(
+    merge: PlaceMerge,
+    *,
+    by: User,
+    typed: str,
+    keep: str = Keep.BOTH,
+    request: HttpRequest | None = None,
+) -> None:
+    """Start a merge that was checked, or go on with one that was interrupted.
+
+    `typed` is the name of the duplicate. Raises MergeConflict.
+    """
+    if typed.strip().casefold() != merge.duplicate_name.strip().casefold():
+        raise MergeConflict(f"Type the name of the duplicate: {merge.duplicate_name}")
+    job = latest_job(merge)
+    if job and not job.is_over:
+        raise MergeConflict("This merge is already being processed.")
+    _change_state(
+        merge,
+        allowed=(State.CHECKED, State.PARTLY, State.MERGING),
+        state=State.MERGING,
+        message="",
+        keep=keep,
+        confirmed_by=by,
+        confirmed_at=timezone.now(),
+    )
+    figures = {name: merge.report.get(name) for name in ("people", "pairs")}
+    _record("confirm merge", merge, by=by, request=request, keep=keep, **figures)
+    start(apply_merge, subject_id=merge.pk, by=by)
+
+
+@transaction.atomic
+def cancel_merge(
+    merge: PlaceMerge, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """Cancel a merge that was not confirmed. Raises MergeConflict."""
+    _change_state(
+        merge,
+        allowed=(State.CHECKING, State.CHECKED),
+        state=State.CANCELLED,
+        ended_at=timezone.now(),
+    )
+    _record("cancel merge", merge, by=by, request=request)
+
+
+def latest_job(merge: PlaceMerge) -> Job | None:
+    jobs = Job.objects.filter(kind__in=KINDS, subject_id=merge.pk)
+    return jobs.order_by("-pk").first()
+
+
+@job("places.check", long=True)
+def check_merge(job: Job, progress: Progress) -> None:
+    """Count what a merge would change."""
+    merge = PlaceMerge.objects.get(pk=job.subject_id or 0)
+    if merge.state != State.CHECKING:
+        return
+    try:
+        report = _compare(merge, progress)
+    except JobRefused as refused:
+        _change_state(
+            merge,
+            allowed=(State.CHECKING,),
+            state=State.REFUSED,
+            message=str(refused)[:500],
+            ended_at=timezone.now(),
+        )
+        raise
+    with transaction.atomic():
+        _change_state(
+            merge,
+            allowed=(State.CHECKING,),
+            state=State.CHECKED,
+            report=report.as_dict(),
+        )
+        progress.confirm()
+    progress.message = "Checked."
+
+
+@job("places.merge", long=True, stoppable=False)
+def apply_merge(job: Job, progress: Progress) -> None:
+    """Do a confirmed merge, or ask to confirm it again."""
+    with _one_merge_at_a_time(progress):
+        merge = PlaceMerge.objects.select_related("confirmed_by", "district").get(
+            pk=job.subject_id or 0
+        )
+        if merge.state != State.MERGING:
+            return
+        try:
+            left = _merge(merge, progress)
+        except JobRefused as refused:
+            # Nothing is lost: what was moved stays moved, and the rest can follow.
+            _change_state(
+                merge,
+                allowed=(State.MERGING,),
+                state=State.CHECKED,
+                message=str(refused)[:500],
+            )
+            raise
+        with transaction.atomic():
+            _finish(merge, left)
+            progress.confirm()
+    progress.message = "Merged." if not left else "Partly merged."
+
+
+def _merge(merge: PlaceMerge, progress: Progress) -> int:
+    """Merge; return how many people are left for a decision. Raises JobRefused."""
+    by = merge.confirmed_by
+    if by is None or not may_merge(Permissions(by), merge.kind, merge.district_id):
+        raise JobRefused(NOT_PERMITTED)
+    if _is_done(merge):
+        # The worker died between the last step and this job's end.
+        return 0
+    report = _compare(merge, progress)
+    if merge.kind == Kind.SCHOOLS:
+        progress.begin_step("Moving people")
+        duplicate, kept = _schools(merge)
+        merge_schools(duplicate, kept)
+        return 0
+    if not _is_as_shown(report, merge.report):
+        merge.report = report.as_dict()
+        merge.save(update_fields=["report"])
+        raise JobRefused(CHANGED)
+    progress.begin_step("Moving people")
+    return merge_districts(
+        District.objects.get(pk=merge.duplicate_id),
+        District.objects.get(pk=merge.kept_id),
+        schools=dict(report.merged_schools),
+        keep=merge.keep,
+    )
+
+
+def _is_as_shown(report: MergeReport, shown: Mapping[str, object]) -> bool:
+    """Tell whether the same schools are merged as on the page that was confirmed.
+
+    Schools that were merged by an interrupted run are no longer there.
+    """
+    pairs = {tuple(pair) for pair in shown["merged_schools"]}  # type: ignore[attr-defined]
+    return set(report.merged_schools) <= pairs
+
+
+def _compare(merge: PlaceMerge, progress: Progress) -> MergeReport:
+    if merge.kind == Kind.SCHOOLS:
+        return check_schools(*_schools(merge))
+    found = District.objects.in_bulk([merge.duplicate_id, merge.kept_id])
+    if len(found) < 2:
+        raise JobRefused(GONE)
+    return check_districts(
+        found[merge.duplicate_id],
+        found[merge.kept_id],
+        lambda people: progress.begin_step(f"Comparing people: {people:,}"),
+    )
+
+
+def _schools(merge: PlaceMerge) -> tuple[School, School]:
+    found = School.objects.in_bulk([merge.duplicate_id, merge.kept_id])
+    if len(found) < 2:
+        raise JobRefused(GONE)
+    duplicate, kept = found[merge.duplicate_id], found[merge.kept_id]
+    if not duplicate.district_id == kept.district_id == merge.district_id:
+        raise JobRefused(NOT_SAME_DISTRICT)
+    return duplicate, kept
+
+
+def _is_done(merge: PlaceMerge) -> bool:
+    """Tell whether the duplicate is gone, and its code leads to the other place."""
+    model = School if merge.kind == Kind.SCHOOLS else District
+    if model._default_manager.filter(pk=merge.duplicate_id).exists():
+        return False
+    kept = model._default_manager.filter(
+        pk=merge.kept_id, aliases__code=merge.duplicate_code
+    )
+    return kept.exists()
+
+
+def _finish(merge: PlaceMerge, left: int) -> None:
+    values: dict[str, object] = {"state": State.MERGED, "ended_at": timezone.now()}
+    if left:
+        message = DECISION_NEEDED.format(left=f"{left:,}")
+        values = {"state": State.PARTLY, "message": message}
+    _change_state(merge, allowed=(State.MERGING,), **values)
+    _record("merge", merge, by=merge.confirmed_by or merge.by, left=left)
+
+
+@contextmanager
+def _one_merge_at_a_time(progress: Progress) -> Iterator[None]:
+    with open_staging() as staging:
+        if isinstance(staging, PostgreSQLStaging) and connection.vendor == "postgresql":
+            progress.begin_step("Waiting for another merge")
+            staging.execute(
+                "SELECT pg_advisory_xact_lock(%s, 0)", [advisory_locks.MERGES]
+            )
+        yield
+
+
+def _change_state(
+    merge: PlaceMerge, *, allowed: tuple[str, ...], **values: object
+) -> None:
+    current = PlaceMerge.objects.filter(pk=merge.pk, state__in=allowed)
+    if not current.update(**values):
+        merge.refresh_from_db()
+        raise MergeConflict(
+            "This can't be done now. Status of this merge:"
+            f" {merge.get_state_display()}."
+        )
+    for name, value in values.items():
+        setattr(merge, name, value)
+
+
+def _record(
+    action: str,
+    merge: PlaceMerge,
+    *,
+    by: User,
+    request: HttpRequest | None = None,
+    **after: object,
+) -> None:
+    """Write an audit entry that the administrators of the place that stays can see."""
+    record(
+        f"{action} of {merge.kind}" if action == "merge" else action,
+        by=by,
+        request=request,
+        subject=merge,
+        district=merge.district,
+        before={merge.kind: [merge.duplicate_name, merge.kept_name]},
+        after={**after, merge.kind: [merge.kept_name]},
+    )

@@ -1,0 +1,256 @@
+"""Move the people of a merged school or district; join records of one person.
+
+Each batch is a short transaction with the people's rows locked, under the roster lock
+of the administration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from django.utils import timezone
+
+from accounts.models import District, School
+from survey.answered_people import answered_people
+from survey.jobs import JobRefused
+from survey.message_platforms.hooks import people_changed
+from survey.models import (
+    Administration,
+    CountedGroup,
+    Identity,
+    PlaceMerge,
+    Respondent,
+    RosterUpload,
+)
+from survey.rosters.batch_writes import write_batch
+from survey.rosters.change_record import forget_changes, refuse_while_undoing
+from survey.rosters.counted_groups import (
+    keep_groups_of_returning,
+    keep_groups_of_withdrawn,
+)
+from survey.rosters.staging import Staging, open_staging
+
+Keep = PlaceMerge.Keep
+# As many as a roster changes at once: their page saves wait for so long.
+MOVED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two records of one person, in both districts."""
+
+    duplicate: Respondent
+    kept: Respondent
+    # Which of them have been started.
+    duplicate_started: bool
+    kept_started: bool
+
+    @property
+    def have_both_started(self) -> bool:
+        return self.duplicate_started and self.kept_started
+
+    def survivor(self, keep: str) -> Respondent | None:
+        """Return the record that stays; None if that has to be decided.
+
+        Answers of two records are never mixed.
+        """
+        if self.have_both_started:
+            return {Keep.KEPT: self.kept, Keep.DUPLICATE: self.duplicate}.get(
+                Keep(keep)
+            )
+        return self.duplicate if self.duplicate_started else self.kept
+
+
+@dataclass(slots=True)
+class Batch:
+    """Some people of the duplicate district, and their records in the other one."""
+
+    alone: list[int] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+
+
+@contextmanager
+def roster_lock(administration: Administration) -> Iterator[None]:
+    """Let no roster of an administration be applied or undone. Raises JobRefused."""
+    with open_staging() as staging:
+        staging.lock(administration.pk)
+        if message := refuse_while_undoing(administration):
+            raise JobRefused(message)
+        yield
+
+
+def people_in_batches(
+    administration: Administration, district: District
+) -> Iterator[list[tuple[int, str]]]:
+    """Yield (respondent, ID) of a district's people, in the order of the key."""
+    rows = Identity.objects.filter(administration=administration, district=district)
+    after = 0
+    while batch := list(
+        rows.filter(pk__gt=after)
+        .order_by("pk")
+        .values_list("pk", "external_id")[:MOVED_AT_ONCE]
+    ):
+        yield batch
+        after = batch[-1][0]
+
+
+def read_batch(
+    administration: Administration,
+    people: list[tuple[int, str]],
+    kept: District,
+    *,
+    lock: bool,
+) -> Batch:
+    """Find who of these people has a record in the other district, and who has started.
+
+    3 statements. A login or a page save of people whose rows are locked is either
+    seen here, or waits and is then refused.
+    """
+    others = dict(
+        Identity.objects.filter(
+            administration=administration,
+            district=kept,
+            external_id__in=[external_id for _, external_id in people],
+        ).values_list("external_id", "pk")
+    )
+    keys = [pk for pk, _ in people] + list(others.values())
+    respondents = Respondent.objects.filter(pk__in=keys).order_by("pk")
+    rows = {
+        row.pk: row
+        for row in (respondents.select_for_update() if lock else respondents)
+    }
+    started = {pk for pk, row in rows.items() if row.started_at}
+    started |= answered_people(administration.pk, keys)
+    batch = Batch()
+    for pk, external_id in people:
+        other = others.get(external_id)
+        if pk not in rows:
+            continue
+        if other is None or other not in rows:
+            batch.alone.append(pk)
+            continue
+        batch.pairs.append(Pair(rows[pk], rows[other], pk in started, other in started))
+    return batch
+
+
+def merge_people_of_districts(
+    administration: Administration,
+    duplicate: District,
+    kept: District,
+    *,
+    schools: Mapping[int, int],
+    keep: str,
+) -> int:
+    """Move all people of a district; return how many are left for a decision.
+
+    `schools` maps the schools of the duplicate to those that they are merged into.
+    """
+    left = 0
+    for people in people_in_batches(administration, duplicate):
+        write = partial(
+            _merge_batch, administration, people, kept, schools=schools, keep=keep
+        )
+        left += write_batch(write)
+    return left
+
+
+def _merge_batch(
+    administration: Administration,
+    people: list[tuple[int, str]],
+    kept: District,
+    writer: Staging,
+    *,
+    schools: Mapping[int, int],
+    keep: str,
+) -> int:
+    batch = read_batch(administration, people, kept, lock=True)
+    moving, left = list(batch.alone), 0
+    for pair in batch.pairs:
+        survivor = pair.survivor(keep)
+        if survivor is None:
+            left += 1
+            continue
+        other = pair.kept if survivor is pair.duplicate else pair.duplicate
+        _withdraw_duplicate(writer, other, survivor)
+        if survivor is pair.duplicate:
+            moving.append(survivor.pk)
+    Identity.objects.filter(pk__in=moving).update(district=kept)
+    in_schools = Respondent.objects.filter(pk__in=moving, school__in=list(schools))
+    by_school: dict[int, list[int]] = {}
+    for pk, school in in_schools.values_list("pk", "school_id"):
+        by_school.setdefault(school, []).append(pk)
+    for school, pks in by_school.items():
+        _move_to_school(pks, school, schools[school])
+    people_changed(moving)
+    return left
+
+
+def _withdraw_duplicate(
+    writer: Staging, other: Respondent, survivor: Respondent
+) -> None:
+    """Withdraw one record of a person; the other one can be used from then on.
+
+    The record keeps its answers, if it has any, and its code is refused as withdrawn.
+    Its name and ID are deleted, because an ID belongs to one person in a district.
+    """
+    now = timezone.now()
+    if other.withdrawn_at is None:
+        keep_groups_of_withdrawn(writer, [other.pk])
+        Respondent.objects.filter(pk=other.pk).update(withdrawn_at=now)
+        if survivor.withdrawn_at is not None:
+            keep_groups_of_returning(writer, [survivor.pk])
+            Respondent.objects.filter(pk=survivor.pk).update(withdrawn_at=None)
+    Identity.objects.filter(pk=other.pk).delete()
+    people_changed([other.pk, survivor.pk])
+
+
+def _move_to_school(people: list[int], duplicate: int, kept: int) -> None:
+    """Move people of one school together with the groups in which they count."""
+    Respondent.objects.filter(pk__in=people).update(school=kept)
+    CountedGroup.objects.filter(respondent__in=people, school=duplicate).update(
+        school=kept
+    )
+
+
+def move_people_of_school(duplicate: School, kept: School) -> None:
+    """Move all people of a school but those who wait for a decision.
+
+    These are still listed under the ID of another district than the school kept.
+    """
+    of_school = Respondent.objects.filter(school=duplicate)
+    administrations = Administration.objects.filter(
+        pk__in=of_school.order_by().values("administration").distinct()
+    )
+    for administration in administrations.order_by("pk"):
+        with roster_lock(administration):
+            rows = of_school.filter(administration=administration)
+            if duplicate.district_id != kept.district_id:
+                rows = rows.exclude(identity__district=duplicate.district_id)
+            while pks := list(
+                rows.order_by("pk").values_list("pk", flat=True)[:MOVED_AT_ONCE]
+            ):
+                write_batch(partial(_move_batch, pks, duplicate.pk, kept.pk))
+
+
+def _move_batch(people: list[int], duplicate: int, kept: int, writer: Staging) -> None:
+    list(
+        Respondent.objects.filter(pk__in=people)
+        .select_for_update()
+        .order_by("pk")
+        .values_list("pk")
+    )
+    _move_to_school(people, duplicate, kept)
+    # People who have left may still count in the school, and are no longer in it.
+    people_changed(people)
+
+
+def forget_rosters_of(schools: list[int]) -> None:
+    """Let no earlier roster of these schools be undone: its people have moved."""
+    for upload in RosterUpload.objects.filter(
+        undo__isnull=False, undo__ended_at=None
+    ).select_related("undo"):
+        if not set(schools).isdisjoint(upload.undo.schools):
+            forget_changes(RosterUpload.objects.filter(pk=upload.pk))

@@ -1,0 +1,204 @@
+"""What happens to each table that refers to a merged district, school or person.
+
+A test compares these lists with the models: a new foreign key needs a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+
+from django.apps import apps
+from django.db.models import Model
+from django.utils import timezone
+
+from accounts.models import District, Membership, School, SchoolListing
+from survey.models import Administration, RosterFeed, SchoolCount, Wave
+
+
+class Reference(Enum):
+    """How a foreign key to the duplicate is treated."""
+
+    # It points to the other place from then on.
+    MOVED = auto()
+    # The same, after rows that would break a constraint were adapted.
+    ADAPTED = auto()
+    # By `survey.merging.people`, in batches.
+    PEOPLE = auto()
+    # By `survey.merging.places`: the schools of a merged district.
+    SCHOOLS = auto()
+    # Deleted with the duplicate: figures that are counted anew, directory entries.
+    DELETED = auto()
+    # The duplicate of a person stays, withdrawn, with all that refers to it.
+    STAYS = auto()
+
+
+R = Reference
+SCHOOL_REFERENCES: Mapping[str, Reference] = {
+    "accounts.Membership.school": R.ADAPTED,
+    "accounts.SchoolAlias.school": R.MOVED,
+    "accounts.SchoolListing.school": R.ADAPTED,
+    "reports.Export.school": R.MOVED,
+    "reports.GradeRate.school": R.DELETED,
+    "reports.SchoolRate.school": R.DELETED,
+    "survey.Administration_schools.school": R.ADAPTED,
+    "survey.CardSet.school": R.MOVED,
+    "survey.CountedGroup.school": R.PEOPLE,
+    "survey.OpenCode.school": R.MOVED,
+    "survey.OpenCodeFile.school": R.MOVED,
+    "survey.Respondent.school": R.PEOPLE,
+    "survey.RosterChange.school": R.MOVED,
+    "survey.RosterLayoutChoice.school": R.MOVED,
+    "survey.RosterSchool.school": R.MOVED,
+    "survey.RosterUpload.school": R.MOVED,
+    "survey.SchoolCount.school": R.ADAPTED,
+}
+DISTRICT_REFERENCES: Mapping[str, Reference] = {
+    "accounts.DistrictAlias.district": R.MOVED,
+    "accounts.Membership.district": R.ADAPTED,
+    "accounts.School.district": R.SCHOOLS,
+    # By the database, with their schools.
+    "accounts.SchoolListing.district": R.SCHOOLS,
+    "reports.Export.district": R.MOVED,
+    "reports.SchoolRate.district": R.MOVED,
+    "survey.Administration.district": R.MOVED,
+    "survey.Administration_districts.district": R.ADAPTED,
+    "survey.CardSet.district": R.MOVED,
+    "survey.FeedScan.district": R.MOVED,
+    "survey.Identity.district": R.PEOPLE,
+    "survey.MessagePlatform.district": R.MOVED,
+    "survey.OpenCodeFile.district": R.MOVED,
+    "survey.PlaceMerge.district": R.MOVED,
+    "survey.RosterFeed.district": R.ADAPTED,
+    "survey.RosterLayoutChoice.district": R.MOVED,
+    "survey.RosterUpload.district": R.MOVED,
+    "survey.Survey.district": R.MOVED,
+    "survey.SurveyUpload.district": R.MOVED,
+    "survey.Wave.district": R.ADAPTED,
+}
+RESPONDENT_REFERENCES: Mapping[str, Reference] = {
+    "survey.CardSet.respondent": R.STAYS,
+    "survey.CountedGroup.respondent": R.STAYS,
+    "survey.DeviceLogin.respondent": R.STAYS,
+    "survey.EmailDelivery.respondent": R.STAYS,
+    # Deleted with the duplicate's name; the ID belongs to one person then.
+    "survey.Identity.respondent": R.PEOPLE,
+    "survey.OpenCodeSeat.respondent": R.STAYS,
+    "survey.RosterChange.respondent": R.STAYS,
+    "survey.RosterMissing.respondent": R.STAYS,
+}
+
+
+def foreign_keys_to(model: type[Model]) -> set[str]:
+    """Return all foreign keys to a model, such as "survey.Respondent.school"."""
+    found = set()
+    for other in apps.get_models(include_auto_created=True):
+        for field in other._meta.local_fields:
+            if field.is_relation and field.related_model is model:
+                found.add(f"{other._meta.label}.{field.name}")
+    return found
+
+
+def move_references(duplicate: School | District, kept: School | District) -> None:
+    """Let all rows that a merge moves refer to `kept`. Call it in a transaction."""
+    is_school = isinstance(duplicate, School)
+    references = SCHOOL_REFERENCES if is_school else DISTRICT_REFERENCES
+    for adapt in ADAPTERS[type(duplicate)]:
+        adapt(duplicate, kept)
+    for name, reference in references.items():
+        label, _, field = name.rpartition(".")
+        if reference in (R.MOVED, R.ADAPTED) and name not in MOVED_BY_ADAPTERS:
+            rows = apps.get_model(label)._default_manager
+            rows.filter(**{field: duplicate.pk}).update(**{field: kept.pk})
+        elif reference == R.DELETED:
+            rows = apps.get_model(label)._default_manager
+            rows.filter(**{field: duplicate.pk}).delete()
+
+
+# The rest of a row cannot refer to two places, or it is not one of the duplicate's.
+MOVED_BY_ADAPTERS = frozenset(
+    (
+        "accounts.SchoolListing.school",
+        "survey.Administration_schools.school",
+        "survey.Administration_districts.district",
+    )
+)
+
+
+def _adapt_memberships(duplicate: School | District, kept: School | District) -> None:
+    """End memberships that the user has in the other place too."""
+    field = "school" if isinstance(duplicate, School) else "district"
+    current = Membership.objects.current()
+    own = set(current.filter(**{field: kept.pk}).values_list("user", "role"))
+    for membership in current.filter(**{field: duplicate.pk}):
+        if (membership.user_id, membership.role) in own:
+            membership.ended_at = timezone.now()
+            membership.save(update_fields=["ended_at"])
+
+
+def _adapt_offers(duplicate: School | District, kept: School | District) -> None:
+    """Offer an administration in the other place if it was offered here."""
+    field = "schools" if isinstance(duplicate, School) else "districts"
+    for administration in Administration.objects.filter(**{field: duplicate.pk}):
+        chosen = getattr(administration, field)
+        chosen.add(kept.pk)
+        chosen.remove(duplicate.pk)
+
+
+def _adapt_counts(duplicate: School, kept: School) -> None:
+    """Of two numbers for one administration, that of the other school counts."""
+    counts = SchoolCount.objects.current()
+    counts.filter(
+        school=duplicate,
+        administration__in=counts.filter(school=kept).values("administration"),
+    ).update(replaced_at=timezone.now())
+
+
+def _adapt_listing(duplicate: School, kept: School) -> None:
+    """Keep an address or a contact that only the duplicate has."""
+    own = SchoolListing.objects.filter(school=kept).first()
+    other = SchoolListing.objects.filter(school=duplicate).first()
+    if own is None or other is None:
+        return
+    for fields in (
+        ("street", "city", "state", "postal_code", "latitude", "longitude"),
+        ("contact_name", "contact_phone", "contact_email"),
+    ):
+        if any(getattr(own, name) for name in fields):
+            continue
+        changes = {name: getattr(other, name) for name in fields}
+        SchoolListing.objects.filter(school=kept).update(**changes)
+
+
+def _adapt_waves(duplicate: District, kept: District) -> None:
+    own = {name.casefold() for name in _names(Wave.objects.filter(district=kept))}
+    for wave in Wave.objects.filter(district=duplicate):
+        wave.name = _free_name(wave.name, own)
+        wave.save(update_fields=["name"])
+
+
+def _adapt_feeds(duplicate: District, kept: District) -> None:
+    current = RosterFeed.objects.filter(removed_at=None)
+    own = {name.casefold() for name in _names(current.filter(district=kept))}
+    for feed in current.filter(district=duplicate):
+        feed.name = _free_name(feed.name, own)
+        feed.save(update_fields=["name"])
+
+
+def _names(rows: object) -> list[str]:
+    return list(rows.values_list("name", flat=True))  # type: ignore[attr-defined]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number, free = 2, name
+    while free.casefold() in taken:
+        free = f"{name[:90]} ({number})"
+        number += 1
+    taken.add(free.casefold())
+    return free
+
+
+ADAPTERS: Mapping[type, tuple[Callable[..., None], ...]] = {
+    School: (_adapt_memberships, _adapt_offers, _adapt_counts, _adapt_listing),
+    District: (_adapt_memberships, _adapt_offers, _adapt_waves, _adapt_feeds),
+}

@@ -1,0 +1,90 @@
+"""Merges of two districts, or of two schools of one district."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.permissions import Capability, Permissions
+
+
+class PlaceMergeQuerySet(models.QuerySet["PlaceMerge"]):
+    def visible_to(self, permissions: Permissions) -> PlaceMergeQuerySet:
+        """Return all merges for the state, and those of schools for their district."""
+        places = permissions.places(Capability.MANAGE_STAFF)
+        if places.state:
+            return self
+        return self.filter(kind=PlaceMerge.Kind.SCHOOLS, district__in=places.districts)
+
+
+class PlaceMerge(models.Model):
+    """A merge: checked in a dry run, confirmed, and done; see `survey.merging`."""
+
+    class Kind(models.TextChoices):
+        DISTRICTS = "districts", "Two districts"
+        SCHOOLS = "schools", "Two schools of one district"
+
+    class State(models.TextChoices):
+        CHECKING = "checking", "being checked"
+        CHECKED = "checked", "ready to merge"
+        REFUSED = "refused", "cannot be merged"
+        MERGING = "merging", "being merged"
+        # People are left of whom both records have been started.
+        PARTLY = "partly", "partly merged"
+        MERGED = "merged", "merged"
+        CANCELLED = "cancelled", "cancelled"
+
+    class Keep(models.TextChoices):
+        """The record that stays where a person has started with both."""
+
+        BOTH = "", "Neither: leave both records as they are"
+        KEPT = "kept", "The one of the district that stays"
+        DUPLICATE = "duplicate", "The one of the duplicate"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    # The district that stays, or the district of both schools.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, related_name="+"
+    )
+    # Without foreign keys: the duplicate is deleted, and the other may be one day.
+    kept_id = models.BigIntegerField()
+    kept_name = models.CharField(max_length=200)
+    duplicate_id = models.BigIntegerField()
+    duplicate_name = models.CharField(max_length=200)
+    duplicate_code = models.CharField(max_length=64)
+    keep = models.CharField(max_length=16, choices=Keep, blank=True, default=Keep.BOTH)
+    state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
+    # `survey.merging.dry_run.MergeReport.as_dict()`
+    report = models.JSONField(default=dict)
+    # Why it cannot be merged, or has to be confirmed again.
+    message = models.CharField(max_length=500, blank=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    confirmed_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    objects = PlaceMergeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                condition=~Q(kept_id=models.F("duplicate_id")),
+                name="a_place_is_not_merged_with_itself",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=("merging", "partly", "merged"))
+                | Q(confirmed_at__isnull=False),
+                name="places_are_merged_only_when_confirmed",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.duplicate_name} into {self.kept_name}"
