@@ -89,7 +89,11 @@ def _write_roster(
 ) -> RosterUpload:
     """Write the people of an administration's role as a file of an upload."""
     feed, name = scan.feed, new_name(ROSTERS, ".roster")
-    options = RowOptions(feed.identity, feed.previous_identity)
+    options = RowOptions(
+        feed.identity,
+        feed.previous_identity,
+        district=(feed.district.code, feed.district.name),
+    )
     rows = 0
     try:
         with private_file(path_of(name)) as file:

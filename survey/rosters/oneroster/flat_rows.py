@@ -46,8 +46,9 @@ class RowOptions:
     previous_identity: str = ""
     # Show every kind of ID under its own name, so that a person can choose.
     all_ids: bool = False
-    # Leave out the district where there is only one.
-    omit_district: bool = False
+    # Code and name of the district of all rows, where the store has at most one:
+    # the district's own system may have another code for it.
+    district: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class RowFormat:
     """The columns of the rows: which ones depends on what the store has."""
 
     has_district: bool
+    # In place of what the store has.
+    district: tuple[str, str] | None
     has_demographics: bool
     # Header -> identity.
     ids: Mapping[str, str]
@@ -79,7 +82,9 @@ def row_format(db: sqlite3.Connection, options: RowOptions) -> RowFormat:
         ids = {"Person ID": options.identity}
     if options.previous_identity:
         ids["Previous ID"] = options.previous_identity
-    return RowFormat(districts > options.omit_district, bool(has_demographics), ids)
+    district = options.district if districts <= 1 else None
+    has_district = bool(districts or district)
+    return RowFormat(has_district, district, bool(has_demographics), ids)
 
 
 def _kinds_of_ids(db: sqlite3.Connection) -> Iterator[str]:
@@ -122,7 +127,8 @@ def rows(
             # The staff of a district's office belong to no school.
             continue
         yield [
-            *(place if columns.has_district else place[2:]),
+            *(columns.district or place[:2] if columns.has_district else ()),
+            *place[2:],
             kind,
             *(identity_of(identity, *cells[:3]) for identity in columns.ids.values()),
             given,

@@ -62,6 +62,14 @@ def test_a_scan_downloads_parses_compares_and_applies(feed, sis, staff):
     assert not Letter.objects.exists()
 
 
+def test_a_districts_system_may_have_another_code_and_name_for_it(feed, sis):
+    orgs = ORGS.replace("Riverside,district,riverside", "River Schools,district,0601")
+    assert orgs != ORGS
+    offer(sis, zip_of(*students(), orgs=orgs))
+    assert scan(feed).state == "applied"
+    assert len(invited()) == 30
+
+
 def test_unchanged_content_stops_after_the_download(feed, sis):
     offer(sis, zip_of(*students()))
     assert scan(feed).state == "applied"

@@ -333,3 +333,20 @@ def test_only_the_asked_roles_are_given(store):
     store.load_zip(archive(VERSION_11))
     assert people(store, roles=["teacher"]).keys() == {("u-ortiz", "teacher")}
     assert people(store, roles=["parent"])["u-ana", "parent"]["School code"] == "L1"
+
+
+def test_a_known_district_replaces_the_only_one_of_the_file(store):
+    store.load_zip(archive(VERSION_11))
+    known = ("riverside", "Riverside USD")
+    found = people(store, district=known).values()
+    assert {(row["District code"], row["District name"]) for row in found} == {known}
+    # A file of several districts says which one each school is in.
+    store.load_zip(archive({"orgs": f"{ORGS}o-2,,,Lakeshore,district,0602,\n"}))
+    found = people(store, district=known).values()
+    assert {row["District code"] for row in found} == {"0601"}
+    # Without any in the file, it is the district of all.
+    orgs = "\n".join(row for row in ORGS.splitlines() if ",district," not in row)
+    store.load_zip(archive({"orgs": orgs}))
+    assert person(store, "u-maya").get("District code") is None
+    found = people(store, district=known)["u-maya", "student"]
+    assert (found["District code"], found["School code"]) == ("riverside", "L1")
