@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -262,17 +263,42 @@ def headers_by_field(
     return found
 
 
-def best_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | None:
-    """Return the row that names the most columns, or None if no row names any."""
+_STUDENT = ("student", "pupil")
+_STAFF = ("staff", "teacher", "employee")
+_PARENT = ("parent", "guardian")
+_OTHERS = {
+    "student": (*_STAFF, *_PARENT),
+    "teacher": (*_STUDENT, *_PARENT),
+    "parent": (*_STUDENT, *_STAFF),
+}
+
+
+def ids_of_role(headers: Sequence[str], role: str) -> list[str]:
+    """Leave out the IDs of other people: a student's row can name a teacher's ID."""
+    others = _OTHERS.get(role, ())
+    own = [
+        text for text in headers if not any(word in squeeze(text) for word in others)
+    ]
+    return own or list(headers)
+
+
+def best_header(
+    rows: Iterable[tuple[int, Sequence[str]]],
+    also_known: AbstractSet[str] = frozenset(),
+) -> RosterColumns | None:
+    """Return the row that names the most columns, or None if no row names any.
+
+    `also_known` are squeezed headers of presets.
+    """
     best, most = None, 0
     for number, cells in rows:
         # Exact spellings only: looking for misspellings in rows of people
         # would cost more than importing them.
-        known = {FIELD_OF_HEADER.get(squeeze(clean_header(cell))) for cell in cells} - {
-            None
-        }
-        if len(known) > most:
-            best, most = (cells, number), len(known)
+        squeezed = {squeeze(clean_header(cell)) for cell in cells} - {""}
+        known = {FIELD_OF_HEADER.get(text) for text in squeezed} - {None}
+        score = max(len(known), len(squeezed & also_known))
+        if score > most:
+            best, most = (cells, number), score
     return columns_of(*best) if best else None
 
 

@@ -17,10 +17,21 @@ from django.utils import timezone
 from accounts.models import School
 from survey.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
-from survey.rosters import row_checks
+from survey.rosters import leavers, row_checks
 from survey.rosters.file_reader import RosterTable
+from survey.rosters.identity_changes import (
+    refuse_other_identifiers,
+    reject_identity_conflicts,
+)
 from survey.rosters.report import RejectionLog, RosterReport
-from survey.rosters.row_parser import CellRejection, RosterPerson, RowParser
+from survey.rosters.row_parser import (
+    CellRejection,
+    LeftPerson,
+    OtherRole,
+    RosterPerson,
+    RowParser,
+    UninvitedPerson,
+)
 from survey.rosters.school_counts import count_by_school
 from survey.rosters.schools import SchoolMatches, match_schools
 from survey.rosters.scope import RosterScope
@@ -110,6 +121,7 @@ def compare_roster(
             subgroups=administration.subgroups,
             today=timezone.localdate(),
             known=table.known,
+            layout=table.layout,
         )
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
         with loading_rows(staging):
@@ -118,17 +130,26 @@ def compare_roster(
 
         on_progress("Comparing with the people already there", report.rows)
         row_checks.reject_repeated_people(staging, columns, log)
-        notes = row_checks.settle_date_order(staging, columns, log)
+        notes = row_checks.settle_date_order(
+            staging, columns, log, day_first=table.layout.day_first
+        )
+        leavers.remove_repeated_leavers(staging, report)
         schools = match_schools(staging, parser, columns, scope, log)
+        leavers.match_places_of_leavers(staging, parser, scope)
         # Once more, now that a district's code and its name are known to be one.
         row_checks.reject_repeated_people(
             staging, columns, log, by_matched_district=True
         )
         match_people(staging, administration, report)
+        reject_identity_conflicts(staging, administration, columns, log)
         row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
+        refuse_other_identifiers(staging, administration, report)
         row_checks.reject_people_of_other_schools(staging, columns, scope, log)
         row_checks.reject_new_addresses(staging, administration, columns, scope, log)
         find_missing(staging, administration, report, scope, complete_for)
+        if report.left:
+            leavers.add_leavers_to_missing(staging, administration, scope)
+            leavers.count_leavers(staging, parser, report)
         log.flush()
         # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.
         staging.execute(
@@ -157,8 +178,17 @@ def load_rows(
     on_progress: ProgressCallback,
 ) -> None:
     """Copy valid rows into `roster_row`, and log the others."""
-    # People whose row was rejected; they are not withdrawn.
+    # People whose row was rejected, or who come later; they are not withdrawn.
     exempt: list[tuple[str, str]] = []
+    left: list[LeftPerson] = []
+
+    def store_others(size: int = 0) -> None:
+        if len(exempt) > size:
+            staging.copy_rows("roster_exempt", exempt)
+            exempt.clear()
+        if len(left) > size:
+            staging.copy_rows("roster_left", left)
+            left.clear()
 
     def valid_rows() -> Iterator[RosterPerson]:
         for number, cells in table.rows:
@@ -167,21 +197,31 @@ def load_rows(
             if isinstance(person, RosterPerson):
                 yield person
                 continue
-            log.add_row(person.rejections)
-            if person.district and person.external_id:
-                exempt.append((person.district, person.external_id))
+            if isinstance(person, OtherRole):
+                report.other_roles[person.role] += 1
+                continue
+            if isinstance(person, LeftPerson):
+                report.left += 1
+                left.append(person)
+            elif isinstance(person, UninvitedPerson):
+                report.later += 1
+                exempt.append(person)
             else:
-                # It may be any missing person's row, so nobody is withdrawn.
-                report.rows_without_id += 1
-            if len(exempt) >= BATCH:
-                staging.copy_rows("roster_exempt", exempt)
-                exempt.clear()
+                log.add_row(person.rejections)
+                if person.district and person.external_id:
+                    exempt.append((person.district, person.external_id))
+                else:
+                    # It may be any missing person's row, so nobody is withdrawn.
+                    report.rows_without_id += 1
+                if person.district and person.previous_id:
+                    exempt.append((person.district, person.previous_id))
+            store_others(BATCH)
 
     rows = valid_rows()
     while batch := list(islice(rows, BATCH)):
         staging.copy_rows("roster_row", batch)
         on_progress("Reading the file", report.rows)
-    staging.copy_rows("roster_exempt", exempt)
+    store_others()
 
 
 def columns_in_file(report: RosterReport) -> tuple[list[str], list[str]]:
@@ -193,7 +233,10 @@ def columns_in_file(report: RosterReport) -> tuple[list[str], list[str]]:
         present |= {"given_name", "family_name"}
     return (
         [column for field, column in RESPONDENT_COLUMNS.items() if field in present],
-        [column for column in IDENTITY_COLUMNS if column in present],
+        [
+            *(["external_id"] if "previous_id" in present else []),
+            *(column for column in IDENTITY_COLUMNS if column in present),
+        ],
     )
 
 
@@ -206,8 +249,20 @@ def any_column_differs(old: str, columns: list[str], staging: Staging) -> str:
 def match_people(
     staging: Staging, administration: Administration, report: RosterReport
 ) -> None:
-    """Find people by district and ID, and decide what changes for each row."""
+    """Find people by district and ID, and decide what changes for each row.
+
+    People who are not on the roster under their ID are found by the previous one.
+    """
     of_respondent, of_identity = columns_in_file(report)
+    by_id, known_as = "", "new.external_id"
+    if "previous_id" in report.columns.fields:
+        by_id = f"""
+        LEFT JOIN survey_identity AS same
+               ON same.administration_id = {int(administration.pk)}
+              AND same.district_id = p.district_id
+              AND same.external_id = new.external_id
+        """
+        known_as = "coalesce(same.external_id, nullif(new.previous_id, ''))"
     # Only the column names at the top of this file get into this text.
     staging.execute(
         f"""
@@ -222,9 +277,10 @@ def match_people(
                     ELSE '{UNCHANGED}' END AS change
         FROM roster_row AS new
         JOIN roster_place AS p ON p.place = new.place
+        {by_id}
         LEFT JOIN survey_identity AS i
                ON i.administration_id = %s AND i.district_id = p.district_id
-              AND i.external_id = new.external_id
+              AND i.external_id = {known_as}
         LEFT JOIN survey_respondent AS r ON r.id = i.respondent_id
         """,  # noqa: S608
         [administration.pk],

@@ -111,6 +111,10 @@ def parse_external_id(cell: str) -> str:
     return text
 
 
+def parse_previous_id(cell: str) -> str:
+    return parse_external_id(cell) if cell.strip() else ""
+
+
 @_cached(4096)
 def parse_place_code(cell: str) -> str:
     """Return the code or name of a district or school in lower case."""
@@ -131,15 +135,63 @@ _ROLES = {
 _ROLE_OF = {word: role for role, words in _ROLES.items() for word in words.split()}
 
 
-def parse_role(cell: str, expected: str) -> str:
-    """Return `expected`, also for a blank cell; any other role is invalid."""
-    text = parse_text(cell)
-    found = _ROLE_OF.get(text.casefold()) if text else expected
-    if found is None:
+# Roles for which there are no administrations.
+_OTHER_ROLES = frozenset(
+    {
+        "administrator", "aide", "counselor", "districtadministrator", "guest",
+        "itadministrator", "nurse", "other", "principal", "proctor", "relative",
+        "siteadministrator", "systemadministrator", "volunteer",
+    }
+)  # fmt: skip
+
+
+@_cached(256)
+def parse_role(cell: str) -> str:
+    """Return one of our roles, one for which there are no administrations, or ""."""
+    text = parse_text(cell).casefold()
+    if not text:
+        return ""
+    found = _ROLE_OF.get(text)
+    if found is not None:
+        return str(found)
+    other = re.sub(r"[\W_]", "", text)
+    if other not in _OTHER_ROLES:
         raise InvalidCell("must be student, teacher or parent")
-    if found != expected:
-        raise InvalidCell(f"is different: this administration is for {expected}s")
-    return expected
+    return other
+
+
+ACTIVE, LEFT, LATER = "active", "left", "later"
+_STATUS_WORDS = {
+    ACTIVE: "active a enrolled currentlyenrolled current",
+    LEFT: (
+        "left tobedeleted deleted inactive i withdrawn w withdrew exited graduated"
+        " transferred transferredout dropped noshow deceased terminated former"
+    ),
+    LATER: "later preregistered preenrolled",
+}
+_STATUS_OF = {
+    word: status for status, words in _STATUS_WORDS.items() for word in words.split()
+}
+
+
+@_cached(256)
+def parse_status(cell: str) -> str:
+    """Return whether a person is there, has left, or comes later.
+
+    A blank cell means active. An unknown status is never taken for it.
+    """
+    text = parse_text(cell).casefold()
+    if not text:
+        return ACTIVE
+    status = _STATUS_OF.get(re.sub(r"[\W_]", "", text))
+    if status is None:
+        raise InvalidCell("is an unknown status: it could mean that the person left")
+    return status
+
+
+def value_key(cell: str) -> str:
+    """Return the form in which a layout's own values are looked up."""
+    return " ".join(cell.split()).casefold()
 
 
 _GRADES = {
@@ -183,6 +235,10 @@ _PLAIN_EMAIL = re.compile(
     r"\w+(?:[.+-]\w+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}",
     re.ASCII | re.IGNORECASE,
 )
+
+
+def is_plain_email(cell: str) -> bool:
+    return bool(_PLAIN_EMAIL.fullmatch(cell.strip()))
 
 
 def parse_email(cell: str) -> str:
@@ -258,6 +314,45 @@ def parse_birth_date(cell: str, today: date) -> tuple[str, str]:
     if not month_first and not day_first:
         raise InvalidCell("is not a plausible birth date (age 2 to 110)")
     return month_first, day_first
+
+
+_FIRST_EXIT = 1950
+# PowerSchool's date of nothing.
+_NO_DATE = frozenset({"0/0/0", "00/00/00", "0/0/0000", "00/00/0000", "0000-00-00"})
+
+
+@_cached(4096)
+def parse_date(cell: str, today: date) -> tuple[date | None, date | None]:
+    """Return any date as read month first, and as read day first.
+
+    Both are None for a blank cell.
+    """
+    text = parse_text(cell).casefold()
+    if text in _BLANK or text in _NO_DATE:
+        return None, None
+    dates = _possible_dates(_TIME.sub("", text), today)
+    if not any(dates):
+        raise InvalidCell("is not a date")
+    return dates
+
+
+def parse_exit_date(cell: str, today: date, *, day_first: bool | None) -> bool:
+    """Tell whether the date is not after today.
+
+    `day_first` None: raise InvalidCell if it depends on the order.
+    """
+    dates = parse_date(cell, today)
+    if day_first is not None and all(dates):
+        dates = (dates[day_first],) * 2
+    # A year of two digits is read as that of a birth date, in the past.
+    has_passed = {
+        (day.replace(year=day.year + 100) if day.year < _FIRST_EXIT else day) <= today
+        for day in dates
+        if day
+    }
+    if len(has_passed) > 1:
+        raise InvalidCell("could be two dates: choose if the day or the month is first")
+    return True in has_passed
 
 
 def _possible_dates(text: str, today: date) -> tuple[date | None, date | None]:

@@ -29,8 +29,10 @@ from survey.rosters.layouts import (
     RosterLayout,
     Suggestion,
     missing_fields,
+    questions_text,
     suggest_layout,
 )
+from survey.rosters.presets import all_presets, preset_headers
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
@@ -93,6 +95,10 @@ class ColumnsUnclear(MissingColumns):
         self.suggestion = suggestion
 
 
+class WrongRole(RosterUnreadable):
+    pass
+
+
 class UnknownEncoding(RosterUnreadable):
     pass
 
@@ -133,6 +139,10 @@ class RosterTable:
 
 # Returns the header among the first rows of a file, if one of them is one.
 HeaderFinder = Callable[[Iterable[tuple[int, Sequence[str]]]], RosterColumns | None]
+HEADER_FINDERS: Sequence[HeaderFinder] = (
+    partial(best_header, also_known=preset_headers()),
+    likely_header,
+)
 
 
 @contextmanager
@@ -142,19 +152,25 @@ def open_table(
     known: KnownPlace | None = None,
     *,
     role: str = "",
+    preset: str = "",
 ) -> Iterator[RosterTable]:
     """Find out what kind of file this is, where its header is and what it means.
 
-    Without a `layout` the headers decide. Raises ColumnsUnclear, with a suggestion,
-    if a person has to; see `open_any_table` for other errors.
+    Without a `layout` a preset or the headers decide. Raises ColumnsUnclear, with a
+    suggestion, if a person has to; see `open_any_table` for other errors.
     """
     known = known or KnownPlace()
-    finders: list[HeaderFinder] = [best_header, likely_header]
+    if layout is not None and not layout.fields:
+        preset, layout = layout.preset or preset, None
+    finders = HEADER_FINDERS
     if layout is not None:
         finders = [partial(find_layout_header, layout)]
     with _open_with_header(file, finders) as table:
         if layout is None:
-            layout = _layout_of(table, known, role)
+            found = _suggest(table, known, role, preset)
+            if found.questions:
+                raise ColumnsUnclear(questions_text(found), found)
+            layout = found.layout
         columns = columns_of(table.columns.header, table.columns.row, layout.fields)
         fields = {name: columns.header[i] for name, i in columns.fields.items()}
         if missing := missing_fields(fields, known):
@@ -190,12 +206,28 @@ def find_layout_header(
     return None
 
 
-def _layout_of(table: RosterTable, known: KnownPlace, role: str) -> RosterLayout:
+def suggest_for_file(
+    file: BinaryIO, known: KnownPlace, *, role: str = "", preset: str = ""
+) -> Suggestion:
+    """Suggest a layout for a file, with the questions that a person has to decide."""
+    with _open_with_header(file, HEADER_FINDERS) as table:
+        return _suggest(table, known, role, preset)
+
+
+def _suggest(
+    table: RosterTable, known: KnownPlace, role: str, preset: str
+) -> Suggestion:
     samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
-    found = suggest_layout(table.columns.header, samples, known=known, role=role)
-    if found.questions:
-        raise ColumnsUnclear(_nothing_for(found.questions, table.columns), found)
-    return found.layout
+    found = suggest_layout(
+        table.columns.header, samples, known=known, role=role, preset=preset
+    )
+    used = all_presets().get(found.layout.preset)
+    if used and used.role and role and used.role != role:
+        raise WrongRole(
+            f"This is a file of {used.role}s ({used.title}), but the administration is"
+            f" for {role}s."
+        )
+    return found
 
 
 def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from accounts.models import District, School
+from survey.models import Role
+from survey.rosters import field_parsers
+from survey.rosters.column_samples import SampleTable, dates_are_unclear
 from survey.rosters.columns import (
     REQUIRED,
     clean_header,
     columns_of,
     headers_by_field,
+    ids_of_role,
+    squeeze,
+)
+from survey.rosters.field_parsers import InvalidCell, value_key
+from survey.rosters.presets import (
+    Preset,
+    all_presets,
+    preset_titles,
+    recognise_preset,
 )
 
 # Fields whose values a layout can translate.
 VALUE_FIELDS = ("grade", "role", "status", "language", "district", "school")
 SAMPLES_SHOWN = 3
+MOST_VALUES_ASKED = 40
+# Fewer unknown grades or roles are mistakes in single rows.
+FEWEST_UNKNOWN = 5
+
+__all__ = ["preset_titles"]
 
 
 @dataclass(frozen=True)
@@ -99,49 +116,214 @@ def suggest_layout(
     *,
     known: KnownPlace,
     role: str,
+    preset: str = "",
 ) -> Suggestion:
     """Suggest a layout from the headers, and from sample rows of the file.
 
-    Columns that only resemble a field are suggested together with a question.
+    A preset is used if it is named or recognised. Columns that only look like a
+    field are suggested where a person has to decide anyway.
     """
     header = [clean_header(cell) for cell in header]
-    fields = {name: header[index] for name, index in columns_of(header).fields.items()}
-    found = headers_by_field(header)
+    table = SampleTable(header, samples)
+    used = all_presets().get(preset) or recognise_preset(header, role)
+    fields, options = _fields_of(header, used, role)
+    values = {name: dict(ours) for name, ours in used.values.items()} if used else {}
+    if "status" in fields and "status" not in values:
+        values |= _status_flags(fields["status"])
+    layout = RosterLayout(used.name if used else "", fields, values)
+
     questions = missing_fields(fields, known)
+    options |= _unknown_values(table, layout, role)
+    options |= _other_places(table, fields, known)
+    if not (used and used.month_first) and dates_are_unclear(table, fields):
+        options["birth_date"] = []
+    questions += [name for name in options if name not in questions]
+    if questions:
+        layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
+    if "external_id" in questions and "external_id" not in options:
+        options["external_id"] = table.possible_ids()
+    return Suggestion(layout, questions, first_values(header, samples), options)
+
+
+_TOGETHER = (
+    {"district", "district_name"},
+    {"school", "school_name"},
+    {"name", "given_name", "family_name"},
+)
+
+
+def _fields_of(
+    header: list[str], preset: Preset | None, role: str
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the fields by header, and the headers between which to decide.
+
+    What identifies people is never guessed: if several columns could, a preset or
+    a person decides.
+    """
+    found = headers_by_field(header)
+    by_header = columns_of(header).fields
+    fields = {name: header[index] for name, index in by_header.items()}
     options: dict[str, list[str]] = {}
-    if len(found.get("external_id", ())) > 1:
-        options["external_id"] = found["external_id"]
-    return Suggestion(
-        RosterLayout(fields=fields),
-        questions,
-        first_values(header, samples),
-        options,
-    )
+    named: dict[str, str] = {}
+    if preset:
+        named = preset.fields_in(header)
+        if "given_name" in named or "family_name" in named:
+            named.pop("name", None)
+        rest = {
+            name: text
+            for name, text in fields.items()
+            if text not in named.values() and name != "external_id"
+        }
+        # The preset's code and name of a place belong together, and so do names.
+        for group in _TOGETHER:
+            if named.keys() & group:
+                rest = {name: text for name, text in rest.items() if name not in group}
+        fields = rest | named
+        for code in ("district", "school"):
+            if code not in fields and f"{code}_name" in fields:
+                fields[code] = fields[f"{code}_name"]
+    else:
+        ids = ids_of_role(found.get("external_id", []), role)
+        if len(ids) == 1:
+            fields["external_id"] = ids[0]
+        elif ids:
+            options["external_id"] = ids
+    for code in ("district", "school"):
+        if code not in named and len(found.get(code, ())) > 1:
+            options[code] = found[code]
+    return fields, options
+
+
+def _status_flags(header: str) -> dict[str, dict[str, str]]:
+    """Return what yes and no mean in a column such as "Active" or "Inactive"."""
+    squeezed = squeeze(header)
+    if squeezed == "enrollstatus":
+        # PowerSchool's own field, in a file that is otherwise no PowerSchool export.
+        return {"status": dict(all_presets()["powerschool-students"].values["status"])}
+    if squeezed not in ("active", "isactive", "activeflag", "inactive"):
+        return {}
+    yes, no = ("left", "active") if squeezed == "inactive" else ("active", "left")
+    return {
+        "status": dict.fromkeys(("y", "yes", "true", "t", "1", "x"), yes)
+        | dict.fromkeys(("n", "no", "false", "f", "0"), no)
+    }
+
+
+def _unknown_values(
+    table: SampleTable, layout: RosterLayout, role: str
+) -> dict[str, list[str]]:
+    """Return the values that nothing is known about, by question.
+
+    A single unknown grade is a mistake in its row. An unknown status is always
+    asked for: it could be that of people who have left.
+    """
+    parsers: dict[str, Callable[[str], object]] = {
+        "status": field_parsers.parse_status,
+        "role": field_parsers.parse_role,
+    }
+    if role in ("", Role.STUDENT):
+        parsers["grade"] = field_parsers.parse_grade
+    unknown: dict[str, list[str]] = {}
+    for name, parse in parsers.items():
+        cells = table.cells(layout.fields.get(name, ""))
+        ours = layout.values.get(name, {})
+        failed = [
+            cell
+            for cell in cells
+            if value_key(cell) not in ours and not _is_parsed(parse, cell)
+        ]
+        are_many = len(failed) >= FEWEST_UNKNOWN and 2 * len(failed) > len(cells)
+        if failed and (name == "status" or are_many):
+            shown = list(dict.fromkeys(" ".join(cell.split())[:80] for cell in failed))
+            unknown[f"values:{name}"] = shown[:MOST_VALUES_ASKED]
+    return unknown
+
+
+def _is_parsed(parse: Callable[[str], object], cell: str) -> bool:
+    try:
+        parse(cell)
+    except InvalidCell:
+        return False
+    return True
+
+
+def _other_places(
+    table: SampleTable, fields: Mapping[str, str], known: KnownPlace
+) -> dict[str, list[str]]:
+    """Ask about a file that names one place only, which is not that of the upload.
+
+    Student information systems have codes of their own for a school.
+    """
+    asked: dict[str, list[str]] = {}
+    for name, code, called in (
+        ("district", known.district, known.district_name),
+        ("school", known.school, known.school_name),
+    ):
+        columns = {fields[key] for key in (name, f"{name}_name") if key in fields}
+        named = {text: set(map(value_key, table.cells(text))) for text in columns}
+        ours = {code.casefold(), value_key(called), code.casefold().lstrip("0")}
+        if code and named and all(len(texts) == 1 for texts in named.values()):
+            texts = set().union(*named.values())
+            if not (texts | {text.lstrip("0") for text in texts}) & ours:
+                asked[name] = sorted(columns)
+    return asked
 
 
 def missing_fields(fields: Mapping[str, str], known: KnownPlace) -> list[str]:
     """Return the required fields that neither the file nor its place answers."""
     answered = {
         *fields,
+        *(name for name in ("district", "school") if f"{name}_name" in fields),
         *(("district",) if known.district else ()),
         *(("school",) if known.school else ()),
     }
     return [name for name in REQUIRED if name not in answered]
 
 
+def questions_text(found: Suggestion) -> str:
+    """Say what a person has to decide, and between what."""
+    missing = [
+        REQUIRED[name]
+        for name in found.questions
+        if name in REQUIRED and not found.options.get(name)
+    ]
+    texts = [
+        _question_text(name, found)
+        for name in found.questions
+        if name not in REQUIRED or found.options.get(name)
+    ]
+    if missing:
+        shown = ", ".join(found.samples)
+        texts.append(
+            f"No column for: {', '.join(missing)}. The columns are: {shown[:500]}."
+        )
+    return " ".join(texts)
+
+
+def _question_text(question: str, found: Suggestion) -> str:
+    options = ", ".join(f"'{text}'" for text in found.options.get(question, ()))
+    if question == "external_id":
+        return f"Several columns could be the {REQUIRED[question]}: {options}."
+    if question == "birth_date":
+        return "Dates such as 3/4/2015 could have the day or the month first."
+    if question.startswith("values:"):
+        name = question.removeprefix("values:")
+        header = found.layout.fields.get(name, name)
+        return f"Unknown values in '{header}' ({name}): {options}."
+    return f"It is unclear which column is the {REQUIRED[question]}: {options}."
+
+
 def first_values(
     header: Sequence[str], samples: Sequence[Sequence[str]]
 ) -> dict[str, list[str]]:
     """Return the first different values of each column, shortened."""
-    shown: dict[str, list[str]] = {}
-    for index, text in enumerate(header):
-        if not text or text in shown:
-            continue
-        values = dict.fromkeys(
-            " ".join(cells[index][:200].split())[:80]
-            for cells in samples
-            if index < len(cells)
-        )
-        values.pop("", None)
-        shown[text] = list(values)[:SAMPLES_SHOWN]
-    return shown
+    table = SampleTable(header, samples)
+    return {
+        text: list(
+            dict.fromkeys(
+                " ".join(cell[:200].split())[:80] for cell in table.cells(text)
+            )
+        )[:SAMPLES_SHOWN]
+        for text in header
+        if text
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -142,6 +143,15 @@ class RosterReport:
     # Rejected rows whose person is unknown. With any of them nobody is
     # withdrawn: each could be a person who seems to be missing.
     rows_without_id: int = 0
+    # People who have left, as the file says, by the school that it names; and how
+    # many of them were on the roster and are withdrawn.
+    left: int = 0
+    left_by_school: dict[str, int] = field(default_factory=dict)
+    left_withdrawn: int = 0
+    # People who come later: neither invited nor withdrawn.
+    later: int = 0
+    # Rows of other roles than the administration's.
+    other_roles: Counter[str] = field(default_factory=Counter)
 
     @property
     def added(self) -> int:
@@ -183,6 +193,11 @@ class RosterReport:
             "unchanged": self.unchanged,
             "withdrawn": self.withdrawn,
             "rejected": self.rejected,
+            "left": self.left,
+            "left_by_school": self.left_by_school,
+            "left_withdrawn": self.left_withdrawn,
+            "later": self.later,
+            "other_roles": dict(self.other_roles),
             "nameless": self.rows_without_id,
             "rejections": [cell._asdict() for cell in self.rejections],
             "notes": self.notes,

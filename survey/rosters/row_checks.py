@@ -90,16 +90,21 @@ _APPLY_DATE_ORDER = {
 
 
 def settle_date_order(
-    staging: Staging, columns: RosterColumns, log: RejectionLog
+    staging: Staging,
+    columns: RosterColumns,
+    log: RejectionLog,
+    *,
+    day_first: bool | None = None,
 ) -> dict[str, int]:
     """Decide whether 3/4/2015 is in March or April, and reject what contradicts.
 
-    Dates that can be read in one way only decide for the whole file. Return a
-    note for the report, with the number of dates that were ambiguous.
+    Unless a person has said it with `day_first`, dates that can be read in one way
+    only decide for the whole file. Return a note for the report, with the number of
+    dates that were ambiguous.
     """
     if "birth_date" not in columns.fields:
         return {}
-    [(month_first, day_first, ambiguous)] = staging.fetch_all(
+    [(months, days, ambiguous)] = staging.fetch_all(
         """
         SELECT count(CASE WHEN birth_date_day_first IS NULL THEN birth_date END),
                count(CASE WHEN birth_date IS NULL THEN birth_date_day_first END),
@@ -109,9 +114,11 @@ def settle_date_order(
     )
     order = ""
     reason = "could be two dates: some rows have the month first, others the day"
-    if month_first >= day_first * _MAJORITY:
+    if day_first is not None:
+        order = "day first" if day_first else "month first"
+    elif months >= days * _MAJORITY:
         order = "month first"
-    elif day_first > month_first * _MAJORITY:
+    elif days > months * _MAJORITY:
         order = "day first"
     if order:
         reason = f"is not a date if read {order}, like the other rows"

@@ -7,22 +7,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
-from functools import partial
 from typing import NamedTuple
 
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import field_parsers
 from survey.rosters.columns import RosterColumns
-from survey.rosters.field_parsers import InvalidCell
+from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
-from survey.rosters.layouts import KnownPlace
+from survey.rosters.layouts import KnownPlace, RosterLayout
+from survey.rosters.presets import all_presets
 
 # More than any state has. A column of names read as schools has more.
 MOST_SCHOOLS = 20_000
 MOST_NOTES = 200
 # A subgroup with so many values, most of them of one person, identifies people.
 MANY_VALUES = 10
+
+
+_IDENTIFYING_FIELDS = frozenset(
+    {"district", "district_name", "school", "school_name", "external_id"}
+)
 
 
 class RosterPerson(NamedTuple):
@@ -48,6 +53,8 @@ class RosterPerson(NamedTuple):
     birth_date_day_first: str
     # JSON with sorted keys, in the spelling of Django's JSONField.
     attributes: str
+    # The ID under which earlier rosters list the person, or blank.
+    previous_id: str
 
 
 class CellRejection(NamedTuple):
@@ -63,6 +70,32 @@ class RejectedRow(NamedTuple):
     rejections: list[CellRejection]
     district: str = ""
     external_id: str = ""
+    previous_id: str = ""
+
+
+class LeftPerson(NamedTuple):
+    """A person who has left, in the columns of the temporary table `roster_left`."""
+
+    row: int
+    place: int
+    district: str
+    external_id: str
+
+
+class UninvitedPerson(NamedTuple):
+    """A person who comes later: not invited yet, and not withdrawn."""
+
+    district: str
+    external_id: str
+
+
+class OtherRole(NamedTuple):
+    """A row of another role than the administration's."""
+
+    role: str
+
+
+ParsedRow = RosterPerson | RejectedRow | LeftPerson | UninvitedPerson | OtherRole
 
 
 class RosterPlace(NamedTuple):
@@ -86,12 +119,19 @@ class RowParser:
         subgroups: Mapping[str, Sequence[str]],
         today: date,
         known: KnownPlace,
+        layout: RosterLayout,
     ) -> None:
         """Parse for one role, with the survey's languages (code -> name).
 
         `subgroups` are the declared columns and their values. `known` is the place
         of all people in a file without a column for it.
         """
+        preset = all_presets().get(layout.preset)
+        self._values = layout.values
+        self._lists = preset.lists if preset else ()
+        self._day_first = layout.day_first
+        if self._day_first is None and preset and preset.month_first:
+            self._day_first = False
         self.columns = columns
         self._known_place = {
             name: text if name.endswith("_name") else text.casefold()
@@ -111,8 +151,8 @@ class RowParser:
             "district_name": text,
             "school": field_parsers.parse_place_code,
             "school_name": text,
-            "role": partial(field_parsers.parse_role, expected=role),
             "external_id": field_parsers.parse_external_id,
+            "previous_id": field_parsers.parse_previous_id,
             "grade": self._parse_grade,
             "classroom": field_parsers.parse_classroom,
             "language": self._parse_language,
@@ -127,6 +167,10 @@ class RowParser:
             if name in columns.fields
         ]
         self._birth_date_index = columns.fields.get("birth_date")
+        # What is read of people who are not invited.
+        self._place_parsers = [
+            one for one in self._parsers if one[0] in _IDENTIFYING_FIELDS
+        ]
         # Number of people by value of each subgroup.
         self.subgroup_counts: dict[str, Counter[str]] = {
             name: Counter() for name in columns.attributes
@@ -137,7 +181,7 @@ class RowParser:
         ]
         self._is_correction = columns.is_correction
 
-    def parse(self, row: int, cells: list[str]) -> RosterPerson | RejectedRow:
+    def parse(self, row: int, cells: list[str]) -> ParsedRow:
         header = self.columns.header
         rejections: list[CellRejection] = []
 
@@ -154,12 +198,35 @@ class RowParser:
         if self._is_correction:
             cells = [unescape_formula(cell) for cell in cells]
 
+        status = field_parsers.ACTIVE
+        try:
+            role = self._parse_own("role", cells, field_parsers.parse_role)
+            if role and role != self.role:
+                return OtherRole(role)
+            status = self._status_of(cells)
+        except InvalidCell as error:
+            name, reason = error.args
+            index = self.columns.fields[name]
+            reject(header[index], reason, cells[index])
+        is_active = status == field_parsers.ACTIVE
+
         values = dict(self._known_place)
-        for name, index, parser in self._parsers:
+        for name, index, parser in self._parsers if is_active else self._place_parsers:
+            cell = cells[index]
+            if name in self._lists:
+                cell = cell.partition(",")[0]
+            if name in self._values:
+                cell = self._values[name].get(value_key(cell), cell)
             try:
-                values[name] = parser(cells[index])
+                values[name] = parser(cell)
             except InvalidCell as error:
                 reject(header[index], str(error), cells[index])
+        if not is_active and not rejections:
+            district, external_id = values["district"], values["external_id"]
+            if status == field_parsers.LATER:
+                return UninvitedPerson(district, external_id)
+            place = self._index_of_place(values, cells)
+            return LeftPerson(row, place, district, external_id)
         birth_dates = "", ""
         if (birth := self._birth_date_index) is not None:
             try:
@@ -179,7 +246,8 @@ class RowParser:
 
         get = values.get
         if rejections:
-            return RejectedRow(rejections, get("district", ""), get("external_id", ""))
+            ids = (get(name, "") for name in ("district", "external_id", "previous_id"))
+            return RejectedRow(rejections, *ids)
         if "name" in values:
             given_name, family_name = field_parsers.split_name(values["name"])
         else:
@@ -197,7 +265,38 @@ class RowParser:
             get("email", ""),
             *birth_dates,
             json.dumps(attributes) if attributes else "{}",
+            get("previous_id", ""),
         )
+
+    def _parse_own(
+        self, name: str, cells: list[str], parse: Callable[[str], str]
+    ) -> str:
+        """Parse a cell by the layout's own values first; blank without the column.
+
+        Raises InvalidCell with the field and the reason.
+        """
+        index = self.columns.fields.get(name)
+        if index is None:
+            return ""
+        ours = self._values.get(name, {}).get(value_key(cells[index]))
+        try:
+            return parse(ours or cells[index])
+        except InvalidCell as error:
+            raise InvalidCell(name, str(error)) from error
+
+    def _status_of(self, cells: list[str]) -> str:
+        """Return the status, which an exit date that has passed overrules."""
+        status = self._parse_own("status", cells, field_parsers.parse_status)
+        index = self.columns.fields.get("exit_date")
+        if index is None or status == field_parsers.LATER:
+            return status or field_parsers.ACTIVE
+        try:
+            has_left = field_parsers.parse_exit_date(
+                cells[index], self.today, day_first=self._day_first
+            )
+        except InvalidCell as error:
+            raise InvalidCell("exit_date", str(error)) from error
+        return field_parsers.LEFT if has_left else status or field_parsers.ACTIVE
 
     def refuse_nearly_unique_subgroups(self) -> None:
         for name, counts in self.subgroup_counts.items():

@@ -40,7 +40,11 @@ FILE_TABLES = {
     # Valid rows. `place` is a district and school as the file writes them.
     "roster_row": f"""
         row integer PRIMARY KEY, place integer, district text, {_PERSON},
-        birth_date_day_first {{date}}, attributes {{json}}
+        birth_date_day_first {{date}}, attributes {{json}}, previous_id text
+        """,
+    # People who have left, as the file says.
+    "roster_left": """
+        row integer PRIMARY KEY, place integer, district text, external_id text
         """,
     # The school that each place was matched with.
     "roster_place": """
@@ -75,6 +79,8 @@ QUERY_TABLES = (
     "roster_lost_zero",
     # Changed e-mail addresses that a school may not change.
     "roster_new_address",
+    # Rows whose new and previous IDs lead to different people.
+    "roster_conflict",
     # Respondents to withdraw.
     "roster_missing",
 )
@@ -121,6 +127,8 @@ class Staging(ABC):
             f"""
             INSERT INTO roster_exempt
             SELECT district, external_id FROM roster_row WHERE {condition}
+            UNION SELECT district, previous_id FROM roster_row
+            WHERE previous_id <> '' AND ({condition})
             """  # noqa: S608
         )
         self.execute(f"DELETE FROM roster_row WHERE {condition}")  # noqa: S608
@@ -233,8 +241,9 @@ _COPY = {
     "roster_row": """
         COPY roster_row FROM STDIN (FORMAT csv, FORCE_NOT_NULL (
             district, external_id, grade, classroom, language, given_name,
-            family_name, email))
+            family_name, email, previous_id))
         """,
+    "roster_left": "COPY roster_left FROM STDIN (FORMAT csv)",
     "roster_place": "COPY roster_place FROM STDIN (FORMAT csv)",
     "roster_district": "COPY roster_district FROM STDIN (FORMAT csv)",
     "roster_exempt": "COPY roster_exempt FROM STDIN (FORMAT csv)",
@@ -259,7 +268,7 @@ class SQLiteStaging(Staging):
         if table == "roster_row":
             # Blank dates are NULL.
             rows = (
-                [*row[:10], row[10] or None, row[11] or None, row[12]] for row in rows
+                [*row[:10], row[10] or None, row[11] or None, *row[12:]] for row in rows
             )
         self.cursor.executemany(_INSERT[table], list(rows))
 
@@ -292,8 +301,9 @@ class SQLiteStaging(Staging):
 _INSERT = {
     "roster_row": (
         "INSERT INTO roster_row VALUES"
-        " (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        " (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     ),
+    "roster_left": "INSERT INTO roster_left VALUES (%s, %s, %s, %s)",
     "roster_place": "INSERT INTO roster_place VALUES (%s, %s, %s)",
     "roster_district": "INSERT INTO roster_district VALUES (%s, %s)",
     "roster_exempt": "INSERT INTO roster_exempt VALUES (%s, %s)",

@@ -3,18 +3,36 @@ from __future__ import annotations
 import json
 import resource
 import time
-from contextlib import nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import BinaryIO, TypedDict, Unpack
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
+from accounts.models import District, School
 from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, get_administration
-from survey.models import RosterUpload
+from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
-from survey.rosters.file_reader import RosterUnreadable, open_table
+from survey.rosters.columns import ALIASES, SUBGROUP
+from survey.rosters.file_reader import (
+    ColumnsUnclear,
+    RosterTable,
+    RosterUnreadable,
+    open_table,
+    suggest_for_file,
+)
+from survey.rosters.layouts import (
+    KnownPlace,
+    RosterLayout,
+    Suggestion,
+    missing_fields,
+    questions_text,
+)
+from survey.rosters.presets import all_presets
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport
 from survey.rosters.scope import RosterRefused
@@ -29,6 +47,11 @@ COUNTS = ("added", "changed", "withdrawn", "unchanged", "rejected")
 class Options(TypedDict):
     file: Path
     administration: str
+    preset: str
+    district: str
+    school: str
+    column: list[str]
+    dates: str
     partial: bool
     complete_for: str
     rejects: Path | None
@@ -41,6 +64,32 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="a CSV, .xlsx or .xls file")
         parser.add_argument("--administration", required=True, help="its short name")
+        parser.add_argument(
+            "--preset",
+            choices=sorted(all_presets()),
+            default="",
+            help="the layout of the file; recognised by its headers where possible",
+        )
+        parser.add_argument(
+            "--district", default="", help="code of the district, if the file has none"
+        )
+        parser.add_argument(
+            "--school", default="", help="code of the school, if the file has none"
+        )
+        parser.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            metavar="FIELD=HEADER",
+            help="say which column holds a field, such as external_id='Local ID';"
+            " nothing after the sign leaves the field out",
+        )
+        parser.add_argument(
+            "--dates",
+            choices=("day-first", "month-first"),
+            default="",
+            help="say how dates such as 3/4/2015 are written",
+        )
         parser.add_argument(
             "--partial",
             action="store_true",
@@ -90,7 +139,7 @@ class Command(BaseCommand):
             with (
                 path.open("rb") as file,
                 private_file(rejects) if rejects else nullcontext() as rejects_file,
-                open_table(file) as table,
+                self._open(file, administration, options) as table,
             ):
                 report = import_roster(
                     administration=administration,
@@ -99,6 +148,11 @@ class Command(BaseCommand):
                     complete_for=options["complete_for"],
                     rejects=rejects_file,
                 )
+        except ColumnsUnclear as error:
+            raise CommandError(
+                f"{error} Answer with --column FIELD=HEADER or --dates, or choose a"
+                " --preset."
+            ) from error
         except (
             AdministrationNotFound,
             RosterRefused,
@@ -115,6 +169,17 @@ class Command(BaseCommand):
             record("import roster", by=COMMAND, subject=administration, after=counts)
         return report
 
+    def _open(
+        self, file: BinaryIO, administration: Administration, options: Options
+    ) -> AbstractContextManager[RosterTable]:
+        known = known_place(options["district"], options["school"])
+        role, preset = administration.role, options["preset"]
+        layout = None
+        if options["column"] or options["dates"]:
+            found = suggest_for_file(file, known, role=role, preset=preset)
+            layout = with_answers(found, options["column"], options["dates"], known)
+        return open_table(file, layout, known, role=role, preset=preset)
+
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
         columns = report.columns
         lines = [f"{report.description}: {report.rows:,} rows"]
@@ -129,6 +194,14 @@ class Command(BaseCommand):
             for text, reason in columns.ignored.items()
         ]
         lines += [f"  {note} ({count:,})" for note, count in report.notes.items()]
+        lines += [
+            f"  {count:,} rows of the role {role} were left out"
+            for role, count in report.other_roles.items()
+        ]
+        if report.left:
+            lines.append(f"  {report.left:,} people have left, and are not invited")
+        if report.later:
+            lines.append(f"  {report.later:,} people come later, and are not invited")
         created = {
             "districts": report.districts_created,
             "schools": report.schools_created,
@@ -152,10 +225,65 @@ class Command(BaseCommand):
                 f" {report.unchanged:,} unchanged, {report.rejected:,} rejected"
             )
             if report.withdrawn:
-                lines.append(f"{report.withdrawn:,} withdrawn, missing from the file")
+                lines.append(
+                    f"{report.withdrawn:,} withdrawn, missing from the file or marked"
+                    " as having left"
+                )
         else:
             lines.append(
                 f"Nothing was imported: {report.rejected:,} rows were rejected."
                 " Correct them, or import the other rows with --partial."
             )
         self.stdout.write("\n".join(lines))
+
+
+def known_place(district: str, school: str) -> KnownPlace:
+    """Return the place of these codes. Raises CommandError."""
+    schools = School.objects.filter(code__iexact=school)
+    if district:
+        found = District.objects.filter(code__iexact=district).first()
+        if found is None:
+            raise CommandError(f"No district has the code {district}.")
+        schools = schools.filter(district=found)
+        if not school:
+            return KnownPlace.of(found, None)
+    elif not school:
+        return KnownPlace()
+    matching = list(schools.select_related("district")[:2])
+    if len(matching) != 1:
+        number = "Several schools have" if matching else "No school has"
+        raise CommandError(f"{number} the code {school}. Name its --district, too.")
+    return KnownPlace.of(None, matching[0])
+
+
+def with_answers(
+    found: Suggestion, columns: Iterable[str], dates: str, known: KnownPlace
+) -> RosterLayout:
+    """Answer a suggestion's questions. Raises CommandError for those left open."""
+    fields, answered = dict(found.layout.fields), set()
+    for text in columns:
+        name, sign, header = text.partition("=")
+        if not sign or not (name in ALIASES or name.startswith(SUBGROUP)):
+            raise CommandError(
+                f"--column {text}: expected FIELD=HEADER, where the field is one of"
+                f" {', '.join(ALIASES)}."
+            )
+        if header and header not in found.samples:
+            raise CommandError(
+                f"The file has no column '{header}'. It has:"
+                f" {', '.join(found.samples)}."
+            )
+        fields[name] = header
+        answered.add(name)
+    if dates:
+        answered.add("birth_date")
+    fields = {name: header for name, header in fields.items() if header}
+    left = [
+        name
+        for name in found.questions
+        if name not in answered or name in missing_fields(fields, known)
+    ]
+    if left:
+        raise CommandError(questions_text(replace(found, questions=left)))
+    day_first = dates == "day-first" if dates else None
+    return replace(found.layout, fields=fields, day_first=day_first)

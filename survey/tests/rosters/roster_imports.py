@@ -18,9 +18,9 @@ ALI = "Riverside,Lincoln,student,8,00124,Ali,Diaz,,2013-12-31,,"
 NOOR = "Lakeshore,Roosevelt,Students,8th,00123,Noor,Haddad,,5/26/2013,en,paid"
 
 
-def run_import(administration, *lines, **options):
+def run_import(administration, *lines, layout=None, known=None, **options):
     file = io.BytesIO("\n".join(lines).encode())
-    with open_table(file) as table:
+    with open_table(file, layout, known, role=administration.role) as table:
         return import_roster(administration=administration, table=table, **options)
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.console.rosters import forms
 from survey.models import Identity, Job, Respondent, RosterLayoutChoice, RosterUpload
-from survey.rosters import column_choices, retention
+from survey.rosters import column_choices, diff, retention
 from survey.rosters.column_choices import header_key
 from survey.tests.rosters.roster_console import (
     ALI,
@@ -350,16 +350,17 @@ def test_other_ids_than_in_earlier_rosters_are_not_taken_silently(
     assert "previous ID" in str(response.context["form"].errors["previous_id"])
     assert state_of(upload) == "mapping"
     dana.post(columns_page(upload), **columns, same_people="on")
-    assert (state_of(upload), counts(upload)) == (
-        "checked",
-        {"added": 2, "withdrawn": 2},
-    )
+    # They are on the roster under another ID, by their names.
+    assert state_of(upload) == "refused"
+    upload.refresh_from_db()
+    assert "2 of 2 people" in upload.message
 
 
 def test_everybody_would_be_doubled_without_the_check_of_ids(
     staff, administration, console_of, monkeypatch
 ):
     """Shows that the test above would fail without the check."""
+    monkeypatch.setattr(diff, "refuse_other_identifiers", lambda *_: None)
     monkeypatch.setattr(column_choices, "earlier_id_header", lambda *_, **__: "")
     dana = console_of(staff.dana)
     dana.apply(administration, HEADER, MAYA, ALI)

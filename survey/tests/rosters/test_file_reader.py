@@ -97,7 +97,7 @@ def test_short_rows_are_filled_and_long_rows_are_kept():
         (b"Maya,Lopez\nNoor,Haddad\n", NoHeader, "begins: Maya,Lopez"),
         (b"<html><body>Not found", NoHeader, "begins: <html>"),
         (b"school,grade\n1,2\n", MissingColumns, "district, student or staff ID"),
-        (b"school,grade\n1,2\n", MissingColumns, "Row 1 contains: school, grade"),
+        (b"school,grade\n1,2\n", MissingColumns, "The columns are: school, grade"),
         (HEADER.encode() + b"\n1,2,3,A\x00B\n", NulCharacters, "Line 2"),
         (HEADER.encode() + b"\n\x81\xff\n", UnknownEncoding, "CSV UTF-8"),
         (

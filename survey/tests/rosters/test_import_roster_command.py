@@ -100,3 +100,46 @@ def test_a_generated_roster_is_imported_completely(administration, tmp_path):
     report = json.loads(command(path, "--json"))
     assert (report["added"], report["rejected"]) == (600, 0)
     assert len(report["schools_created"]) == 2
+
+
+def export(tmp_path, *lines):
+    path = tmp_path / "export.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_the_command_reads_an_export_with_the_place_named(
+    administration, lincoln, tmp_path
+):
+    path = export(tmp_path, "Student_Number,LastFirst,Enroll_Status", '7,"Diaz, Ali",0')
+    with pytest.raises(CommandError, match="No column for: district, school"):
+        command(path)
+    with pytest.raises(CommandError, match="No district has the code nowhere"):
+        command(path, "--district", "nowhere")
+    assert "1 added" in command(path, "--district", "riverside", "--school", "lincoln")
+    assert Respondent.objects.get().school == lincoln
+
+
+def test_the_command_asks_for_the_id_column_by_name(administration, lincoln, tmp_path):
+    path = export(tmp_path, "sourcedId,Student Number,given name", "s1,7,Ali")
+    place = ("--school", "lincoln")
+    with pytest.raises(CommandError, match="'Student Number', 'sourcedId'.*--column"):
+        command(path, *place)
+    with pytest.raises(CommandError, match="The file has no column 'Nummer'"):
+        command(path, *place, "--column", "external_id=Nummer")
+    assert "1 added" in command(path, *place, "--column", "external_id=sourcedId")
+    assert Respondent.objects.get().identity.external_id == "s1"
+
+
+def test_the_command_asks_how_dates_are_written(administration, lincoln, tmp_path):
+    path = export(tmp_path, "student id,dob", "7,3/4/2014")
+    with pytest.raises(CommandError, match=r"Dates such as 3/4/2015"):
+        command(path, "--school", "lincoln")
+    command(path, "--school", "lincoln", "--dates", "day-first")
+    assert str(Respondent.objects.get().identity.birth_date) == "2014-04-03"
+
+
+def test_the_command_takes_a_preset_by_name(administration, lincoln, tmp_path):
+    path = export(tmp_path, "sourcedId,identifier,givenName", "s1,7,Ali")
+    command(path, "--school", "lincoln", "--preset", "oneroster-users")
+    assert Respondent.objects.get().identity.external_id == "s1"

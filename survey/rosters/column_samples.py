@@ -1,0 +1,122 @@
+"""Find out from sample rows what the columns of a roster look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from django.utils import timezone
+
+from survey.rosters import field_parsers
+from survey.rosters.columns import reason_not_a_subgroup, squeeze
+from survey.rosters.field_parsers import InvalidCell
+
+# In percent of the cells that are not blank.
+MOST_CELLS = 90
+# Addresses of other people, who must not get anybody's code.
+_OF_OTHERS = (
+    "parent", "guardian", "mother", "father", "contact", "teacher", "counselor",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def cells(self, text: str) -> list[str]:
+        """Return the cells of a column that are not blank."""
+        if text not in self.header:
+            return []
+        index = self.header.index(text)
+        return [
+            cells[index]
+            for cells in self.rows
+            if index < len(cells) and cells[index].strip()
+        ]
+
+    def look_like_fields(self, known: Mapping[str, str]) -> dict[str, str]:
+        """Return fields that an unused column looks like, for a person to check."""
+        found: dict[str, str] = {}
+        used = set(known.values())
+        for text in self.header:
+            cells = self.cells(text)
+            if not text or text in used or not cells:
+                continue
+            name = _looks_like(text, cells)
+            if name and name not in known and name not in found:
+                found[name] = text
+        if "external_id" not in known and len(ids := self.possible_ids()) == 1:
+            found["external_id"] = ids[0]
+        return found
+
+    def possible_ids(self) -> list[str]:
+        """Return the columns with a different code in each row."""
+        return [text for text in self.header if text and _are_ids(self.cells(text))]
+
+
+def _looks_like(header: str, cells: list[str]) -> str:
+    squeezed = squeeze(header)
+    if any(word in squeezed for word in _OF_OTHERS):
+        return ""
+    if _share(field_parsers.is_plain_email, cells):
+        return "email"
+    if _share(_is_birth_date, cells):
+        return "birth_date"
+    is_grade = "gr" in squeezed or "year" in squeezed
+    if is_grade and _share(_is_grade, cells) and not reason_not_a_subgroup(header):
+        return "grade"
+    return ""
+
+
+def _share(test, cells: list[str]) -> bool:  # type: ignore[no-untyped-def]
+    return 100 * sum(map(test, cells)) >= MOST_CELLS * len(cells)
+
+
+def _is_grade(cell: str) -> bool:
+    try:
+        return bool(field_parsers.parse_grade(cell))
+    except InvalidCell:
+        return False
+
+
+def _is_birth_date(cell: str) -> bool:
+    # A number of five digits is a date of Excel, and much else.
+    if cell.strip().isdigit():
+        return False
+    try:
+        return any(field_parsers.parse_birth_date(cell, timezone.localdate()))
+    except InvalidCell:
+        return False
+
+
+def _are_ids(cells: list[str]) -> bool:
+    texts = [cell.strip() for cell in cells]
+    return (
+        len(texts) == len(set(texts)) > 1
+        and all(
+            2 <= len(text) <= 40
+            and not any(map(str.isspace, text))
+            and any(map(str.isdigit, text))
+            and "@" not in text
+            for text in texts
+        )
+        and not _share(_is_birth_date, texts)
+    )
+
+
+def dates_are_unclear(table: SampleTable, fields: Mapping[str, str]) -> bool:
+    """Tell whether dates are ambiguous, and none shows whether the day is first."""
+    ambiguous = False
+    today: date = timezone.localdate()
+    for name in ("birth_date", "exit_date"):
+        for cell in table.cells(fields.get(name, "")):
+            try:
+                month_first, day_first = field_parsers.parse_date(cell, today)
+            except InvalidCell:
+                continue
+            if (month_first is None) != (day_first is None):
+                return False
+            ambiguous = ambiguous or month_first != day_first
+    return ambiguous

@@ -1,0 +1,310 @@
+"""Read files of student information systems, and ask what is unclear."""
+
+from __future__ import annotations
+
+import io
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from accounts.permissions import Places
+from survey.models import Identity
+from survey.rosters import columns, layouts
+from survey.rosters.apply import import_roster
+from survey.rosters.field_parsers import InvalidCell, parse_exit_date, parse_status
+from survey.rosters.file_reader import ColumnsUnclear, WrongRole, open_table
+from survey.rosters.layouts import KnownPlace, RosterLayout, suggest_layout
+from survey.rosters.presets import all_presets
+from survey.rosters.scope import RosterScope
+from survey.tests.rosters.roster_imports import counts, run_import
+
+FOLDER = Path(__file__).parent / "sample_files" / "systems"
+STUDENT_FILES = sorted(
+    path for path in FOLDER.iterdir() if path.name != "clever-teachers.csv"
+)
+EVERYBODY = {
+    ("00123", "Maya", "Lopez", "07"),
+    ("00124", "Ali", "Diaz", "08"),
+    ("00125", "Zoe", "Kim", "KG"),
+}
+PLACE = KnownPlace("riverside", "Riverside Unified", "lincoln", "Lincoln")
+HEADER = "student id,given name,family name,dob"
+
+
+def people():
+    return {
+        (
+            one.external_id,
+            one.given_name,
+            one.family_name,
+            one.respondent.grade,
+        )
+        for one in Identity.objects.select_related("respondent")
+    }
+
+
+def read(content: str, known: KnownPlace = PLACE, role: str = "student", **options):
+    with open_table(
+        io.BytesIO(content.encode()), known=known, role=role, **options
+    ) as table:
+        return table
+
+
+def questions(content: str, **options):
+    with pytest.raises(ColumnsUnclear) as error:
+        read(content, **options)
+    return error.value.suggestion
+
+
+@pytest.mark.django_db
+@pytest.mark.sqlite
+@pytest.mark.parametrize("is_coordinator", [True, False], ids=["school", "district"])
+@pytest.mark.parametrize("path", STUDENT_FILES, ids=lambda path: path.stem)
+def test_a_file_of_each_system_gives_the_same_people(
+    path, is_coordinator, administration, lincoln
+):
+    """The school's and the district's upload of the file as it was exported."""
+    lincoln.code = "42"
+    lincoln.save()
+    district, school = lincoln.district, None
+    scope = RosterScope(Places(districts=frozenset((district.pk,))))
+    if is_coordinator:
+        district, school = None, lincoln
+        scope = RosterScope(Places(schools=frozenset((lincoln.pk,))))
+    known = KnownPlace.of(district, school)
+    with (
+        path.open("rb") as file,
+        open_table(file, known=known, role=administration.role) as table,
+    ):
+        report = import_roster(administration=administration, table=table, scope=scope)
+    assert table.layout.preset == path.stem
+    assert report.imported, report.rejections
+    assert people() == EVERYBODY
+    assert {one.district for one in Identity.objects.all()} == {lincoln.district}
+    if table.columns.fields.get("birth_date"):
+        assert str(Identity.objects.get(external_id="00123").birth_date) == "2014-03-04"
+    assert not report.districts_created and not report.schools_created
+
+
+@pytest.mark.django_db
+def test_people_who_have_left_are_counted_as_a_group(administration, lincoln):
+    lincoln.code = "42"
+    lincoln.save()
+    content = (FOLDER / "powerschool-students.csv").read_text()
+    known = KnownPlace.of(lincoln.district, None)
+    report = run_import(administration, content, known=known)
+    assert (report.added, report.left, report.later) == (3, 2, 1)
+    assert report.left_by_school == {"42": 1, "999999": 1}
+    assert report.as_dict()["left"] == 2
+
+
+@pytest.mark.django_db
+def test_rows_of_other_roles_are_left_out_and_counted(administration, lincoln):
+    lincoln.code = "42"
+    lincoln.save()
+    content = (FOLDER / "oneroster-users.csv").read_text()
+    report = run_import(
+        administration, content, known=KnownPlace.of(lincoln.district, None)
+    )
+    assert report.other_roles == {"teacher": 1, "parent": 1, "administrator": 1}
+    assert report.rejected == 0
+    assert people() == EVERYBODY
+
+
+def test_a_file_of_teachers_is_refused_for_students():
+    content = (FOLDER / "clever-teachers.csv").read_text()
+    with pytest.raises(WrongRole, match="This is a file of teachers"):
+        read(content)
+    of_teachers = read(content, KnownPlace("riverside"), "teacher")
+    assert of_teachers.layout.preset == "clever-teachers"
+
+
+@pytest.mark.parametrize("preset", all_presets().values(), ids=lambda one: one.name)
+def test_every_preset_names_its_source_and_our_fields(preset):
+    assert preset.source and preset.title
+    assert preset.fields.keys() <= columns.ALIASES.keys()
+    assert "external_id" in preset.fields
+    assert set(preset.values) <= set(layouts.VALUE_FIELDS)
+    assert set(preset.values.get("status", {}).values()) <= {"active", "left", "later"}
+
+
+def test_several_id_columns_are_a_question():
+    found = questions("sourcedId,Student Number,given name\na1,77,Maya\n")
+    assert found.questions == ["external_id"]
+    assert found.options["external_id"] == ["Student Number", "sourcedId"]
+    assert "external_id" not in found.layout.fields
+
+
+def test_ranking_the_id_columns_would_read_the_file_without_a_person(monkeypatch):
+    """Without the question, another ID than before invites everybody twice."""
+    monkeypatch.setattr(layouts, "ids_of_role", lambda headers, role: headers[:1])
+    table = read("sourcedId,Student Number,given name\na1,77,Maya\n")
+    assert table.columns.heading("external_id") == "Student Number"
+
+
+def test_a_teachers_id_in_a_row_is_no_students_id():
+    table = read("student id,teacher id,given name\n1,t1,Maya\n")
+    assert table.columns.heading("external_id") == "student id"
+
+
+def test_a_layout_decides_between_id_columns():
+    layout = RosterLayout(fields={"external_id": "sourcedId"})
+    content = b"sourcedId,Student Number\na1,77\n"
+    with open_table(io.BytesIO(content), layout, PLACE) as table:
+        assert table.columns.heading("external_id") == "sourcedId"
+
+
+def test_the_place_of_the_upload_answers_for_a_file_without_one():
+    assert questions(f"{HEADER}\n1,Maya,Lopez,\n", known=KnownPlace()).questions == [
+        "district",
+        "school",
+    ]
+    of_district = KnownPlace("riverside", "Riverside")
+    assert questions(f"{HEADER}\n1,Maya,Lopez,\n", known=of_district).questions == [
+        "school"
+    ]
+    assert read(f"{HEADER}\n1,Maya,Lopez,\n").columns.fields.keys() == {
+        "external_id", "given_name", "family_name", "birth_date",
+    }  # fmt: skip
+
+
+def test_a_code_and_its_name_stay_together():
+    table = read(
+        "School,School ID,District Name,District,student id\nLincoln,7,R,1,5\n",
+        KnownPlace(),
+    )
+    found = {name: table.columns.heading(name) for name in table.columns.fields}
+    assert found == {
+        "school": "School ID",
+        "school_name": "School",
+        "district": "District",
+        "district_name": "District Name",
+        "external_id": "student id",
+    }
+
+
+def test_a_school_code_that_is_not_the_uploads_is_a_question():
+    content = "student id,school id\n1,42\n2,42\n"
+    assert questions(content).questions == ["school"]
+    assert read(content.replace("42", "lincoln"))
+    assert read(content + "3,43\n")  # The rows of other schools are rejected.
+    assert read(content, known=KnownPlace("riverside"))
+
+
+def test_dates_that_could_be_read_in_two_ways_are_a_question():
+    content = f"{HEADER}\n1,Maya,Lopez,3/4/2014\n"
+    assert questions(content).questions == ["birth_date"]
+    assert read(f"{content}2,Ali,Diaz,25/12/2014\n")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("day_first", "born"), [(True, "2014-04-03"), (False, "2014-03-04")]
+)
+def test_an_answer_about_dates_wins(administration, lincoln, day_first, born):
+    fields = {"external_id": "student id", "birth_date": "dob"}
+    report = run_import(
+        administration,
+        f"{HEADER}\n1,Maya,Lopez,3/4/2014\n2,Ali,Diaz,12/25/2014",
+        layout=RosterLayout(fields=fields, day_first=day_first),
+        known=KnownPlace.of(None, lincoln),
+        partial=True,
+    )
+    assert counts(report) == ((1, 0, 0, 1) if day_first else (2, 0, 0, 0))
+    assert str(Identity.objects.get(external_id="1").birth_date) == born
+
+
+def test_an_unknown_status_is_a_question():
+    found = questions("student id,status\n1,active\n2,on leave\n")
+    assert found.questions == ["values:status"]
+    assert found.options["values:status"] == ["on leave"]
+
+
+@pytest.mark.django_db
+def test_an_unknown_status_deep_in_a_file_is_rejected(administration, lincoln):
+    known = KnownPlace.of(None, lincoln)
+    rows = [f"{number},active" for number in range(600)]
+    report = run_import(
+        administration, "student id,status", *rows, "x,on leave", known=known
+    )
+    assert (report.imported, report.rejected) == (False, 1)
+    assert "unknown status" in report.rejections[0].reason
+
+
+def test_unknown_grades_are_a_question_if_most_are_unknown():
+    rows = "".join(f"{number},grade group {number}\n" for number in range(9))
+    assert questions(f"student id,grade\n{rows}").questions == ["values:grade"]
+
+
+def test_unknown_headers_are_suggested_by_what_the_columns_hold():
+    found = questions(
+        "Kennung,Vorname,Postfach,Geburt,Parent Box\n"
+        "S-1,Maya,maya@x.org,2014-03-04,a@x.org\nS-2,Ali,ali@x.org,2013-12-31,b@x.org\n"
+    )
+    assert found.questions == ["external_id"]
+    assert found.options["external_id"] == ["Kennung"]
+    assert found.layout.fields == {
+        "external_id": "Kennung",
+        "email": "Postfach",
+        "birth_date": "Geburt",
+    }
+    assert found.samples["Vorname"] == ["Maya", "Ali"]
+
+
+def test_what_a_column_looks_like_never_decides_alone():
+    assert "email" not in read("student id,Postfach\n1,maya@x.org\n").columns.fields
+
+
+def test_a_layout_is_stored_and_read_again():
+    layout = RosterLayout("x", {"external_id": "ID"}, {"grade": {"a": "01"}}, True)
+    assert RosterLayout.from_dict(layout.as_dict()) == layout
+    assert RosterLayout.from_dict({"fields": 3, "day_first": "no"}) == RosterLayout()
+
+
+@pytest.mark.django_db
+def test_a_layout_translates_values(administration, lincoln):
+    layout = RosterLayout(
+        fields={"external_id": "id", "grade": "grade", "status": "here"},
+        values={"grade": {"lower group": "02"}, "status": {"nein": "left"}},
+    )
+    report = run_import(
+        administration,
+        "id,grade,here",
+        "1,Lower  Group,active",
+        "2,3,nein",
+        layout=layout,
+        known=KnownPlace.of(None, lincoln),
+    )
+    assert report.imported
+    assert {(one[0], one[3]) for one in people()} == {("1", "02")}
+
+
+@pytest.mark.parametrize(
+    ("cell", "status"),
+    [("", "active"), ("A", "active"), ("tobedeleted", "left"), ("INACTIVE", "left"),
+     ("To be deleted", "left"), ("Withdrawn", "left"), ("Pre-registered", "later")],
+)  # fmt: skip
+def test_words_for_a_status(cell, status):
+    assert parse_status(cell) == status
+
+
+def test_the_header_says_what_yes_means():
+    for header, values in (("active", ("Y", "N")), ("Inactive", ("N", "Y"))):
+        found = suggest_layout(
+            ["student id", header], [["1", "Y"]], known=PLACE, role="student"
+        )
+        assert not found.questions
+        here, gone = values
+        assert found.layout.values["status"][here.casefold()] == "active"
+        assert found.layout.values["status"][gone.casefold()] == "left"
+
+
+def test_an_exit_date_in_two_digits_is_not_a_hundred_years_ago():
+    today = date(2026, 11, 22)
+    assert not parse_exit_date("06/15/27", today, day_first=False)
+    assert parse_exit_date("06/15/26", today, day_first=False)
+    assert not parse_exit_date("0/0/0", today, day_first=None)
+    with pytest.raises(InvalidCell, match="two dates"):
+        parse_exit_date("12/11/2026", today, day_first=None)
+    assert parse_exit_date("3/4/2026", today, day_first=None)
