@@ -21,9 +21,11 @@ from django.utils.formats import date_format
 from survey.access_codes import code_of, format_code
 from survey.administrations import open_administration
 from survey.definitions.publishing import publish_survey
+from survey.message_platforms.platforms import create_platform
 from survey.models import (
     Administration,
     Identity,
+    MessagePlatform,
     PublishedSurvey,
     Role,
     Survey,
@@ -115,6 +117,9 @@ def load_demo() -> Demo:
             load_parents_of_wave(timezone.now())
     staff, password = staff_logins()
     plan_teachers_emails()
+    if not MessagePlatform.objects.exists():
+        # It can ask once a visitor has made an API key on its page.
+        create_platform(name="Messages to families", district=None, by="load_demo")
     return Demo(
         already_there=already_there,
         cards=unused_cards(),

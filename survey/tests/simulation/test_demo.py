@@ -26,6 +26,7 @@ from survey.models import (
     Administration,
     EmailSchedule,
     Identity,
+    MessagePlatform,
     PublishedSurvey,
     Respondent,
     Response,
@@ -563,3 +564,11 @@ def test_teachers_have_an_email_schedule_which_is_confirmed_when_embedded(
     settings.EMBEDDED = True
     load_demo()
     assert EmailSchedule.objects.get().is_active
+
+
+def test_one_message_platform_is_added_however_often_the_demo_is_loaded(nobody, data):
+    load_demo()
+    load_demo()
+    platform = MessagePlatform.objects.get()
+    assert platform.district is None
+    assert not platform.keys.exists()
