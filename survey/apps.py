@@ -20,5 +20,7 @@ class SurveyConfig(AppConfig):
         if settings.LOADS_TASKS:
             import_module("survey.tasks")
             from survey.rosters.feeds.credentials import check_feed_keys
+            from survey.rosters.feeds.outgoing import check_feed_networks
 
-            checks.register(check_feed_keys, checks.Tags.security, deploy=True)
+            for check in (check_feed_keys, check_feed_networks):
+                checks.register(check, checks.Tags.security, deploy=True)

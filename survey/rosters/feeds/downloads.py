@@ -6,15 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survey.rosters.feeds import https_zip, rest, rest_pages, sftp
+from survey.rosters.feeds import https_zip, rest, rest_pages
 from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
 
 if TYPE_CHECKING:
     from survey.rosters.oneroster.store import OneRosterStore
 
 __all__ = ["Download", "DownloadFailed", "FeedSource", "download", "load_into"]
-
-FETCH = {"zip": https_zip.fetch, "sftp": sftp.fetch, "rest": rest.fetch}
 
 
 def download(
@@ -25,7 +23,13 @@ def download(
     `on_bytes` is called with the size of each part. Raises DownloadFailed, and
     then leaves no file.
     """
-    return FETCH[source.kind](source, folder, on_bytes)
+    if source.kind == "sftp":
+        # asyncssh takes 11 MB, in each process that imports it.
+        from survey.rosters.feeds import sftp
+
+        return sftp.fetch(source, folder, on_bytes)
+    fetch = {"zip": https_zip.fetch, "rest": rest.fetch}[source.kind]
+    return fetch(source, folder, on_bytes)
 
 
 def load_into(store: OneRosterStore, download: Download) -> None:

@@ -8,10 +8,12 @@ checked: it is public, or in FEED_NETWORKS.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import ssl
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,6 +22,7 @@ import certifi
 import httpcore
 import idna
 from django.conf import settings
+from django.core import checks
 
 from survey.rosters.feeds.download_types import DownloadFailed
 
@@ -147,12 +150,15 @@ def _is_in_allowed_network(text: str) -> bool:
 
 def ascii_host(host: str) -> str:
     """Return a host name as DNS spells it. Raises DownloadFailed."""
-    try:
-        return idna.encode(host, uts46=True).decode() if not host.isascii() else host
-    except idna.IDNAError:
+    name = host
+    if not host.isascii():
+        with suppress(idna.IDNAError):
+            name = idna.encode(host, uts46=True).decode()
+    if not re.fullmatch(r"[0-9A-Za-z._:%-]{1,253}", name):
         raise DownloadFailed(
-            f"{host} is no valid name of a server.", may_retry=False
-        ) from None
+            "The address has no valid name of a server.", may_retry=False
+        )
+    return name
 
 
 def connect(host: str, port: int, limits: Limits, deadline: Deadline) -> socket.socket:
@@ -258,3 +264,17 @@ def tls_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
+
+
+def check_feed_networks(**_: object) -> list[checks.CheckMessage]:
+    """Check that FEED_NETWORKS are networks; a system check of `check --deploy`."""
+    wrong = []
+    for network in settings.FEED_NETWORKS:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            wrong.append(network)
+    return [
+        checks.Error(f"FEED_NETWORKS holds {network!r}, no network.", id="survey.E005")
+        for network in wrong
+    ]

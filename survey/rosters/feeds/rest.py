@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
 from survey.rosters.feeds.http_client import Answer, HttpClient, check_status
+from survey.rosters.feeds.outgoing import Limits
 from survey.rosters.feeds.rest_auth import authorization_of
 from survey.rosters.feeds.rest_pages import Json, PageWriter, UnusableAnswer
 
@@ -42,6 +43,8 @@ OPTIONAL = {"academicSessions": (404,), "demographics": (401, 403, 404)}
 # A roster without any of these is a mistake of the server.
 NEVER_EMPTY = ("orgs", "users")
 
+# JSON takes ten times as much as the same in a ZIP, and small pages take time.
+LIMITS = Limits(content=8 * 1024**3, seconds=3 * 60 * 60)
 PAGE_SIZE = 1000
 # Of servers that refuse larger pages; the standard's own default.
 SMALL_PAGE_SIZE = 100
@@ -55,8 +58,6 @@ BACK_OFF = 1.0
 PASSING = (500, 502, 503, 504)
 # A server that asks for more patience is tried again by the next scan.
 LONGEST_RETRY_AFTER = 5 * 60
-# Clocks of two servers differ, and a change may be committed late.
-OVERLAP = timedelta(hours=1)
 
 
 class FilterRefused(Exception):
@@ -72,11 +73,11 @@ def fetch(
         addresses.append(token_url)
     elif source.options.get("authorization") in (None, "", "oauth2"):
         raise DownloadFailed("The address of the token is missing.", may_retry=False)
-    with HttpClient(addresses, on_bytes=on_bytes) as client:
+    with HttpClient(addresses, limits=LIMITS, on_bytes=on_bytes) as client:
         server = RestServer(source, client)
         if source.changed_since is not None:
             try:
-                return _fetch(source, server, folder, source.changed_since - OVERLAP)
+                return _fetch(source, server, folder, source.changed_since)
             except FilterRefused:
                 pass
         return _fetch(source, server, folder, None)

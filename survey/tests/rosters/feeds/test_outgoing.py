@@ -165,6 +165,33 @@ def test_other_schemes_are_refused(address):
         get(address)
 
 
+@pytest.mark.parametrize("host", ["a\0b.example", "a b.example", "☃" * 300, "x" * 300])
+def test_impossible_names_are_refused(host):
+    with pytest.raises(DownloadFailed, match="no valid name|does not exist"):
+        get(f"https://{host}/")
+
+
+@pytest.mark.parametrize("host", ["127。0。0。1", "１２７.0.0.1"])
+def test_other_scripts_spell_no_private_address(settings, host):
+    settings.FEED_NETWORKS = []
+    with pytest.raises(DownloadFailed, match="has no public address"):
+        get(f"https://{host}/")
+
+
+@pytest.mark.parametrize(
+    ("networks", "found"),
+    [
+        ([], []),
+        (["10.1.0.0/16", "fd00::/8"], []),
+        (["10.1.2.3/16"], ["survey.E005"]),
+        (["sis.example.org"], ["survey.E005"]),
+    ],
+)
+def test_the_deploy_check_refuses_what_is_no_network(settings, networks, found):
+    settings.FEED_NETWORKS = networks
+    assert [message.id for message in outgoing.check_feed_networks()] == found
+
+
 def test_an_address_cannot_add_headers(server):
     server.give("/a%20b?c%0D%0AX:%20y", 200, b"content")
     # urlsplit drops line ends itself; an escaped one stays escaped.

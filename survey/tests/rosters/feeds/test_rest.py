@@ -319,9 +319,8 @@ def test_a_delta_fetches_what_changed(source, folder, north):
     assert all("Ruiz" in row for row in changed)
     # The next full download is not taken for unchanged.
     assert got.digest == ""
-    # Clocks differ: an hour more is asked for.
     asked = [request for request in north.requests if "filter=" in request]
-    assert "2026-11-19T01%3A00%3A00.000Z" in asked[0]
+    assert "2026-11-19T02%3A00%3A00.000Z" in asked[0]
 
 
 def test_a_delta_without_changes_is_unchanged(source, folder):
