@@ -6,6 +6,8 @@ import stat
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -438,23 +440,24 @@ def test_scopes_that_are_refused_are_asked_for_otherwise(oauth2, folder, north):
         fetch(with_options(oauth2, scope=rest_auth.SCOPES[0]), folder)
 
 
-def test_a_token_is_replaced_before_its_end(oauth2, folder, north):
-    north.faults.token_seconds = 0.05
-    north.faults.latency = 0.02
+def test_a_token_is_replaced_before_its_end(oauth2, folder, north, monkeypatch):
+    clock = count(step=1000)
+    monkeypatch.setattr(
+        rest_auth, "time", SimpleNamespace(monotonic=lambda: next(clock))
+    )
     people = people_by_rest(oauth2, folder)
     assert people == people_by_zip("1.1", folder)
     assert sum(request == "POST /token" for request in north.requests) > 1
+    # A minute before its end, a token is not sent any more.
+    authorization = rest_auth.OAuth2(oauth2, None)
+    authorization._keep("token", "3600")
+    assert authorization._ends == next(clock) - 1000 + 3540
 
 
-def test_a_token_that_ends_too_early_is_replaced(oauth2, folder, north, monkeypatch):
-    monkeypatch.setattr(rest_auth.OAuth2, "_keep", keep_forever)
-    north.faults.token_seconds = 0.2
-    north.faults.latency = 0.03
+def test_a_token_that_ends_too_early_is_replaced(oauth2, folder, north):
+    north.faults.token_uses = 3
     assert people_by_rest(oauth2, folder) == people_by_zip("1.1", folder)
-
-
-def keep_forever(self, token, expires_in):
-    self._token, self._ends = token, float("inf")
+    assert len(north.tokens) > 2
 
 
 def test_a_server_that_refuses_its_own_tokens_fails(oauth2, folder, north):
