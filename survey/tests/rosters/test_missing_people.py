@@ -15,7 +15,7 @@ from survey.console.rosters import missing_people as pages
 from survey.models import Respondent, RosterMissing, RosterUpload
 from survey.rosters import missing_people, retention
 from survey.rosters.apply_job import MORE_WITHDRAWN
-from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, ZOE, person
+from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, NOOR, ZOE, person
 
 pytestmark = pytest.mark.django_db
 
@@ -229,3 +229,87 @@ def test_lists_are_stored_and_deleted_in_batches(
     missing_people.forget_missing_people(other)
     assert listed(other) == []
     assert len(listed(upload)) == 2
+
+
+STATUS = f"{HEADER},status"
+
+
+def left(line):
+    return f"{line},withdrawn"
+
+
+def active(line):
+    return f"{line},active"
+
+
+def test_people_marked_as_left_are_listed_and_withdrawn_whatever_the_file_is_for(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
+    upload = dana.upload(
+        administration, STATUS, active(MAYA), left(ALI), left(EVE),
+        complete_for="changes",
+    )  # fmt: skip
+    assert listed(upload) == ["00124"]
+    figures = [upload.report[name] for name in ("left", "left_withdrawn", "withdrawn")]
+    assert figures == [2, 1, 1]
+    page = dana.get(address(upload, staff.lincoln)).content.decode()
+    assert "marked as left" in page and "not in the file" not in page
+    dana.confirm(upload, typed="1")
+    assert upload.state == "applied"
+    assert person("00124").withdrawn_at
+    assert not person("00123").withdrawn_at and not person("00125").withdrawn_at
+    assert not Respondent.objects.filter(identity__external_id="00130").exists()
+
+
+def test_marked_and_missing_people_are_told_apart(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI, EVE)
+    upload = dana.upload(administration, STATUS, active(MAYA), left(ALI))
+    assert [upload.report[name] for name in ("left_withdrawn", "withdrawn")] == [1, 2]
+    rows = rows_of(dana.get(address(upload, ending=".csv")))
+    assert [(row[2], row[7]) for row in rows[1:]] == [
+        ("00124", "marked as left"),
+        ("00130", "not in the file"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(
+            [left(ALI), active(ALI.replace("lincoln", "washington"))],
+            id="an active row at the new school",
+        ),
+        pytest.param(
+            [left(ALI.replace("lincoln", "washington"))],
+            id="a row of an earlier school",
+        ),
+        pytest.param([left(ALI), active(ALI.replace(",7,", ",77,"))], id="a bad row"),
+    ],
+)
+def test_people_with_another_row_or_school_are_not_withdrawn(
+    staff, administration, console_of, lines
+):
+    dana = console_of(staff.dana)
+    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
+    upload = dana.upload(administration, STATUS, *lines, complete_for="changes")
+    assert (upload.withdrawn, listed(upload)) == (0, [])
+    assert School.objects.count() == 3
+
+
+def test_a_coordinator_cannot_withdraw_people_of_another_school(
+    staff, administration, console_of
+):
+    console_of(staff.state).apply(administration, HEADER, MAYA, ZOE, NOOR)
+    upload = console_of(staff.chen).upload(
+        administration, STATUS, active(MAYA), left(ZOE), left(NOOR),
+        complete_for="changes",
+    )  # fmt: skip
+    assert (upload.withdrawn, listed(upload)) == (0, [])
+    upload = console_of(staff.state).upload(
+        administration, STATUS, active(MAYA), left(ZOE), left(NOOR),
+        complete_for="changes",
+    )  # fmt: skip
+    assert listed(upload) == ["00123", "00125"]
