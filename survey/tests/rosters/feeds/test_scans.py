@@ -212,6 +212,15 @@ def test_a_delta_changes_only_what_it_names(feed, sis):
     assert person("u0001").identity.given_name == "Zoe"
 
 
+def test_a_delta_withdraws_people_who_have_left(feed, sis):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(user(0, status="tobedeleted"), user(30), mode="delta"))
+    found = scan(feed)
+    assert found.state == "applied", found.message
+    assert invited() == [f"u{number:04}" for number in range(1, 31)]
+
+
 def test_a_delta_without_a_base_is_refused(feed, sis):
     offer(sis, zip_of(*students(), mode="delta"))
     found = scan(feed)
