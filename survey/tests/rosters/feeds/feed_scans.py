@@ -32,10 +32,18 @@ class Killed(BaseException):
     """Stands for SIGKILL: no handler of the job sees it, and nothing is cleaned up."""
 
 
-def user(number, school="lincoln", status="", grade="07", given_name="Ali", prefix="u"):
+def user(
+    number,
+    school="lincoln",
+    status="",
+    grade="07",
+    given_name="Ali",
+    prefix="u",
+    identifier="",
+):
     return (
         f"{prefix}{number:04},{status},,true,o-{school},student,n{number},,{given_name},"
-        f"Diaz,,,,,,,{grade},"
+        f"Diaz,,{identifier},,,,,{grade},"
     )
 
 

@@ -10,9 +10,10 @@ from accounts.staff import dismiss
 from survey import jobs
 from survey.files import path_of
 from survey.job_turns import next_job
-from survey.models import FeedScan, Job
+from survey.models import FeedScan, Job, Respondent
 from survey.rosters import uploads
 from survey.rosters.feeds import roster_stages, scans
+from survey.rosters.feeds.feeds import change_feed
 from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
 from survey.rosters.upload_state import UploadConflict
 from survey.rosters.uploads import WrongNumberTyped
@@ -337,3 +338,28 @@ def test_jobs_of_people_go_before_those_of_the_schedule(feed, staff):
     )
     by_hand = Job.objects.create(kind="feed.download", by=staff.dana)
     assert next_job(jobs.DOWNLOADS) == by_hand.pk
+
+
+def test_another_id_column_adds_nobody_a_second_time(feed, sis, staff):
+    rows = [user(number, identifier=f"{number:05}") for number in range(30)]
+    offer(sis, zip_of(*rows))
+    scan(feed)
+    people = {row["id"] for row in Respondent.objects.values("id")}
+    change_feed(feed, by=staff.dana, identity="identifier")
+    found = scan(feed)
+    if found.state == "held":
+        confirm(found, staff.dana)
+        run_jobs()
+        found.refresh_from_db()
+    assert found.state == "applied", found.message
+    assert invited() == [f"{number:05}" for number in range(30)]
+    assert {row["id"] for row in Respondent.objects.values("id")} == people
+    feed.refresh_from_db()
+    assert feed.previous_identity == ""
+
+
+def test_a_district_that_the_source_names_differently_is_that_of_the_feed(feed, sis):
+    offer(sis, zip_of(*students(), orgs=ORGS.replace("Riverside", "Other Unified")))
+    found = scan(feed)
+    assert found.state == "applied", found.message
+    assert len(invited()) == 30
