@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -70,7 +70,7 @@ def _looks_like(header: str, cells: list[str]) -> str:
     return ""
 
 
-def _share(test, cells: list[str]) -> bool:  # type: ignore[no-untyped-def]
+def _share(test: Callable[[str], bool], cells: list[str]) -> bool:
     return 100 * sum(map(test, cells)) >= MOST_CELLS * len(cells)
 
 

@@ -21,7 +21,6 @@ from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.presets import (
     Preset,
     all_presets,
-    preset_titles,
     recognise_preset,
 )
 
@@ -31,8 +30,6 @@ SAMPLES_SHOWN = 3
 MOST_VALUES_ASKED = 40
 # Fewer unknown grades or roles are mistakes in single rows.
 FEWEST_UNKNOWN = 5
-
-__all__ = ["preset_titles"]
 
 
 @dataclass(frozen=True)

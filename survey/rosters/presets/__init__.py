@@ -75,10 +75,6 @@ def preset_headers() -> frozenset[str]:
     )
 
 
-def preset_titles() -> dict[str, str]:
-    return {name: preset.title for name, preset in all_presets().items()}
-
-
 def recognise_preset(header: Sequence[str], role: str = "") -> Preset | None:
     """Return the preset that fits a header best, preferably one for `role`."""
     fitting = [one for one in all_presets().values() if one.recognises(header)]
