@@ -123,7 +123,7 @@ class ColumnsForm(forms.Form):
 
     def _add_column(self, name: str, column: str) -> None:
         if column.startswith(SUBGROUP):
-            label = f"Subgroup: {column.removeprefix(SUBGROUP)}"
+            label = column.removeprefix(SUBGROUP)
         else:
             label = LABELS[column]
         if column == "external_id":
@@ -321,11 +321,28 @@ class ColumnsForm(forms.Form):
 
     # For the template ---------------------------------------------------------
 
-    def rows(self) -> Iterator[tuple[forms.BoundField, Sequence[str]]]:
-        """Yield the selects of columns, with three values of the chosen column."""
-        for name in self.columns:
-            field = self[name]
-            yield field, self.samples.values.get(field.value() or "", ())
+    def rows(self) -> list[tuple[forms.BoundField, Sequence[str]]]:
+        """Return the selects of columns, with three values of the chosen column."""
+        return self._rows(is_subgroup=False)
+
+    def subgroup_rows(self) -> list[tuple[forms.BoundField, Sequence[str]]]:
+        return self._rows(is_subgroup=True)
+
+    def shows_subgroups(self) -> bool:
+        """Tell whether a subgroup has a column or an error."""
+        fields = [field for field, _ in self.subgroup_rows()]
+        return any(field.value() or field.errors for field in fields)
+
+    def _rows(
+        self, *, is_subgroup: bool
+    ) -> list[tuple[forms.BoundField, Sequence[str]]]:
+        fields = [
+            self[name]
+            for name, column in self.columns.items()
+            if column.startswith(SUBGROUP) == is_subgroup
+        ]
+        values = self.samples.values
+        return [(field, values.get(field.value() or "", ())) for field in fields]
 
     def questions(self) -> Iterator[forms.BoundField]:
         """Yield the fields that are not columns."""

@@ -25,7 +25,6 @@ from survey.console.rosters.forms import (
     RosterForm,
     place_name,
 )
-from survey.console.rosters.report_groups import report_groups
 from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
@@ -227,7 +226,6 @@ def _render_detail(
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
-            **report_groups(report),
             "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
             "typed": typed,

@@ -152,6 +152,82 @@ def test_a_coordinator_corrects_five_rejected_rows(staff, console, screen):
     assert Respondent.objects.filter(withdrawn_at=None).count() == 45
 
 
+UNKNOWN = "Kennung,Vorname,Nachname,Haus,Stufe,Telefon"
+COLUMNS = {
+    "Student ID": "Kennung",
+    "Given name": "Vorname",
+    "Family name": "Nachname",
+    "School name": "Haus",
+    "Grade": "Stufe",
+}
+
+
+def unknown_rows(number: int) -> str:
+    rows = [f"{n:05},Ann {n},Lopez,Lincoln,7,555" for n in range(number)]
+    return "\n".join([UNKNOWN, *rows])
+
+
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_a_district_maps_unknown_headers_once(staff, console, screen):
+    page = console(staff.dana, viewport=screen)
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="students-2027").first.click()
+    check_page(page)
+    expect(page.get_by_label("Nobody: the file only adds")).to_be_checked()
+    choose_file(page, unknown_rows(20), "export.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_role("heading", name="Choose columns")).to_be_visible()
+    check_page(page)
+
+    # Errors stand next to the fields, and the choices are kept.
+    page.get_by_label("Given name").select_option("Vorname")
+    page.get_by_label("Student ID").select_option("Vorname")
+    page.get_by_role("button", name="Save and check file").click()
+    expect(page.locator("#id_given_name_error")).to_be_visible()
+    expect(page.get_by_label("Given name")).to_have_value("Vorname")
+    check_page(page)
+
+    for label, header in COLUMNS.items():
+        page.get_by_label(label).select_option(header)
+    expect(page.locator("#id_external_id_samples")).to_contain_text("00000 · 00001")
+    row = page.locator("tr[data-header=Kennung] [data-use]")
+    expect(row).to_have_text("Student ID")
+    row = page.locator("tr[data-header=Telefon] [data-use]")
+    expect(row).to_have_text("Left out")
+    check_page(page)
+    page.get_by_role("button", name="Save and check file").click()
+    expect(page.get_by_text("Columns as chosen by dana@example.org")).to_be_visible()
+    expect(page.get_by_role("heading", name="Dropped columns")).to_be_visible()
+    check_page(page)
+    page.get_by_role("button", name="Apply roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert Respondent.objects.count() == 20
+
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="students-2027").first.click()
+    choose_file(page, unknown_rows(30), "export-2.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("Columns as chosen by dana@example.org")).to_be_visible()
+    expect(page.get_by_role("link", name="Change columns")).to_be_visible()
+    page.get_by_role("button", name="Apply roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert Respondent.objects.filter(withdrawn_at=None).count() == 30
+
+
+def test_columns_can_be_chosen_without_javascript(staff, console):
+    page = console(staff.dana, java_script_enabled=False)
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="students-2027").first.click()
+    choose_file(page, unknown_rows(3))
+    page.get_by_role("button", name="Upload and check").click()
+    table = page.get_by_role("region", name="Columns of the file")
+    expect(table.get_by_role("row", name="Vorname")).to_contain_text("Ann 0")
+    for label, header in COLUMNS.items():
+        page.get_by_label(label).select_option(header)
+    page.get_by_role("button", name="Save and check file").click()
+    expect(page.get_by_text("Columns as chosen by dana@example.org")).to_be_visible()
+
+
 def test_withdrawing_many_requires_typing_their_number(staff, console):
     page = console(staff.chen)
     for rows in (GOOD, GOOD[30:]):
