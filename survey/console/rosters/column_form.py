@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from django import forms
 from django.http import QueryDict
@@ -13,6 +13,7 @@ from survey.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
 from survey.rosters.column_choices import ColumnSamples, earlier_id_header
 from survey.rosters.columns import REQUIRED, SUBGROUP, squeeze
+from survey.rosters.field_parsers import value_key
 from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
 
 PERSON = {
@@ -153,6 +154,11 @@ class ColumnsForm(forms.Form):
                 f"Several columns can identify people: {', '.join(candidates)}. Choose"
                 " the one that stays the same when a person changes schools."
             )
+        if column in self.samples.questions and asdict(self.known).get(column):
+            return (
+                f"The file names another place than {self.upload.place}. Choose “Not in"
+                f" this file” if everybody in it belongs to {self.upload.place}."
+            )
         return HINTS.get(column, "")
 
     def _initial(self, column: str) -> str:
@@ -176,7 +182,7 @@ class ColumnsForm(forms.Form):
                 self.fields[name] = forms.ChoiceField(
                     label=f"{LABELS[column]} “{value}”",
                     choices=[("", "Choose"), *self._meanings[column].items()],
-                    initial=decided.get(value.casefold()),
+                    initial=decided.get(value_key(value)),
                     required=False,
                 )
                 self.value_questions.append(ValueQuestion(name, column, value))
@@ -190,7 +196,11 @@ class ColumnsForm(forms.Form):
                 **{role.value: PERSON[role] for role in Role},
                 "other": "Another role: leave these rows out",
             },
-            "status": {"active": "Active", "left": "Left: not invited"},
+            "status": {
+                "active": "Active",
+                "left": "Left: not invited",
+                "later": "Not enrolled yet: not invited",
+            },
             "language": {one["code"]: one["name"] for one in definition["languages"]}
             | LEAVE_BLANK,
         }

@@ -16,6 +16,7 @@ from accounts.permissions import Capability, Permissions
 from survey.models import Administration, RosterUpload
 from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.file_reader import RosterUnreadable
+from survey.rosters.presets import preset_titles
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -98,6 +99,12 @@ class RosterForm(forms.Form):
         ),
         max_length=LONGEST_NAME,
     )
+    layout = forms.ChoiceField(
+        label="File layout",
+        help_text="The system that the file was exported from.",
+        choices=lambda: [("", "Recognise automatically"), *preset_titles().items()],
+        required=False,
+    )
     complete_for = forms.ChoiceField(
         label="Who should be withdrawn if missing?",
         help_text="Withdrawn people can no longer log in. Their answers are kept.",
@@ -167,11 +174,14 @@ class RosterForm(forms.Form):
                     " another answer.",
                 )
             if file := cleaned.get("file"):
-                cleaned["reading"] = self._read_columns(cast(UploadedFile, file), place)
+                preset = str(cleaned.get("layout") or "")
+                cleaned["reading"] = self._read_columns(
+                    cast(UploadedFile, file), place, preset
+                )
         return cleaned
 
     def _read_columns(
-        self, file: UploadedFile, place: UploadPlace
+        self, file: UploadedFile, place: UploadPlace, preset: str
     ) -> ColumnReading | None:
         """Read the header of a file that opens at once; None leaves it to a worker."""
         content = cast(BinaryIO, file.file)
@@ -189,6 +199,7 @@ class RosterForm(forms.Form):
                 administration=self.administration,
                 district=district,
                 school=school,
+                preset=preset,
             )
         except RosterUnreadable as error:
             self.add_error("file", str(error))
