@@ -75,17 +75,14 @@ def read_columns(
     administration: Administration,
     district: District | None,
     school: School | None,
-    preset: str = "",
 ) -> ColumnReading:
-    """Find out how a file can be read, by a preset or by what it contains.
+    """Find out how a file can be read.
 
     Raises RosterUnreadable. 4 statements at most.
     """
     known = KnownPlace.of(district, school)
     try:
-        with open_table(
-            file, None, known, role=administration.role, preset=preset
-        ) as table:
+        with open_table(file, None, known, role=administration.role) as table:
             layout, header = table.layout, table.columns.header
             rows = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
         samples = ColumnSamples(
@@ -103,9 +100,7 @@ def read_columns(
         if not holds_secrets(text)
     }
     samples = replace(samples, values=shown)
-    choice = None
-    if not preset:
-        choice = remembered_choice(samples.header, district=district, school=school)
+    choice = remembered_choice(samples.header, district=district, school=school)
     if choice is not None:
         layout = RosterLayout.from_dict(choice.layout)
         questions = missing_fields(layout.fields, known)

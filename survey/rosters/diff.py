@@ -146,6 +146,8 @@ def compare_roster(
         refuse_other_identifiers(staging, administration, report)
         row_checks.reject_people_of_other_schools(staging, columns, scope, log)
         row_checks.reject_new_addresses(staging, administration, columns, scope, log)
+        if table.is_partial:
+            complete_for = CompleteFor.CHANGES
         find_missing(staging, administration, report, scope, complete_for)
         if report.left:
             leavers.add_leavers_to_missing(staging, administration, scope)
@@ -156,7 +158,7 @@ def compare_roster(
             "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
         )
         report.rejected, report.rejections = log.rows, log.first
-        report.notes = {**parser.notes, **notes}
+        report.notes = {**parser.notes, **notes, **dict.fromkeys(table.notes, 1)}
         report.schools = count_by_school(staging, administration, schools)
         report.districts_created = [new.code for new in schools.new_districts.values()]
         report.schools_created = [new.code for new in schools.new_schools.values()]

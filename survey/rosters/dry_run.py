@@ -76,8 +76,7 @@ def check_upload(upload: RosterUpload, progress: Progress) -> None:
 def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
     """Store how the file is read; return False if a person has to say it first."""
     # Those of a feed have our own headers, and an ID that the feed has chosen.
-    layout = RosterLayout.from_dict(upload.layout)
-    if layout.fields or upload.scan_id is not None:
+    if upload.layout or upload.scan_id is not None:
         return True
     progress.begin_step("Reading the column headers")
     with open_upload(upload) as file:
@@ -86,7 +85,6 @@ def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
             administration=upload.administration,
             district=upload.district,
             school=upload.school,
-            preset=layout.preset,
         )
     with transaction.atomic():
         try:

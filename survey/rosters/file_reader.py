@@ -10,8 +10,8 @@ import codecs
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
@@ -125,6 +125,10 @@ class RosterTable:
     # How the file is read, and what the place that it was uploaded for answers.
     layout: RosterLayout = field(default_factory=RosterLayout)
     known: KnownPlace = field(default_factory=KnownPlace)
+    # The file lists changes only: nobody is missing from it.
+    is_partial: bool = False
+    # What was ignored or read differently; without names of people.
+    notes: Sequence[str] = ()
 
     @property
     def rows(self) -> Iterator[SheetRow]:
@@ -165,7 +169,7 @@ def open_table(
     finders = HEADER_FINDERS
     if layout is not None:
         finders = [partial(find_layout_header, layout)]
-    with _open_with_header(file, finders) as table:
+    with _open_file(file, finders, layout, known) as table:
         if layout is None:
             found = _suggest(table, known, role, preset)
             if found.questions:
@@ -175,7 +179,21 @@ def open_table(
         fields = {name: columns.header[i] for name, i in columns.fields.items()}
         if missing := missing_fields(fields, known):
             raise MissingColumns(_nothing_for(missing, columns))
-        yield RosterTable(columns, table.read, table.description, layout, known)
+        yield replace(table, columns=columns, layout=layout, known=known)
+
+
+def _open_file(
+    file: BinaryIO,
+    finders: Sequence[HeaderFinder],
+    layout: RosterLayout | None,
+    known: KnownPlace,
+) -> AbstractContextManager[RosterTable]:
+    # Imported here, since OneRoster's readers import this module.
+    from survey.rosters.oneroster.table import is_archive, open_archive
+
+    if is_archive(file):
+        return open_archive(file, layout, known)
+    return _open_with_header(file, finders)
 
 
 @contextmanager
@@ -210,7 +228,7 @@ def suggest_for_file(
     file: BinaryIO, known: KnownPlace, *, role: str = "", preset: str = ""
 ) -> Suggestion:
     """Suggest a layout for a file, with the questions that a person has to decide."""
-    with _open_with_header(file, HEADER_FINDERS) as table:
+    with _open_file(file, HEADER_FINDERS, None, known) as table:
         return _suggest(table, known, role, preset)
 
 

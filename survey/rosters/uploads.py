@@ -59,7 +59,6 @@ def receive(
     request: HttpRequest | None = None,
     district: District | None = None,
     school: School | None = None,
-    preset: str = "",
     reading: ColumnReading | None = None,
 ) -> RosterUpload:
     """Store an uploaded file, and start its dry run unless its columns are unclear.
@@ -92,11 +91,7 @@ def receive(
             name=(file.name or "roster")[:200],
             size=file.size or 0,
             complete_for=complete_for,
-            **(
-                values_of_reading(reading)
-                if reading
-                else {"layout": RosterLayout(preset=preset).as_dict()}
-            ),
+            **(values_of_reading(reading) if reading else {}),
         )
         record_action("upload roster", upload, by=by, request=request, size=upload.size)
         if upload.state == State.CHECKING:

@@ -94,10 +94,7 @@ class WorkbookArchive:
         if file.seek(0, io.SEEK_END) > limits.file:
             raise UnsafeWorkbook(f"The file is larger than {limits.file // MIB} MB.")
         with report_damage():
-            # zipfile reads the whole directory before anything can be counted.
-            end_record = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-            if end_record and end_record[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
-                raise UnsafeWorkbook(f"The file has more than {MOST_PARTS:,} parts.")
+            _check_directory(file)
             self._archive = zipfile.ZipFile(file)
         parts = self._archive.infolist()
         self.parts = {part.filename: part for part in parts}
@@ -179,6 +176,13 @@ class WorkbookArchive:
                 f"The file is damaged: the part {name[:60]!a} declares"
                 f" {part.file_size} bytes and contains {size}."
             )
+
+
+def _check_directory(file: BinaryIO) -> None:
+    # zipfile reads the whole directory before anything can be counted.
+    end_record = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    if end_record and end_record[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+        raise UnsafeWorkbook(f"The file has more than {MOST_PARTS:,} parts.")
 
 
 def is_sheet(name: str) -> bool:
@@ -289,9 +293,16 @@ def _count_elements(name: str, data: bytes, allowed: int) -> int:
 
 
 def unpacked_size(file: BinaryIO, limits: Limits) -> int:
-    """Return the size that an .xlsx file declares, 0 for any other file."""
+    """Return the size that an .xlsx or ZIP file declares, 0 for any other file."""
     try:
         archive = WorkbookArchive(file, limits)
     except UnsafeWorkbook:
+        pass
+    else:
+        return sum(part.file_size for part in archive.parts.values())
+    try:
+        with report_damage():
+            _check_directory(file)
+            return sum(part.file_size for part in zipfile.ZipFile(file).infolist())
+    except UnsafeWorkbook:
         return 0
-    return sum(part.file_size for part in archive.parts.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from django import forms
 from django.http import QueryDict
@@ -13,7 +13,6 @@ from survey.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
 from survey.rosters.column_choices import ColumnSamples, earlier_id_header
 from survey.rosters.columns import REQUIRED, SUBGROUP, squeeze
-from survey.rosters.field_parsers import value_key
 from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
 
 PERSON = {
@@ -124,7 +123,7 @@ class ColumnsForm(forms.Form):
 
     def _add_column(self, name: str, column: str) -> None:
         if column.startswith(SUBGROUP):
-            label = column.removeprefix(SUBGROUP)
+            label = f"Subgroup: {column.removeprefix(SUBGROUP)}"
         else:
             label = LABELS[column]
         if column == "external_id":
@@ -154,11 +153,6 @@ class ColumnsForm(forms.Form):
                 f"Several columns can identify people: {', '.join(candidates)}. Choose"
                 " the one that stays the same when a person changes schools."
             )
-        if column in self.samples.questions and asdict(self.known).get(column):
-            return (
-                f"The file names another place than {self.upload.place}. Choose “Not in"
-                f" this file” if everybody in it belongs to {self.upload.place}."
-            )
         return HINTS.get(column, "")
 
     def _initial(self, column: str) -> str:
@@ -182,7 +176,7 @@ class ColumnsForm(forms.Form):
                 self.fields[name] = forms.ChoiceField(
                     label=f"{LABELS[column]} “{value}”",
                     choices=[("", "Choose"), *self._meanings[column].items()],
-                    initial=decided.get(value_key(value)),
+                    initial=decided.get(value.casefold()),
                     required=False,
                 )
                 self.value_questions.append(ValueQuestion(name, column, value))
@@ -196,11 +190,7 @@ class ColumnsForm(forms.Form):
                 **{role.value: PERSON[role] for role in Role},
                 "other": "Another role: leave these rows out",
             },
-            "status": {
-                "active": "Active",
-                "left": "Left: not invited",
-                "later": "Not enrolled yet: not invited",
-            },
+            "status": {"active": "Active", "left": "Left: not invited"},
             "language": {one["code"]: one["name"] for one in definition["languages"]}
             | LEAVE_BLANK,
         }
@@ -331,28 +321,11 @@ class ColumnsForm(forms.Form):
 
     # For the template ---------------------------------------------------------
 
-    def rows(self) -> list[tuple[forms.BoundField, Sequence[str]]]:
-        """Return the selects of columns, with three values of the chosen column."""
-        return self._rows(is_subgroup=False)
-
-    def subgroup_rows(self) -> list[tuple[forms.BoundField, Sequence[str]]]:
-        return self._rows(is_subgroup=True)
-
-    def shows_subgroups(self) -> bool:
-        """Tell whether a subgroup has a column or an error."""
-        fields = [field for field, _ in self.subgroup_rows()]
-        return any(field.value() or field.errors for field in fields)
-
-    def _rows(
-        self, *, is_subgroup: bool
-    ) -> list[tuple[forms.BoundField, Sequence[str]]]:
-        fields = [
-            self[name]
-            for name, column in self.columns.items()
-            if column.startswith(SUBGROUP) == is_subgroup
-        ]
-        values = self.samples.values
-        return [(field, values.get(field.value() or "", ())) for field in fields]
+    def rows(self) -> Iterator[tuple[forms.BoundField, Sequence[str]]]:
+        """Yield the selects of columns, with three values of the chosen column."""
+        for name in self.columns:
+            field = self[name]
+            yield field, self.samples.values.get(field.value() or "", ())
 
     def questions(self) -> Iterator[forms.BoundField]:
         """Yield the fields that are not columns."""

@@ -16,7 +16,6 @@ from accounts.permissions import Capability, Permissions
 from survey.models import Administration, RosterUpload
 from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.file_reader import RosterUnreadable
-from survey.rosters.presets import preset_titles
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -35,7 +34,7 @@ OPENED_AT_ONCE = 4 * MIB
 # Texts and styles are read before the first row, and 20 rows of each sheet are
 # looked at for a header.
 UNPACKED_AT_ONCE = 1 * MIB
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
+ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls", ".zip")
 LONGEST_NAME = 200
 
 COMPLETE_FOR_LABELS = {
@@ -89,7 +88,10 @@ class RosterForm(forms.Form):
     )
     file = forms.FileField(
         label="Roster file",
-        help_text="CSV or Excel, at most 300 MB, with one row per person.",
+        help_text=(
+            "CSV or Excel with one row per person, or the ZIP file of a OneRoster"
+            " export; at most 300 MB."
+        ),
         widget=forms.FileInput(
             attrs={
                 "accept": ",".join(ENDINGS),
@@ -98,12 +100,6 @@ class RosterForm(forms.Form):
             }
         ),
         max_length=LONGEST_NAME,
-    )
-    layout = forms.ChoiceField(
-        label="File layout",
-        help_text="The system that the file was exported from.",
-        choices=lambda: [("", "Recognise automatically"), *preset_titles().items()],
-        required=False,
     )
     complete_for = forms.ChoiceField(
         label="Who should be withdrawn if missing?",
@@ -153,8 +149,9 @@ class RosterForm(forms.Form):
         size = file.size or 0
         if ending not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files (.csv, .xlsx, .xls) can be uploaded. Open"
-                " this file in a spreadsheet program and save it as one of these."
+                "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster exports"
+                " (.zip) can be uploaded. Open this file in a spreadsheet program and"
+                " save it as one of these."
             )
         if size > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
@@ -174,14 +171,11 @@ class RosterForm(forms.Form):
                     " another answer.",
                 )
             if file := cleaned.get("file"):
-                preset = str(cleaned.get("layout") or "")
-                cleaned["reading"] = self._read_columns(
-                    cast(UploadedFile, file), place, preset
-                )
+                cleaned["reading"] = self._read_columns(cast(UploadedFile, file), place)
         return cleaned
 
     def _read_columns(
-        self, file: UploadedFile, place: UploadPlace, preset: str
+        self, file: UploadedFile, place: UploadPlace
     ) -> ColumnReading | None:
         """Read the header of a file that opens at once; None leaves it to a worker."""
         content = cast(BinaryIO, file.file)
@@ -199,7 +193,6 @@ class RosterForm(forms.Form):
                 administration=self.administration,
                 district=district,
                 school=school,
-                preset=preset,
             )
         except RosterUnreadable as error:
             self.add_error("file", str(error))

@@ -25,11 +25,11 @@ from survey.console.rosters.forms import (
     RosterForm,
     place_name,
 )
+from survey.console.rosters.report_groups import report_groups
 from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
 from survey.rosters import uploads
-from survey.rosters.presets import preset_titles
 from survey.rosters.scope import NO_ROSTER, RosterRefused
 from survey.rosters.template import XLSX, template_rows, xlsx_template
 from survey.rosters.upload_state import UploadConflict
@@ -135,7 +135,6 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
                 complete_for=form.cleaned_data["complete_for"],
                 district=form.cleaned_data["district"],
                 school=form.cleaned_data["school"],
-                preset=form.cleaned_data["layout"],
                 reading=form.cleaned_data["reading"],
                 by=request.user,
                 request=request,
@@ -227,8 +226,8 @@ def _render_detail(
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "columns_can_change": uploads.columns_can_change(upload),
-            "layout_title": preset_titles().get(upload.layout.get("preset", "")),
             "columns_key": uploads.columns_key(upload),
+            **report_groups(report),
             "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
             "typed": typed,

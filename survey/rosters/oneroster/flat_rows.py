@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from survey.models import Role
@@ -34,6 +35,8 @@ _PERSON = (
     "Status",
 )
 _NO_PLACE = SchoolPlace("", "", "", "")
+# Of people who have left. They are withdrawn wherever they are.
+_ANY_SCHOOL = SchoolPlace("", "", "unknown", "")
 # Users that are looked at for types of `userIds`.
 _SAMPLE = 1000
 
@@ -49,6 +52,9 @@ class RowOptions:
     # Code and name of the district of all rows, where the store has at most one:
     # the district's own system may have another code for it.
     district: tuple[str, str] | None = None
+    # Codes of schools, in lower case, that an org may have which the store lacks.
+    # With other codes schools would be created.
+    school_codes: AbstractSet[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -113,17 +119,17 @@ def rows(
     find_homerooms(db, today)
 
     columns = row_format(db, options)
-    has_orgs = db.execute("SELECT 1 FROM loaded WHERE name = 'orgs'").fetchone()
     for found in _people(db):
         (kind, school, org, is_unknown_org, is_left, grades, *user) = found
         (given, family, email, room, birth, language, *cells) = user
         if kind and kind not in roles:
             continue
         place = places.get(school, _NO_PLACE)
-        if is_unknown_org and not has_orgs:
-            # Perhaps the school is known under this code.
+        if is_unknown_org and org.casefold() in options.school_codes:
             place = SchoolPlace("", "", org, "")
-        elif not (school or is_unknown_org or is_left) and kind != Role.STUDENT:
+        elif is_left and not school:
+            place = _ANY_SCHOOL
+        elif not (school or is_unknown_org) and kind != Role.STUDENT:
             # The staff of a district's office belong to no school.
             continue
         yield [

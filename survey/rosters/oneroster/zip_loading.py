@@ -29,6 +29,7 @@ _NEEDS_BASE = ("orgs", "users", "roles")
 class LoadReport:
     """What a ZIP contained."""
 
+    # Of OneRoster; empty without a manifest.
     version: str = ""
     # Collection -> "bulk" or "delta".
     modes: dict[str, str] = field(default_factory=dict)

@@ -64,12 +64,6 @@ def all_presets() -> dict[str, Preset]:
     return presets
 
 
-def preset_titles() -> dict[str, str]:
-    """Return the titles of the presets by name, in the order of the titles."""
-    titles = {name: preset.title for name, preset in all_presets().items()}
-    return dict(sorted(titles.items(), key=lambda item: item[1]))
-
-
 @cache
 def preset_headers() -> frozenset[str]:
     """Return every header that a preset names, without spaces and punctuation."""

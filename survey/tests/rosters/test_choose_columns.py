@@ -377,56 +377,6 @@ def test_another_header_of_the_same_ids_is_read_without_asking(
     assert (upload.state, counts(upload)) == ("checked", {"unchanged": 2})
 
 
-# Values -------------------------------------------------------------------------
-
-
-def test_unknown_values_of_a_status_are_asked_once(staff, administration, console_of):
-    dana = console_of(staff.dana)
-    header = "Student ID,School,Status"
-    rows = "1,lincoln,zugehörig", "2,lincoln,abgegangen", "3,lincoln,zugehörig"
-    upload = dana.upload(administration, header, *rows)
-    assert upload.state == "mapping"
-    form = dana.get(columns_page(upload)).context["form"]
-    asked = {one.value: one.name for one in form.value_questions}
-    assert set(asked) == {"zugehörig", "abgegangen"}
-    columns = {"external_id": "Student ID", "school": "School", "status": "Status"}
-    response = dana.post(columns_page(upload), **columns)
-    assert set(response.context["form"].errors) == set(asked.values())
-    answers = {asked["zugehörig"]: "active", asked["abgegangen"]: "left"}
-    nonsense = {asked["zugehörig"]: "x", asked["abgegangen"]: "left"}
-    assert dana.post(columns_page(upload), **columns, **nonsense).status_code == 200
-    assert state_of(upload) == "mapping"
-    dana.post(columns_page(upload), **columns, **answers)
-    assert state_of(upload) == "checked", upload.message
-    assert counts(upload) == {"added": 2} and upload.report["left"] == 1
-    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "Marked as left in the file" in page
-    again = dana.upload(administration, header, *rows)
-    assert (again.state, counts(again)) == ("checked", {"added": 2})
-
-
-def test_whether_dates_are_day_first_is_asked_once(staff, administration, console_of):
-    dana = console_of(staff.dana)
-    header = "Student ID,School,Birth date"
-    rows = "1,lincoln,03/04/2011", "2,lincoln,05/06/2011"
-    upload = dana.upload(administration, header, *rows)
-    assert upload.state == "mapping"
-    columns = {
-        "external_id": "Student ID",
-        "school": "School",
-        "birth_date": "Birth date",
-    }
-    response = dana.post(columns_page(upload), **columns)
-    assert "day_first" in response.context["form"].errors
-    assert b"03/04/2011" in response.content
-    dana.post(columns_page(upload), **columns, day_first="yes")
-    assert state_of(upload) == "checked", upload.message
-    dana.confirm(upload)
-    born = Identity.objects.get(external_id="1").birth_date
-    assert born.isoformat() == "2011-04-03"
-    assert dana.upload(administration, header, *rows).state == "checked"
-
-
 # The upload page -----------------------------------------------------------------
 
 
@@ -450,29 +400,6 @@ def test_a_state_can_upload_for_one_district(staff, administration, console_of):
     assert upload.district == staff.riverside
     assert (upload.state, counts(upload)) == ("checked", {"added": 1})
     assert state.upload(administration, *rows).state == "mapping"
-
-
-def test_a_file_layout_is_chosen_or_recognised(
-    staff, administration, console_of, monkeypatch
-):
-    dana = console_of(staff.dana)
-    header = "Student_Number,First_Name,Last_Name,Grade_Level,SchoolID,Enroll_Status"
-    rows = "00123,Maya,Lopez,7,lincoln,0", "00124,Ali,Diaz,7,lincoln,2"
-    for at_once in (forms.OPENED_AT_ONCE, 0):
-        monkeypatch.setattr(forms, "OPENED_AT_ONCE", at_once)
-        for layout in ("", "powerschool-students"):
-            upload = dana.upload(administration, header, *rows, layout=layout)
-            assert (upload.state, counts(upload)) == ("checked", {"added": 1})
-            assert upload.report["left"] == 1
-            page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-            assert "File layout: PowerSchool student export" in page
-    response = dana.post(
-        f"/console/administrations/{administration.pk}/roster/",
-        file=SimpleUploadedFile("r.csv", f"{HEADER}\n{MAYA}".encode()),
-        complete_for="changes",
-        layout="../secret",
-    )
-    assert "layout" in errors_of(response)
 
 
 def test_others_cannot_upload_for_a_place_that_is_not_theirs(

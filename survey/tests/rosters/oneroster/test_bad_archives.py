@@ -166,10 +166,14 @@ def test_by_hand_a_delta_needs_no_base(store):
     users = replaced(USERS, ("u-ortiz,,", "u-ortiz,tobedeleted,"))
     report = store.load_zip(archive({"users": users}, "delta"), by_hand=True)
     assert report.is_delta
-    found = people(store)
-    # The school is looked up by the only code that the file has for it.
+    # A school is looked up by the only code that the file has for it.
+    found = people(store, school_codes={"o-lincoln"})
     assert found["u-maya", "student"]["School code"] == "o-lincoln"
-    assert found["u-ortiz", "teacher"]["Status"] == "left"
+    assert people(store)["u-maya", "student"]["School code"] == ""
+    ortiz = found["u-ortiz", "teacher"]
+    assert (ortiz["Status"], ortiz["School code"]) == ("left", "o-lincoln")
+    ortiz = people(store)["u-ortiz", "teacher"]
+    assert (ortiz["Status"], ortiz["School code"]) == ("left", "unknown")
 
 
 def test_a_person_deleted_without_a_role_has_left_every_role(store):
