@@ -12,7 +12,7 @@ from survey.files import path_of
 from survey.job_turns import next_job
 from survey.models import FeedScan, Job, Respondent
 from survey.rosters import uploads
-from survey.rosters.feeds import roster_stages, scans
+from survey.rosters.feeds import parse_stage, roster_stages, scans
 from survey.rosters.feeds.feeds import change_feed
 from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
 from survey.rosters.upload_state import UploadConflict
@@ -314,6 +314,23 @@ def test_a_scan_cancelled_while_it_compares_is_not_applied(
     found.refresh_from_db()
     assert (found.state, invited()) == ("cancelled", [])
     assert found.uploads.get().state == "cancelled"
+
+
+def test_a_scan_cancelled_while_it_parses_is_not_applied(feed, sis, staff, monkeypatch):
+    offer(sis, zip_of(*students()))
+    found = start_scan(feed, reason="now", by=staff.dana)
+    load_into = parse_stage.load_into
+
+    def load_and_cancel(store, download):
+        load_into(store, download)
+        cancel_scan(found, by=staff.dana)
+
+    monkeypatch.setattr(parse_stage, "load_into", load_and_cancel)
+    run_jobs()
+    found.refresh_from_db()
+    feed.refresh_from_db()
+    assert (found.state, invited(), feed.store) == ("cancelled", [], "")
+    assert not found.uploads.exists()
 
 
 def test_a_confirmed_scan_and_an_upload_go_before_a_nightly_scan(feed, staff):
