@@ -37,7 +37,7 @@ from provisioning.processes import start_process, stop_process
 OWN_FILES = (
     *("groundswell.sqlite3", "groundswell.sqlite3-wal", "groundswell.sqlite3-shm"),
     *("secrets.json", "staff.txt", "work.log"),
-    *("collected", "files", "mail"),
+    *("collected", "files", "mail", "feed"),
 )
 
 
@@ -64,18 +64,23 @@ def main() -> int:
         "GROUNDSWELL_DATA": str(data),
         # For made-up people nobody needs an authenticator.
         "GROUNDSWELL_SECOND_FACTOR": "off",
+        # The demonstration's own feed is served there, without TLS.
+        "GROUNDSWELL_FEED_NETWORKS": "127.0.0.1/32",
     }
     with locked(data) as lock:
         listen(options.port).close()
         if options.fresh:
             delete_data(data)
         prepare_environment(PRODUCTION)
-        people = _prepare_data(data, environment)
+        with listen(0) as free:
+            feed_port = free.getsockname()[1]
+        people = _prepare_data(data, environment, feed_port)
         # Another program may have taken the port in between.
         with listen(options.port) as listener:
             server = _start_server(environment, listener, lock)
         worker_lock = os.dup(lock)
         worker = _start_worker(data, environment, worker_lock)
+        feed_server = _serve_feed(data, feed_port)
     try:
         with step("Starting the server"):
             wait_until(
@@ -96,7 +101,7 @@ def main() -> int:
     except Stopped:
         return 0
     finally:
-        stop_process(server, worker, seconds=20)
+        stop_process(server, worker, feed_server, seconds=20)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -131,12 +136,20 @@ def delete_data(data: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _prepare_data(data: Path, environment: Mapping[str, str]) -> DemoPeople:
+def _prepare_data(
+    data: Path, environment: Mapping[str, str], feed_port: int
+) -> DemoPeople:
     with step("Preparing the database"):
         manage("migrate", "--verbosity=0", environment=environment)
     collect_static(data / "collected", environment, replace=True)
     with step("Loading the demonstration's data"):
-        loaded = manage("load_demo", "--json", environment=environment)
+        loaded = manage(
+            "load_demo",
+            "--json",
+            f"--feed-folder={data / 'feed'}",
+            f"--feed-address=http://127.0.0.1:{feed_port}",
+            environment=environment,
+        )
     people: DemoPeople = json.loads(loaded)
     return people
 
@@ -172,6 +185,23 @@ def _start_worker(
         )
 
 
+def _serve_feed(data: Path, port: int) -> subprocess.Popen[bytes]:
+    """Serve the ZIP files of the demonstration's feed on loopback."""
+    folder = data / "feed"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    command: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "http.server",
+        str(port),
+        "--bind=127.0.0.1",
+    ]
+    with open(os.devnull, "w") as nothing:
+        return start_process(
+            [*command, f"--directory={folder}"], output=nothing, cwd=ROOT
+        )
+
+
 def welcome(address: str, people: DemoPeople) -> str:
     cards = "\n".join(
         f"  {card['role']:<8} {card['code']}  {card['name']}, {card['school']}"
@@ -196,6 +226,8 @@ Answer as a parent, in English, Spanish or Arabic, by an open code of the school
 Look around as staff at {address}console/, all with the password {password}
 {staff}
   {people["staff_email"]:<32} engineer, at {address}engineers/
+  Fetch a roster at {address}console/feeds/: choose Try it, then Scan now. For a scan
+  that is held, change the feed's address to end with riverside-without-a-school.zip.
   No second factor is asked for: this is a demonstration, of made-up people.
 
 Ctrl-C stops it; the data stay for the next time (--fresh begins again)."""

@@ -13,9 +13,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument("--feed-folder", default="", help="for files of a feed")
+        parser.add_argument("--feed-address", default="", help="that serves them")
 
-    def handle(self, *, json: bool, **options: object) -> None:
-        demo = load_demo()
+    def handle(
+        self, *, json: bool, feed_folder: str, feed_address: str, **options: object
+    ) -> None:
+        demo = load_demo(feed_folder=feed_folder, feed_address=feed_address)
         if json:
             self.stdout.write(dumps(asdict(demo), ensure_ascii=False))
             return

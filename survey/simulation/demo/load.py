@@ -34,7 +34,8 @@ from survey.models import (
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import open_table
 from survey.simulation.demo.answers import DemoPerson, seeded_random
-from survey.simulation.demo.emails import plan_teachers_emails
+from survey.simulation.demo.emails import STATE, plan_teachers_emails
+from survey.simulation.demo.feed import add_feed
 from survey.simulation.demo.history import start_time
 from survey.simulation.demo.parents import (
     PARENTS,
@@ -106,7 +107,7 @@ class Demo:
     open_codes: list[DemoOpenCode]
 
 
-def load_demo() -> Demo:
+def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
     """Load what is missing; codes and password stay the same."""
     already_there = Administration.objects.filter(name__in=RUNNING.names).exists()
     if not already_there:
@@ -120,6 +121,8 @@ def load_demo() -> Demo:
     if not MessagePlatform.objects.exists():
         # It can ask once a visitor has made an API key on its page.
         create_platform(name="Messages to families", district=None, by="load_demo")
+    if feed_folder and feed_address:
+        add_feed(RUNNING.names, Path(feed_folder), feed_address, by=STATE)
     return Demo(
         already_there=already_there,
         cards=unused_cards(),

@@ -1,0 +1,47 @@
+"""The demo's feed brings the demo's own people, and one more."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.models import Identity, RosterFeed
+from survey.rosters.oneroster.store import OneRosterStore
+from survey.simulation.demo.feed import WHOLE, WITHOUT_A_SCHOOL
+from survey.simulation.demo.load import RUNNING, load_demo
+
+pytestmark = pytest.mark.django_db
+
+
+def rows_of(path, folder):
+    store = OneRosterStore(folder / f"{path.name}.sqlite3")
+    with path.open("rb") as file:
+        store.load_zip(file)
+    rows = store.rows(roles=("student", "teacher"), identity="identifier")
+    return [dict(zip(store.header(), row, strict=True)) for row in rows]
+
+
+def test_the_files_have_the_districts_people_and_one_more(tmp_path):
+    load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
+    feed = RosterFeed.objects.get()
+    assert feed.address == f"http://127.0.0.1:8001/{WHOLE}"
+    known = Identity.objects.filter(
+        administration__name__in=RUNNING.names, district=feed.district
+    ).select_related("respondent")
+    found = {row["Person ID"]: row for row in rows_of(tmp_path / WHOLE, tmp_path)}
+    assert len(found) == known.count() + 1
+    for identity in known:
+        row = found[identity.external_id]
+        assert row["Language"] == identity.respondent.language
+        assert row["Class"] == identity.respondent.classroom
+    fewer = rows_of(tmp_path / WITHOUT_A_SCHOOL, tmp_path)
+    assert len({row["School code"] for row in fewer}) == 2
+    assert len(fewer) < len(found)
+    # The port may be another one the next time.
+    load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8002")
+    assert RosterFeed.objects.get().address == f"http://127.0.0.1:8002/{WHOLE}"
+
+
+def test_without_a_network_for_feeds_there_is_none(tmp_path, settings):
+    settings.FEED_NETWORKS = []
+    load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
+    assert not RosterFeed.objects.exists()
