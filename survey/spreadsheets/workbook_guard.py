@@ -293,7 +293,10 @@ def _count_elements(name: str, data: bytes, allowed: int) -> int:
 
 
 def unpacked_size(file: BinaryIO, limits: Limits) -> int:
-    """Return the size that an .xlsx or ZIP file declares, 0 for any other file."""
+    """Return the size that an .xlsx or another ZIP file declares, 0 for other files.
+
+    It is also 0 for workbooks that are refused.
+    """
     try:
         archive = WorkbookArchive(file, limits)
     except UnsafeWorkbook:
@@ -303,6 +306,9 @@ def unpacked_size(file: BinaryIO, limits: Limits) -> int:
     try:
         with report_damage():
             _check_directory(file)
-            return sum(part.file_size for part in zipfile.ZipFile(file).infolist())
+            parts = zipfile.ZipFile(file).infolist()
     except UnsafeWorkbook:
         return 0
+    if any(part.filename == "[Content_Types].xml" for part in parts):
+        return 0
+    return sum(part.file_size for part in parts)

@@ -125,7 +125,10 @@ HOSTILE: dict[str, tuple[Maker, str]] = {
     "half of a file": (lambda plain: plain[: len(plain) // 2], "damaged"),
     "all but one byte": (lambda plain: plain[:-1], "damaged"),
     "a signature alone": (lambda plain: b"PK\x03\x04 and no more", "damaged"),
-    "another ZIP": (lambda plain: zipped({"a.csv": b"b"}), "not an Excel workbook"),
+    "another ZIP": (
+        lambda plain: zipped({"a.csv": b"b"}),
+        "not an Excel workbook|none of the files of OneRoster",
+    ),
     "OpenDocument": (
         lambda plain: zipped({"mimetype": b"application/vnd.oasis.opendocument"}),
         "OpenDocument",
