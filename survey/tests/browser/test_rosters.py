@@ -145,6 +145,7 @@ def test_a_coordinator_corrects_five_rejected_rows(staff, console, screen):
     assert Respondent.objects.count() == 40
     page.get_by_role("link", name="Upload corrected rows").click()
     choose_file(page, file.getvalue(), "corrected.csv")
+    page.get_by_label("People of the schools in this file").check()
     page.get_by_role("button", name="Upload and check").click()
     expect(page.get_by_text("has corrected rows only")).to_be_visible()
     page.get_by_role("button", name="Apply roster").click()
@@ -158,6 +159,7 @@ def test_withdrawing_many_requires_typing_their_number(staff, console):
         page.goto("/console/rosters/")
         page.get_by_role("link", name="students-2027").first.click()
         choose_file(page, "\n".join([HEADER, *rows]))
+        page.get_by_label("People of the schools in this file").check()
         page.get_by_role("button", name="Upload and check").click()
         if rows is GOOD:
             page.get_by_role("button", name="Apply roster").click()
