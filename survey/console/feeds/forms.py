@@ -100,7 +100,7 @@ class FeedForm(forms.Form):
     identity = forms.ChoiceField(
         label="What identifies a person",
         help_text="Choose the ID that a person keeps when they change schools, and"
-        " that earlier rosters used. With another ID nobody is recognized.",
+        " that earlier rosters used.",
         choices=list(IDENTITIES.items()),
         widget=forms.RadioSelect,
         initial="identifier",
