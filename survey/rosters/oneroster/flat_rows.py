@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from operator import itemgetter
 
 from survey.models import Role
 from survey.rosters.oneroster.people import (
@@ -34,6 +35,17 @@ _PERSON = (
     "Language",
     "Status",
 )
+# Column -> query that finds a value of it. Without any, the source says nothing about
+# the column, and a column of blanks would delete what is known from elsewhere.
+_STATED = {
+    "E-mail": "SELECT 1 FROM users WHERE email <> ''",
+    "Grade": "SELECT 1 FROM users WHERE grades <> ''",
+    "Class": """
+        SELECT 1 FROM classes WHERE lower(classType) = 'homeroom' AND status = ''
+        """,
+    "Birth date": "SELECT 1 FROM demographics WHERE birthDate <> ''",
+    "Language": "SELECT 1 FROM users WHERE language <> ''",
+}
 _NO_PLACE = SchoolPlace("", "", "", "")
 # Of people who have left. They are withdrawn wherever they are.
 _ANY_SCHOOL = SchoolPlace("", "", "unknown", "")
@@ -67,6 +79,8 @@ class RowFormat:
     has_demographics: bool
     # Header -> identity.
     ids: Mapping[str, str]
+    # Those of `_PERSON` that the store says anything about.
+    person: tuple[str, ...]
 
     @property
     def header(self) -> list[str]:
@@ -74,7 +88,7 @@ class RowFormat:
             *(_DISTRICT if self.has_district else ()),
             *_SCHOOL,
             *self.ids,
-            *_PERSON,
+            *self.person,
             *(DEMOGRAPHICS if self.has_demographics else ()),
         ]
 
@@ -90,7 +104,12 @@ def row_format(db: sqlite3.Connection, options: RowOptions) -> RowFormat:
         ids["Previous ID"] = options.previous_identity
     district = options.district if districts <= 1 else None
     has_district = bool(districts or district)
-    return RowFormat(has_district, district, bool(has_demographics), ids)
+    person = tuple(
+        name
+        for name in _PERSON
+        if name not in _STATED or db.execute(f"{_STATED[name]} LIMIT 1").fetchone()
+    )
+    return RowFormat(has_district, district, bool(has_demographics), ids, person)
 
 
 def _kinds_of_ids(db: sqlite3.Connection) -> Iterator[str]:
@@ -119,6 +138,7 @@ def rows(
     find_homerooms(db, today)
 
     columns = row_format(db, options)
+    of_person = itemgetter(*(_PERSON.index(name) for name in columns.person))
     for found in _people(db):
         (kind, school, org, is_unknown_org, is_left, grades, *user) = found
         (given, family, email, room, birth, language, *cells) = user
@@ -137,14 +157,18 @@ def rows(
             *place[2:],
             kind,
             *(identity_of(identity, *cells[:3]) for identity in columns.ids.values()),
-            given,
-            family,
-            email,
-            grades.partition(",")[0] if kind == Role.STUDENT else "",
-            room or "",
-            birth or "",
-            language or "",
-            "left" if is_left else "active",
+            *of_person(
+                (
+                    given,
+                    family,
+                    email,
+                    grades.partition(",")[0] if kind == Role.STUDENT else "",
+                    room or "",
+                    birth or "",
+                    language or "",
+                    "left" if is_left else "active",
+                )
+            ),
             *((cell or "" for cell in cells[3:]) if columns.has_demographics else ()),
         ]
 

@@ -166,3 +166,16 @@ def test_a_large_zip_is_left_to_a_worker():
     )
     assert 0 < unpacked_size(small, ROSTER) < 2000
     assert unpacked_size(large, ROSTER) > 10**6
+
+
+def test_what_a_zip_says_nothing_about_stays(administration):
+    run_import(administration, archive(TWO_STUDENTS))
+    Respondent.objects.update(language="es")
+    bare = VERSION_11 | {"users": USERS + NOOR}
+
+    report = run_import(administration, archive(bare))
+
+    assert (report.added, report.changed, report.unchanged) == (0, 0, 2)
+    maya = Identity.objects.select_related("respondent").get(given_name="Maya")
+    assert maya.birth_date.isoformat() == "2014-03-04"
+    assert (maya.respondent.classroom, maya.respondent.language) == ("7B", "es")
