@@ -227,25 +227,6 @@ class FeedForm(forms.Form):
             cleaned["credentials"] = typed
             return
         cleaned["credentials"] = None
-        if self._sends_them_elsewhere(cleaned):
-            self.add_error(
-                self.credential_names[0],
-                "The server is another one. Enter the credentials again, so that"
-                " nobody gets those of the old server.",
-            )
-
-    def _sends_them_elsewhere(self, cleaned: dict[str, Any]) -> bool:
-        """Return whether kept credentials would be sent to another server.
-
-        Somebody who does not know them could read them there.
-        """
-        assert self.feed is not None  # noqa: S101
-        old = {"address": self.feed.address, **self.feed.options}
-        return any(
-            server_of(str(cleaned.get(name, ""))) != server_of(str(old.get(name, "")))
-            for name in ("address", "token_url")
-            if name in self.fields and name not in self.errors
-        )
 
     @property
     def values(self) -> dict[str, Any]:
@@ -367,11 +348,6 @@ def check_address(text: str, kind: str) -> str:
         if not error.may_retry:
             raise ValidationError(error.message) from None
     return text
-
-
-def server_of(address: str) -> str:
-    """Return the host and port of an address, which may lack its scheme."""
-    return urlsplit(address if "://" in address else f"//{address}").netloc.casefold()
 
 
 class RemoveFeedForm(forms.Form):

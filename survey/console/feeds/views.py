@@ -164,6 +164,8 @@ def feed_change(request: StaffRequest, pk: int) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
             feeds.change_feed(feed, by=request.user, request=request, **form.values)
+        except feeds.CredentialsNeeded as error:
+            form.add_error(form.credential_names[0], error)
         except ValidationError as error:
             show_errors(form, error)
         else:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -34,6 +35,17 @@ HOST_KEY = re.compile(r"[\w@.-]{1,60} SHA256:[\w+/]{43}")
 # What names the source: with another one, the data of the old one is dropped.
 SOURCE = ("kind", "address", "options")
 SETTINGS = (*SOURCE, "name", "identity", "window_begins", "window_ends")
+PORTS = {"http": 80, "https": 443, "sftp": 22}
+
+
+class CredentialsNeeded(ValidationError):
+    """The credentials would be sent to another server than they were entered for."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The server is another one. Enter the credentials again, so that nobody"
+            " gets those of the old server."
+        )
 
 
 def create_feed(
@@ -85,7 +97,8 @@ def change_feed(
 ) -> None:
     """Change the given settings; without `credentials` the stored ones stay.
 
-    The user who changes a feed becomes its owner. Raises ValidationError for a
+    The user who changes a feed becomes its owner. Raises CredentialsNeeded if the
+    stored credentials would be sent to another server, and ValidationError for a
     name in use, or while a scan is being applied.
     """
     if unknown := settings.keys() - set(SETTINGS):
@@ -94,7 +107,7 @@ def change_feed(
         with transaction.atomic():
             current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
             before = _shown(current)
-            old_store = current.store
+            old_store, old_servers = current.store, servers_of(current)
             new_source = any(
                 settings.get(field, getattr(current, field)) != getattr(current, field)
                 for field in SOURCE
@@ -109,11 +122,18 @@ def change_feed(
                     current.previous_identity = ""
             for field, value in settings.items():
                 setattr(current, field, value)
-            if credentials is not None:
+            new_servers = servers_of(current)
+            # Somebody who does not know the credentials could read them there.
+            if current.credentials and credentials is None:
+                if new_servers != old_servers:
+                    raise CredentialsNeeded
+            elif credentials is not None:
                 current.credentials = seal(credentials) if credentials else b""
                 current.credentials_set_at = timezone.now() if credentials else None
             if new_source:
-                current.etag = current.digest = current.host_key = current.store = ""
+                current.etag = current.digest = current.store = ""
+                if new_servers != old_servers:
+                    current.host_key = ""
                 current.loaded_at = current.last_full_at = None
                 transaction.on_commit(lambda: delete_files(old_store))
             current.by, current.is_store_applied = by, False
@@ -135,6 +155,22 @@ def change_feed(
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     feed.refresh_from_db()
+
+
+def servers_of(feed: RosterFeed) -> list[tuple[str, str, int | None]]:
+    """Return scheme, host and port of each server to which credentials are sent."""
+    addresses = (feed.address, str(feed.options.get("token_url") or ""))
+    return [_server_of(address.strip()) for address in addresses]
+
+
+def _server_of(address: str) -> tuple[str, str, int | None]:
+    try:
+        # Addresses of SFTP may lack their scheme.
+        parts = urlsplit(address if "://" in address else f"sftp://{address}")
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return "", address, None
+    return parts.scheme, parts.hostname or "", port
 
 
 @transaction.atomic

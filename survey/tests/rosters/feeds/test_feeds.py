@@ -13,6 +13,7 @@ from survey.models import RosterFeed
 from survey.rosters.feeds import scans
 from survey.rosters.feeds.credentials import unseal
 from survey.rosters.feeds.feeds import (
+    CredentialsNeeded,
     change_feed,
     create_feed,
     identifier_samples,
@@ -43,6 +44,53 @@ def test_credentials_are_sealed_and_not_in_the_audit_log(feed, staff):
         "Aeries",
     )
     assert SECRET not in json.dumps([[entry.before, entry.after] for entry in entries])
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"address": "https://other.example.org/roster.zip"},
+        {"address": "https://sis.example.org:8443/roster.zip"},
+        {"address": "http://sis.example.org:443/roster.zip"},
+        {"address": "sis.example.org:443", "kind": "sftp"},
+        {"options": {"token_url": "https://other.example.org/token"}},
+        {"options": {"token_url": "http://sis.example.org:443/token"}},
+        {"options": {}},
+    ],
+)
+def test_stored_credentials_are_never_sent_to_another_server(feed, staff, moved):
+    here = {
+        "address": "https://sis.example.org/roster.zip",
+        "options": {"token_url": "https://sis.example.org/token"},
+    }
+    change_feed(feed, by=staff.dana, credentials={"token": SECRET}, **here)
+    with pytest.raises(CredentialsNeeded):
+        change_feed(feed, by=staff.state, **here | moved)
+    feed.refresh_from_db()
+    assert (feed.address, feed.options, feed.by) == (*here.values(), staff.dana)
+
+    # The twins: the same servers, credentials typed again, and none at all.
+    change_feed(
+        feed,
+        by=staff.state,
+        address="https://SIS.example.org:443/other.zip",
+        options={"token_url": "https://sis.example.org/other"},
+    )
+    assert unseal(bytes(feed.credentials)) == {"token": SECRET}
+    change_feed(feed, by=staff.state, credentials={"token": "typed"}, **here | moved)
+    assert unseal(bytes(feed.credentials)) == {"token": "typed"}
+    change_feed(feed, by=staff.state, credentials={}, **here)
+    change_feed(feed, by=staff.state, **here | moved)
+    assert bytes(feed.credentials) == b""
+
+
+def test_another_folder_keeps_the_known_key_of_the_server(feed, staff):
+    """Otherwise any server would be trusted with the password."""
+    RosterFeed.objects.update(kind="sftp", address="sftp.example.org", host_key="key")
+    change_feed(feed, by=staff.dana, options={"folder": "rosters"})
+    assert feed.host_key == "key"
+    change_feed(feed, by=staff.dana, address="other.example.org")
+    assert feed.host_key == ""
 
 
 def test_another_source_drops_the_data_of_the_old_one(feed, sis, staff):
