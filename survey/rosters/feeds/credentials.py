@@ -38,8 +38,9 @@ def unseal(sealed: bytes) -> Credentials:
     except InvalidToken:
         # Without its cause: that would say nothing more.
         raise FeedKeyMissing(
-            "No key in FEED_KEYS decrypts these credentials. Enter them again, or"
-            " add the key that they were saved with."
+            "The stored credentials of this feed cannot be decrypted. Enter them"
+            " again, or ask your engineers to add the key that they were saved with to"
+            " GROUNDSWELL_FEED_KEYS."
         ) from None
 
 
@@ -50,7 +51,10 @@ def reseal(sealed: bytes) -> bytes:
 
 def _cipher() -> MultiFernet:
     if not settings.FEED_KEYS:
-        raise FeedKeyMissing("FEED_KEYS holds no key for the credentials of feeds.")
+        raise FeedKeyMissing(
+            "There is no key to encrypt or decrypt credentials of feeds. Ask your"
+            " engineers to set GROUNDSWELL_FEED_KEYS."
+        )
     return _cipher_of(tuple(settings.FEED_KEYS))
 
 

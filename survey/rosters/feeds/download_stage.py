@@ -12,7 +12,7 @@ from survey.files import new_name, path_of
 from survey.job_kinds import JobKind
 from survey.jobs import JobRefused, Progress, start
 from survey.models import FeedScan, FeedStage, RosterFeed
-from survey.rosters.feeds.credentials import unseal
+from survey.rosters.feeds.credentials import FeedKeyMissing, unseal
 from survey.rosters.feeds.downloads import (
     Download,
     DownloadFailed,
@@ -61,9 +61,11 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
         path_of(f"{folder}/any")
         progress.begin_step("Downloading")
         try:
-            found = download(
-                source_of(feed), path_of(folder), on_bytes=progress.advance
-            )
+            source = source_of(feed)
+        except FeedKeyMissing as error:
+            raise JobRefused(str(error)) from error
+        try:
+            found = download(source, path_of(folder), on_bytes=progress.advance)
         except DownloadFailed as error:
             if not (error.may_retry and _postpone(scan, stage, error.message)):
                 raise JobRefused(error.message) from error

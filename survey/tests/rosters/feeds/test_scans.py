@@ -243,6 +243,26 @@ def test_a_broken_file_fails_and_leaves_the_store(feed, sis):
     assert scan(feed).state == "applied"
 
 
+def test_credentials_that_cannot_be_decrypted_say_what_to_do(
+    feed, sis, staff, settings
+):
+    offer(sis, zip_of(*students()))
+    known = settings.FEED_KEYS
+    change_feed(feed, by=staff.dana, credentials={"token": "correct-horse"})
+    for keys, action in (
+        (["another-key-" + "x" * 32], "Enter them again"),
+        ([], "Ask your engineers to set GROUNDSWELL_FEED_KEYS"),
+    ):
+        settings.FEED_KEYS = keys
+        found = scan(feed)
+        assert found.state == "failed"
+        assert action in found.message
+        assert action in found.stages.get().message
+    assert not sis.requests
+    settings.FEED_KEYS = known
+    assert scan(feed).state == "applied"
+
+
 def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
     offer(sis, zip_of(*students()))
     scan(feed)
