@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -570,6 +571,38 @@ def test_forgotten_jobs_are_sent_to_their_queues_ten_at_a_time(monkeypatch):
         *((pk, "quick") for pk in quick[:10]),
         *((pk, "long") for pk in long[:10]),
     ]
+
+
+def test_a_lost_window_of_feeds_is_woken_within_a_minute(monkeypatch, settings):
+    sent = []
+    monkeypatch.setattr(
+        tasks.run_job,
+        "apply_async",
+        lambda args, kwargs, **options: sent.append((*args, options)),
+    )
+    ago = timezone.now() - timedelta(minutes=5)
+    Job.objects.bulk_create(
+        Job(kind=kind, created_at=ago)
+        for kind in ("feed.download", "feed.scan", "test.make")
+        for _ in range(900)
+    )
+
+    def wake_and_run():
+        """Return how many jobs of each queue are woken; they end at once."""
+        sent.clear()
+        wake_forgotten()
+        assert all(options["expires"] == 30 for _, options in sent)
+        Job.objects.filter(pk__in=[pk for pk, _ in sent]).update(
+            state=Job.State.DONE, ended_at=timezone.now()
+        )
+        return Counter(options["queue"] for _, options in sent)
+
+    settings.JOB_WORKERS = {"downloads": 16, "scans": 3}
+    assert wake_and_run() == {"downloads": 320, "scans": 60, "quick": 10}
+    # Every 15 seconds.
+    assert [wake_and_run()["downloads"] for _ in range(3)] == [320, 260, 0]
+    settings.JOB_WORKERS = {}
+    assert wake_and_run() == {"scans": 10, "quick": 10}
 
 
 # Without a broker
