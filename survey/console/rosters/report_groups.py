@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# A file of a state names thousands of schools.
+MOST_SCHOOLS_LISTED = 50
+
 
 def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
     """Return what the dry run's page lists before the confirmation."""
-    left = report.get("left") or []
+    left_by_school = report.get("left_by_school") or {}
+    # Most people first.
+    schools = sorted(left_by_school.items(), key=lambda entry: (-entry[1], entry[0]))
     return {
-        "left": left,
-        "left_total": sum(entry["people"] for entry in left),
+        "left": report.get("left", 0),
+        "left_withdrawn": report.get("left_withdrawn", 0),
+        "left_by_school": schools[:MOST_SCHOOLS_LISTED],
+        "other_left_schools": len(schools[MOST_SCHOOLS_LISTED:]),
+        "later": report.get("later", 0),
         "other_roles": sorted((report.get("other_roles") or {}).items()),
         "dropped": report.get("dropped") or [],
     }

@@ -254,6 +254,11 @@ def test_people_marked_as_left_are_listed_and_withdrawn_whatever_the_file_is_for
     assert listed(upload) == ["00124"]
     figures = [upload.report[name] for name in ("left", "left_withdrawn", "withdrawn")]
     assert figures == [2, 1, 1]
+    detail = " ".join(
+        dana.get(f"/console/rosters/{upload.pk}/").content.decode().split()
+    )
+    assert "2 people are marked as inactive, withdrawn or exited." in detail
+    assert "1 is on the roster and is withdrawn when you apply" in detail
     page = dana.get(address(upload, staff.lincoln)).content.decode()
     assert "marked as left" in page and "not in the file" not in page
     dana.confirm(upload, typed="1")
