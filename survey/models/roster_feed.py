@@ -165,6 +165,8 @@ class FeedScan(models.Model):
     # The folder of downloaded files, empty once deleted; what the download returned.
     folder = models.CharField(max_length=200, blank=True)
     download = models.JSONField(default=dict)
+    # That an SFTP server showed in place of the known one, which failed the scan.
+    host_key = models.CharField(max_length=1000, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("-created_at", "-pk")

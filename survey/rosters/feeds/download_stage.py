@@ -67,6 +67,7 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
         try:
             found = download(source, path_of(folder), on_bytes=progress.advance)
         except DownloadFailed as error:
+            FeedScan.objects.filter(pk=scan.pk).update(host_key=error.host_key)
             if not (error.may_retry and _postpone(scan, stage, error.message)):
                 raise JobRefused(error.message) from error
             progress.message = "The download is tried again later."

@@ -54,9 +54,11 @@ class Download:
 class DownloadFailed(Exception):
     """A download that did not succeed, with a message for people."""
 
-    def __init__(self, message: str, *, may_retry: bool) -> None:
+    def __init__(self, message: str, *, may_retry: bool, host_key: str = "") -> None:
         super().__init__(message)
         self.message = message
+        # The key that an SFTP server showed in place of the known one.
+        self.host_key = host_key
         # Whether the same download may succeed in some minutes.
         self.may_retry = may_retry
 

@@ -6,7 +6,6 @@ for a download.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import time
 from typing import Any
@@ -30,8 +29,6 @@ from survey.rosters.oneroster.store import OneRosterStore
 from survey.rosters.retention import delete_files
 
 NAME_TAKEN = "This district has another feed with this name."
-# Algorithm and fingerprint, as OpenSSH writes them.
-HOST_KEY = re.compile(r"[\w@.-]{1,60} SHA256:[\w+/]{43}")
 # What names the source: with another one, the data of the old one is dropped.
 SOURCE = ("kind", "address", "options")
 SETTINGS = (*SOURCE, "name", "identity", "window_begins", "window_ends")
@@ -192,9 +189,7 @@ def new_host_key(feed: RosterFeed, newest: FeedScan | None) -> str:
     """Return the key that the newest scan refused, because another one is pinned."""
     if newest is None or newest.state != FeedScan.State.FAILED or not feed.host_key:
         return ""
-    changed = f" from {re.escape(feed.host_key)} to ({HOST_KEY.pattern})"
-    found = re.search(changed, newest.message)
-    return found[1] if found else ""
+    return newest.host_key if newest.host_key != feed.host_key else ""
 
 
 @transaction.atomic

@@ -162,6 +162,7 @@ class _Transfer:
             f" {self._client.shown}. Ask who runs the server whether this is right;"
             " then accept the new key in the settings of the feed.",
             may_retry=False,
+            host_key=self._client.shown,
         )
 
     async def _run(self, connection: Any) -> Download:
