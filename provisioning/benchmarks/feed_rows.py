@@ -1,0 +1,275 @@
+"""Add, scan, check and remove the feeds of `provisioning/feeds`, in its stack.
+
+Called with an action and its arguments as JSON; the last line printed is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.db import connection, models, transaction  # noqa: E402
+from django.db.models import Count, F, QuerySet, Sum  # noqa: E402
+from django.db.models.fields.reverse_related import ManyToOneRel  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from accounts.models import District, Membership, User  # noqa: E402
+from provisioning.benchmarks.feed_truth import (  # noqa: E402
+    Person,
+    compare_people,
+    people_of,
+)
+from provisioning.commands import wait_until  # noqa: E402
+from survey.files import path_of  # noqa: E402
+from survey.jobs import DEAD_AFTER  # noqa: E402
+from survey.models import (  # noqa: E402
+    Administration,
+    FeedScan,
+    FeedStage,
+    Identity,
+    Job,
+    Respondent,
+    RosterFeed,
+    RosterUpload,
+)
+from survey.rosters.feeds.feeds import create_feed  # noqa: E402
+from survey.rosters.feeds.scans import start_scan  # noqa: E402
+from survey.rosters.feeds.schedule import KINDS  # noqa: E402
+from survey.rosters.retention import delete_files  # noqa: E402
+from survey.simulation.load_survey import (  # noqa: E402
+    NotARehearsal,
+    find_or_open,
+    is_rehearsal,
+)
+
+CODE = "rehearsal-feeds-"
+ROLES = ("student", "teacher")
+LONGEST_JOB_S = 10 * 60
+OWNER = "rehearsal-feeds@groundswell.example"
+
+
+def feeds() -> QuerySet[RosterFeed]:
+    return RosterFeed.objects.filter(district__code__startswith=CODE)
+
+
+def scans() -> QuerySet[FeedScan]:
+    return FeedScan.objects.filter(district__code__startswith=CODE)
+
+
+def number_of(code: str) -> int:
+    return int(code.removeprefix(CODE))
+
+
+# Actions
+
+
+def prepare(*, numbers: list[int], address: str) -> dict[str, Any]:
+    """Add districts, administrations and feeds of ZIPs below this address."""
+    if not settings.FEED_NETWORKS:
+        raise SystemExit("Feeds may not connect to 127.0.0.0/8: see feed_networks.")
+    owner, _ = User.objects.get_or_create(email=OWNER)
+    Membership.objects.get_or_create(user=owner, role=Membership.Role.STATE)
+    administrations = [
+        find_or_open(f"{CODE}{role}s", 1, 1, role=role) for role in ROLES
+    ]
+    if not all(map(is_rehearsal, administrations)):
+        raise NotARehearsal("The administrations of this benchmark are real ones.")
+    for number in numbers:
+        district = District.objects.create(
+            code=f"{CODE}{number:05}", name=f"Rehearsal of feeds {number}"
+        )
+        create_feed(
+            district=district,
+            kind=RosterFeed.Kind.ZIP,
+            name="Rehearsal",
+            address=f"{address}/{number}/roster.zip",
+            administrations=administrations,
+            by=owner,
+        )
+    return {"feeds": len(numbers)}
+
+
+def scan(*, night: int, window_s: float, wait_s: float) -> dict[str, Any]:
+    """Scan all feeds as one window does, and wait until the last scan is over.
+
+    All are due at once, which is harder than the schedule, which spreads them over
+    half of the window.
+    """
+    began = timezone.now()
+    for feed in feeds():
+        start_scan(
+            feed,
+            reason=FeedScan.Reason.NIGHT,
+            by=None,
+            night=date(2000, 1, 1) + timedelta(days=night),
+            begins_before=began + timedelta(seconds=window_s),
+        )
+    found = scans().filter(created_at__gte=began)
+    unfinished = found.filter(state__in=FeedScan.UNFINISHED)
+    is_over = wait_until(lambda: not unfinished.exists(), seconds=wait_s, pause=0.2)
+    ended = found.aggregate(ended=models.Max("ended_at"))["ended"]
+    failed = found.filter(state=FeedScan.State.FAILED).values_list(
+        "district__code", "message"
+    )
+    held = found.filter(state=FeedScan.State.HELD).values_list("message", flat=True)
+    return {
+        "is_over": is_over,
+        "window_s": (ended - began).total_seconds() if ended else wait_s,
+        "states": dict(Counter(found.values_list("state", flat=True))),
+        "failed": {number_of(code): message for code, message in failed},
+        "held": list(held),
+        "stages": stages_of(found),
+        "applied_twice": applied_twice(found),
+    }
+
+
+def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, float]]:
+    """Return the seconds of all scans together, rows, bytes and repetitions."""
+    stages = FeedStage.objects.filter(scan__in=found, ended_at__isnull=False)
+    rows = stages.values("stage").annotate(
+        seconds=Sum(F("ended_at") - F("started_at")),
+        rows=Sum("rows"),
+        bytes=Sum("bytes"),
+        repeated=Sum("attempts") - Count("pk"),
+    )
+    return {
+        row["stage"]: {
+            "seconds": row["seconds"].total_seconds(),
+            "rows": row["rows"],
+            "bytes": row["bytes"],
+            "repeated": row["repeated"],
+        }
+        for row in rows.order_by("stage")
+    }
+
+
+def applied_twice(found: QuerySet[FeedScan]) -> int:
+    """Count scans that have more applied uploads than the feed has administrations."""
+    applied = RosterUpload.objects.filter(
+        scan__in=found, state=RosterUpload.State.APPLIED
+    )
+    uploads = applied.values("scan", "administration").annotate(number=Count("pk"))
+    return uploads.filter(number__gt=1).count()
+
+
+def verify(*, offered: Mapping[str, str]) -> dict[str, Any]:
+    """Compare the people of each district with the file that it was given last."""
+    total: Counter[str] = Counter()
+    exact = 0
+    roles = dict(administrations().values_list("pk", "role"))
+    for number, path in offered.items():
+        stored = Identity.objects.filter(
+            administration__in=roles, district__code=f"{CODE}{int(number):05}"
+        ).values_list(
+            "administration_id",
+            "external_id",
+            "given_name",
+            "family_name",
+            "email",
+            "respondent__withdrawn_at",
+        )
+        people = [
+            (
+                (roles[pk], key),
+                Person(f"{given} {family}", email, withdrawn is not None),
+            )
+            for pk, key, given, family, email, withdrawn in stored
+        ]
+        differences = compare_people(people_of(Path(path)), people)
+        exact += not differences.total()
+        total += differences
+    names = ("duplicates", "wrong_withdrawals", "missing", "outdated")
+    return {"exact": exact, **{name: total[name] for name in names}}
+
+
+def remove() -> dict[str, Any]:
+    """Delete everything that `prepare` and the scans have added."""
+    jobs = Job.objects.filter(kind__in=KINDS, subject_id__in=scans().values("pk"))
+    stop_scans(jobs)
+    delete_private_files()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
+        jobs.delete()
+        districts = District.objects.filter(code__startswith=CODE)
+        partitions = [f"survey_response_{one.pk}" for one in administrations()]
+        counted = districts.count()
+        uploads = RosterUpload.objects.filter(administration__in=administrations())
+        people = Respondent.objects.filter(administration__in=administrations())
+        # The largest tables first, by the shortest ways.
+        for rows in (uploads, people, districts, administrations()):
+            delete_with_related(rows)
+        for partition in partitions:
+            cursor.execute(f"DROP TABLE IF EXISTS {partition}")
+        delete_with_related(User.objects.filter(email=OWNER))
+    return {"removed": counted}
+
+
+def stop_scans(jobs: QuerySet[Job]) -> None:
+    """Cancel the scans of an interrupted run, and wait until no worker writes."""
+    now = timezone.now()
+    scans().filter(state__in=FeedScan.UNFINISHED).update(
+        state=FeedScan.State.CANCELLED, ended_at=now
+    )
+    jobs.filter(state=Job.State.WAITING).update(state=Job.State.CANCELLED, ended_at=now)
+    running = jobs.filter(state=Job.State.RUNNING)
+
+    def is_idle() -> bool:
+        return not running.filter(heartbeat_at__gt=timezone.now() - DEAD_AFTER).exists()
+
+    if not wait_until(is_idle, seconds=LONGEST_JOB_S, pause=0.5):
+        raise SystemExit(
+            "Scans are still being applied. Run this again to remove them."
+        )
+
+
+def administrations() -> QuerySet[Administration]:
+    names = [f"{CODE}{role}s" for role in ROLES]
+    found = Administration.objects.filter(name__in=names)
+    return found.filter(wave__name="Rehearsals")
+
+
+def delete_private_files() -> None:
+    uploads = RosterUpload.objects.filter(scan__in=scans())
+    for names in uploads.values_list("file", "rejected_file"):
+        delete_files(*names)
+    delete_files(*feeds().exclude(store="").values_list("store", flat=True))
+    for folder in scans().exclude(folder="").values_list("folder", flat=True):
+        shutil.rmtree(path_of(folder), ignore_errors=True)
+
+
+def delete_with_related(rows: QuerySet[Any], chain: tuple[type, ...] = ()) -> None:
+    """Delete rows and all that refer to them, without reading any."""
+    chain = (*chain, rows.model)
+    for relation in rows.model._meta.get_fields(include_hidden=True):
+        if not isinstance(relation, ManyToOneRel) or relation.related_model in chain:
+            continue
+        if relation.on_delete is not models.SET_NULL:
+            related = relation.related_model._base_manager
+            found = related.filter(**{f"{relation.field.name}__in": rows})
+            delete_with_related(found, chain)
+    rows._raw_delete(rows.db)
+
+
+ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    function.__name__: function for function in (prepare, scan, verify, remove)
+}
+
+
+def main(arguments: Iterable[str]) -> None:
+    action, text = arguments
+    print(json.dumps(ACTIONS[action](**json.loads(text))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
