@@ -225,6 +225,8 @@ class FeedStage(models.Model):
     attempts = models.PositiveSmallIntegerField(default=1)
     # Why it failed.
     message = models.CharField(max_length=500, blank=True)
+    # Which files and columns were ignored or read differently, one a line.
+    notes = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("scan", "started_at", "pk")

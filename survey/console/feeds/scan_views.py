@@ -101,12 +101,14 @@ def _show(
             "administration__published__survey__source",
         )
     )
+    stages = list(scan.stages.all())
     withdrawn = sum(upload.withdrawn for upload in uploads)
     error = f"Type the number of people who will be withdrawn: {withdrawn}."
     context = {
         "feed": feed,
         "scan": scan,
-        "stages": [stage_row(stage) for stage in scan.stages.all()],
+        "stages": [stage_row(stage) for stage in stages],
+        "notes": [note for stage in stages for note in stage.notes.splitlines()],
         "figures": [
             (upload, [upload.report.get(name, 0) for name in TOTAL_LABELS])
             for upload in uploads

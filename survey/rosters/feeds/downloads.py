@@ -32,15 +32,16 @@ def download(
     return fetch(source, folder, on_bytes)
 
 
-def load_into(store: OneRosterStore, download: Download) -> None:
+def load_into(store: OneRosterStore, download: Download) -> list[str]:
     """Load a download into a store, completely or not at all.
 
-    Raises OneRosterInvalid.
+    Returns which files and columns were ignored or read differently. Raises
+    OneRosterInvalid.
     """
     if download.path is None:
         raise ValueError("An unchanged download has no content.")
     if rest_pages.is_rest(download.path):
         rest_pages.load_into(store, download.path)
-        return
+        return []
     with open(download.path, "rb") as file:
-        store.load_zip(file)
+        return store.load_zip(file).notes

@@ -44,7 +44,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
         store_name = new_name(FOLDER, ".sqlite")
         uploads: list[RosterUpload] = []
         try:
-            store = _load(scan, path_of(store_name))
+            store, notes = _load(scan, path_of(store_name))
             for administration in feed.administrations.order_by("pk"):
                 uploads.append(_write_roster(scan, store, administration, progress))
             if not uploads:
@@ -56,7 +56,8 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
                 cancel_replaced(scan)
                 delete_downloads(scan)
                 rows = sum(upload.report["rows"] for upload in uploads)
-                end_stage(stage, size=sum(one.size for one in uploads), rows=rows)
+                size = sum(one.size for one in uploads)
+                end_stage(stage, size=size, rows=rows, notes=notes)
                 progress.confirm()
         except OneRosterInvalid as error:
             delete_files(store_name, *(upload.file for upload in uploads))
@@ -66,19 +67,20 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
             raise
 
 
-def _load(scan: FeedScan, path: Path) -> OneRosterStore:
-    """Return a store with the feed's data and the download."""
+def _load(scan: FeedScan, path: Path) -> tuple[OneRosterStore, list[str]]:
+    """Return a store with the feed's data and the download, and what it ignored."""
     if scan.feed.store:
         # The store writes changes to a copy, and never into a linked file.
         os.link(path_of(scan.feed.store), path)
     store = OneRosterStore(path)
+    notes: list[str] = []
     values = dict(scan.download)
     if values["path"]:
         del values["began"]
         values["path"] = path_of(scan.folder) / values["path"]
-        load_into(store, Download(**values))
+        notes = load_into(store, Download(**values))
     share(path)
-    return store
+    return store, notes
 
 
 def _write_roster(

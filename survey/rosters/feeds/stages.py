@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import InterfaceError, OperationalError
@@ -12,6 +12,10 @@ from django.utils import timezone
 from settings.monitoring.metrics import observe_feed_stage  # noqa: TID251
 from survey.jobs import FAILED, Cancelled, Interrupted, JobRefused, TakenOver
 from survey.models import FeedScan, FeedStage
+
+# More columns than any file of OneRoster has.
+MOST_NOTES = 100
+LONGEST_NOTE = 200
 
 
 @contextmanager
@@ -53,11 +57,21 @@ def _begin(scan: FeedScan, name: str) -> FeedStage:
 
 
 def end_stage(
-    stage: FeedStage, *, size: int = 0, rows: int = 0, message: str = ""
+    stage: FeedStage,
+    *,
+    size: int = 0,
+    rows: int = 0,
+    message: str = "",
+    notes: Sequence[str] = (),
 ) -> None:
     stage.ended_at = timezone.now()
     stage.bytes, stage.rows, stage.message = size, rows, message[:500]
-    stage.save(update_fields=["ended_at", "bytes", "rows", "message"])
+    # One a line, whatever a column of the file is called.
+    lines = [" ".join(note.split())[:LONGEST_NOTE] for note in notes[:MOST_NOTES]]
+    if len(notes) > MOST_NOTES:
+        lines.append(f"and {len(notes) - MOST_NOTES:,} more")
+    stage.notes = "\n".join(lines)
+    stage.save(update_fields=["ended_at", "bytes", "rows", "message", "notes"])
 
 
 def is_done(scan: FeedScan, name: str) -> bool:

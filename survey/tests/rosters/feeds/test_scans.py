@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.utils.html import escape
 
 from accounts.models import AuditEntry, Letter
 from accounts.staff import dismiss
+from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.files import path_of
 from survey.job_turns import next_job
-from survey.models import FeedScan, Job, Respondent
+from survey.models import FeedScan, FeedStage, Job, Respondent
 from survey.rosters import uploads
 from survey.rosters.feeds import parse_stage, roster_stages, scans
 from survey.rosters.feeds.feeds import change_feed
 from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
+from survey.rosters.feeds.stages import end_stage
 from survey.rosters.upload_state import UploadConflict
 from survey.rosters.uploads import WrongNumberTyped
 from survey.tests.example_jobs import make_slowly
@@ -27,8 +30,10 @@ from survey.tests.rosters.feeds.feed_scans import (
     scan,
     students,
     user,
+    users,
     zip_of,
 )
+from survey.tests.rosters.oneroster.archives import archive
 from survey.tests.rosters.roster_console import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -263,6 +268,48 @@ def test_credentials_that_cannot_be_decrypted_say_what_to_do(
     assert scan(feed).state == "applied"
 
 
+def test_ignored_files_and_columns_are_on_the_page_of_the_scan(
+    feed, sis, staff, client
+):
+    rows = users(*(f"{row},x" for row in students())).replace(
+        ",password\n", ",password,<b>ext</b>\n", 1
+    )
+    assert "<b>ext</b>" in rows
+    files = {"orgs": ORGS, "users": rows, "lunch": "sourcedId,price\nMcIntyre,3\n"}
+    offer(
+        sis, archive(files, modes=dict.fromkeys(("orgs", "users"), "bulk")).getvalue()
+    )
+    found = scan(feed)
+    assert found.state == "applied", found.message
+    notes = found.stages.get(stage="parse").notes.splitlines()
+    assert notes == [
+        "'lunch.csv' was ignored: it is no file of OneRoster",
+        "users.csv: column 'password' was ignored: passwords are never kept",
+        "users.csv: column '<b>ext</b>' was ignored: it is no column of OneRoster",
+    ]
+    log_in(client, staff.dana)
+    page = client.get(f"/console/feeds/{feed.pk}/scans/{found.pk}/").content.decode()
+    assert "Ignored in the files" in page
+    assert all(escape(note) in page for note in notes)
+    # No person's cell.
+    for cell in ("Ali", "Diaz", "u0000", "McIntyre"):
+        assert cell not in page
+    # The twin: a later scan of other files says nothing about these.
+    offer(sis, zip_of(*students(29)))
+    later = scan(feed)
+    assert "lunch" not in later.stages.get(stage="parse").notes
+
+
+def test_notes_of_a_stage_are_limited(feed):
+    found = FeedScan.objects.create(feed=feed, district=feed.district, reason="now")
+    stage = FeedStage.objects.create(scan=found, stage="parse")
+    end_stage(stage, notes=[f"column\n{n} " + "x" * 500 for n in range(150)])
+    stage.refresh_from_db()
+    lines = stage.notes.splitlines()
+    assert (len(lines), lines[-1]) == (101, "and 50 more")
+    assert max(map(len, lines)) == 200 and lines[0].startswith("column 0 x")
+
+
 def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
     offer(sis, zip_of(*students()))
     scan(feed)
@@ -342,8 +389,9 @@ def test_a_scan_cancelled_while_it_parses_is_not_applied(feed, sis, staff, monke
     load_into = parse_stage.load_into
 
     def load_and_cancel(store, download):
-        load_into(store, download)
+        notes = load_into(store, download)
         cancel_scan(found, by=staff.dana)
+        return notes
 
     monkeypatch.setattr(parse_stage, "load_into", load_and_cancel)
     run_jobs()
