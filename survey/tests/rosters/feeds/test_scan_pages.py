@@ -1,0 +1,103 @@
+"""Confirm and cancel held scans through their page."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.tests.logging_in import log_in
+from survey.models import FeedScan
+from survey.tests.rosters.feeds.feed_scans import (
+    invited,
+    offer,
+    run_jobs,
+    scan,
+    students,
+    zip_of,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def held(feed, sis):
+    """A scan that would withdraw 4 of 30 people."""
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(26)))
+    held = scan(feed)
+    assert (held.state, len(invited())) == ("held", 30)
+    return held
+
+
+@pytest.fixture
+def page(held):
+    return f"/console/feeds/{held.feed_id}/scans/{held.pk}/"
+
+
+def state_of(scan):
+    return FeedScan.objects.get(pk=scan.pk).state
+
+
+def test_a_held_scan_is_applied_when_the_number_is_typed(client, staff, held, page):
+    log_in(client, staff.dana)
+    shown = client.get(page).content.decode()
+    assert "4 people will be withdrawn" in shown
+    assert 'name="typed"' in shown
+    for typed in ("", "5", "four", "4" * 400):
+        wrong = client.post(f"{page}confirm/", {"seen": "4", "typed": typed})
+        assert wrong.status_code == 200
+        assert "Type the number of people who will be withdrawn: 4." in (
+            wrong.content.decode()
+        )
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("held", 30)
+
+    assert client.post(f"{page}confirm/", {"seen": "4", "typed": "4"}).url == page
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("applied", 26)
+    shown = client.get(page).content.decode()
+    assert f"Confirmed by {staff.dana}" in shown
+    assert "Apply and withdraw" not in shown
+
+
+def test_other_figures_than_those_of_the_page_are_not_confirmed(
+    client, staff, held, page
+):
+    log_in(client, staff.dana)
+    for seen in ("3", ""):
+        response = client.post(
+            f"{page}confirm/", {"seen": seen, "typed": "4"}, follow=True
+        )
+        assert "The figures have changed" in response.content.decode()
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("held", 30)
+
+
+def test_a_held_scan_is_cancelled(client, staff, held, page):
+    log_in(client, staff.dana)
+    assert "Cancel this scan" in client.get(page).content.decode()
+    assert client.get(f"{page}cancel/").status_code == 405
+    cancelled = client.post(f"{page}cancel/", follow=True)
+    assert "The scan was cancelled." in cancelled.content.decode()
+    assert (state_of(held), held.uploads.get().state) == ("cancelled", "cancelled")
+    # Nothing is left to confirm.
+    late = client.post(f"{page}confirm/", {"seen": "4", "typed": "4"}, follow=True)
+    assert "can&#x27;t be done now" in late.content.decode()
+    again = client.post(f"{page}cancel/", follow=True)
+    assert "The scan was cancelled." not in again.content.decode()
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("cancelled", 30)
+
+
+def test_another_district_neither_sees_nor_confirms_nor_cancels_a_held_scan(
+    client, staff, held, page
+):
+    staff.sam.memberships.update(role="district", district=staff.lakeside, school=None)
+    for user in (staff.sam, staff.chen):
+        log_in(client, user)
+        assert client.get(page).status_code == 404
+        for action in ("confirm/", "cancel/"):
+            found = client.post(page + action, {"seen": "4", "typed": "4"})
+            assert found.status_code == 404
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("held", 30)
