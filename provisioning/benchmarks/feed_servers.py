@@ -72,6 +72,13 @@ class DistrictServers:
             district.archive = BREAKAGES[n % len(BREAKAGES)](district.archive)
         return BadServers(frozenset(chosen[:count]), frozenset(chosen[count:]))
 
+    def smallest(self, count: int) -> list[int]:
+        """Return the numbers of the districts with the smallest files."""
+        sizes = {
+            number: len(self.districts[f"{number}"].archive) for number in self.numbers
+        }
+        return sorted(sizes, key=sizes.__getitem__)[:count]
+
     def make_fast(self) -> None:
         """Answer at once, without a limit of bandwidth."""
         for district in self.districts.values():

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from provisioning.benchmarks.feed_saves import saves_beside_scans
 from provisioning.benchmarks.feed_servers import (
     DISTRIBUTION,
     BadServers,
@@ -26,6 +27,7 @@ from provisioning.benchmarks.feed_servers import (
 from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.stack import SCRATCH, Stack, running_stack
 from provisioning.commands import (
+    Refusal,
     positive_integer,
     print_table,
     run_command,
@@ -36,8 +38,13 @@ from provisioning.fault_injection.stack import RunningStack
 from survey.simulation.oneroster_server import serve
 
 DISTRICTS, PEOPLE = 900, 2_000_000
+# One server hangs and one sends broken files; others do neither.
+FEWEST_DISTRICTS = 3
 QUICK_DISTRICTS, QUICK_PEOPLE = 30, 20_000
 MOST_WINDOW_S = 20 * 60
+LEAST_SAVES_KEPT, LEAST_WARM_RATIO, MOST_POOLS_RATIO = 0.98, 2.0, 0.6
+# Feeds scanned one after the other, and in pools.
+SMALL_FEEDS, MOST_IN_POOLS = 10, 60
 UNCHANGED_SHARE = 0.6
 # Until a server that sends nothing is given up; then a night's window must be over,
 # or the download is tried again minutes later.
@@ -57,6 +64,8 @@ class Feeds:
     def __init__(self, stack: Stack, servers: DistrictServers, wait_s: float) -> None:
         self.stack, self.servers, self.wait_s = stack, servers, wait_s
         self._nights = 0
+        # Of the last files that everybody was offered.
+        self._file = 2
 
     def call(self, action: str, **arguments: object) -> dict[str, Any]:
         return call(self.stack, action, **arguments)
@@ -71,6 +80,23 @@ class Feeds:
         print_night(name, result)
         return result
 
+    def next_night(self) -> int:
+        """Return a night in which all files differ from those offered before."""
+        self._file = 3 - self._file
+        return self._file
+
+    def scan_changed(self) -> float:
+        """Scan all feeds, all of them changed, and return the window's seconds."""
+        self.servers.offer(self.next_night())
+        self._nights += 1
+        result = self.call(
+            "scan", night=self._nights, window_s=self.wait_s, wait_s=self.wait_s
+        )
+        seconds: float = result["window_s"]
+        if set(result["states"]) != {"applied"}:
+            raise Refusal(f"Not all scans beside page saves were applied: {result}")
+        return seconds
+
     def verify(self) -> dict[str, int]:
         offered = {
             number: f"{path.absolute()}"
@@ -80,7 +106,10 @@ class Feeds:
 
 
 def call(stack: Stack, action: str, **arguments: object) -> dict[str, Any]:
-    words = ("-m", "provisioning.benchmarks.feed_rows", action, json.dumps(arguments))
+    """Run an action of `feed_rows` or `feed_jobs`, which is named with its module."""
+    module, _, name = action.rpartition(".")
+    module = f"provisioning.benchmarks.{module or 'feed_rows'}"
+    words = ("-m", module, name, json.dumps(arguments))
     printed = stack.run_python(*words, failing=f"Feeds: {action} failed")
     result: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return result
@@ -95,7 +124,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         servers = DistrictServers(Path(folder), options.districts)
         with feeds_of(stack, servers, options) as feeds:
-            figures = measure(feeds)
+            figures = measure(feeds, options)
     figures["passed"] = is_passed(figures)
     print(json.dumps(figures))
     return 0 if figures["passed"] else 1
@@ -129,7 +158,7 @@ def feeds_of(
             call(stack, "remove")
 
 
-def measure(feeds: Feeds) -> dict[str, Any]:
+def measure(feeds: Feeds, options: argparse.Namespace) -> dict[str, Any]:
     servers = feeds.servers
     first = feeds.scan("First scan")
     first_found = feeds.verify()
@@ -139,6 +168,8 @@ def measure(feeds: Feeds) -> dict[str, Any]:
     night = feeds.scan("Nightly scan")
     night_found = feeds.verify()
     bad_night = measure_bad_night(feeds)
+    saves = measure_saves(feeds, options.saving)
+    jobs = measure_jobs(feeds)
     counts = (first_found, night_found, bad_night)
     return {
         "window_s": round(night["window_s"], 1),
@@ -160,6 +191,8 @@ def measure(feeds: Feeds) -> dict[str, Any]:
         "bad_night_healthy": count - bad_night["bad"],
         "bad_night_exact": bad_night["exact"],
         "killed": bad_night["killed"],
+        **saves,
+        **jobs,
     }
 
 
@@ -197,6 +230,56 @@ def measure_bad_night(feeds: Feeds) -> dict[str, int]:
         "bad": len(bad.all),
         "killed": killed,
     }
+
+
+def measure_saves(feeds: Feeds, seconds: float) -> dict[str, float]:
+    """Save pages alone, and beside scans in which everybody's file has changed."""
+    feeds.servers.make_usual()
+    with step("Saving pages alone, then beside scans"):
+        return saves_beside_scans(feeds.stack, seconds, feeds.scan_changed)
+
+
+def measure_jobs(feeds: Feeds) -> dict[str, float]:
+    """Compare warm workers with a process per job, and separate pools with one.
+
+    The stack's workers of feeds are stopped meanwhile: the jobs are run here.
+    """
+    servers = feeds.servers
+    small = servers.smallest(SMALL_FEEDS)
+    many = list(servers.numbers)[:MOST_IN_POOLS]
+    with stopped(feeds.stack, "scan_worker", "long_worker", "download_worker"):
+        servers.make_fast()
+        with step("Small feeds by a warm worker, then by a process per job"):
+            servers.offer(feeds.next_night(), small)
+            warm = feeds.call("feed_jobs.in_turn", numbers=small, apart=False)
+            servers.offer(feeds.next_night(), small)
+            apart = feeds.call("feed_jobs.in_turn", numbers=small, apart=True)
+        servers.make_usual()
+        with step("Separate pools, then one pool"):
+            servers.offer(feeds.next_night(), many)
+            separate = feeds.call("feed_jobs.in_pools", numbers=many, separate=True)
+            servers.offer(feeds.next_night(), many)
+            one = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
+    return {
+        "warm_jobs_per_s": warm["per_s"],
+        "process_jobs_per_s": apart["per_s"],
+        "separate_pools_s": separate["seconds"],
+        "one_pool_s": one["seconds"],
+    }
+
+
+@contextmanager
+def stopped(stack: Stack, *programs: str) -> Iterator[None]:
+    running = RunningStack(stack.folder)
+    try:
+        for program in programs:
+            running.stop(program)
+        yield
+    finally:
+        for program in programs:
+            running.start(program)
+            running.wait_for(program)
+        running.close()
 
 
 def named(bad: BadServers, failed: Mapping[str, str]) -> int:
@@ -265,6 +348,10 @@ def is_passed(figures: Mapping[str, Any]) -> bool:
         and figures["bad_night_applied"] == figures["bad_night_healthy"]
         and figures["bad_night_exact"] == figures["feeds"]
         and figures["killed"] == 2
+        and figures["saves_kept"] >= LEAST_SAVES_KEPT
+        and figures["warm_jobs_per_s"]
+        >= LEAST_WARM_RATIO * figures["process_jobs_per_s"]
+        and figures["separate_pools_s"] <= MOST_POOLS_RATIO * figures["one_pool_s"]
         and not any(figures[name] for name in wrong)
     )
 
@@ -276,9 +363,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         " stack: a first scan, a nightly scan (1 % of the people changed, 60 % of the"
         " feeds unchanged), and a night in which servers hang, send broken files and"
         " workers are killed. Compares everybody with the files. Removes what it has"
-        " added. Not measured: page saves meanwhile, warm workers beside one process"
-        " per job, and separate pools beside one. Ends with one line of JSON, and with"
-        " 1 if a requirement is missed.",
+        " added. Also saves pages beside scans, and runs jobs in one warm process, in"
+        " a process each, in separate pools and in one. Ends with one line of JSON, and"
+        " with 1 if a requirement is missed.",
     )
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK_DISTRICTS} districts")
@@ -290,10 +377,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=60 * 60,
         help="until a window that has not ended is given up (3600)",
     )
+    add("--saving", type=positive_integer, default=60, help="seconds of saves (60)")
     options = parser.parse_args(arguments)
     options.districts = options.districts or (
         QUICK_DISTRICTS if options.quick else DISTRICTS
     )
+    if options.districts < FEWEST_DISTRICTS:
+        parser.error(f"--districts is at least {FEWEST_DISTRICTS}")
     options.people = options.people or (QUICK_PEOPLE if options.quick else PEOPLE)
     return options
 

@@ -133,6 +133,11 @@ GOOD = {
     "wrong_withdrawals": 0,
     "missing": 0,
     "outdated": 0,
+    "saves_kept": 0.99,
+    "warm_jobs_per_s": 10.0,
+    "process_jobs_per_s": 1.0,
+    "separate_pools_s": 10.0,
+    "one_pool_s": 20.0,
 }
 
 
@@ -153,6 +158,9 @@ def test_all_requirements_together_pass():
         ("wrong_withdrawals", 1),
         ("missing", 1),
         ("outdated", 1),
+        ("saves_kept", 0.97),
+        ("process_jobs_per_s", 6.0),
+        ("separate_pools_s", 13.0),
     ],
 )
 def test_a_missed_requirement_does_not_pass(name, value):
