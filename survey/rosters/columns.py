@@ -219,7 +219,7 @@ def columns_of(
         if index in used or not text or text in columns.ignored:
             continue
         if field_of.get(text) in chosen:
-            columns.ignored[text] = "another column holds the same"
+            columns.ignored[text] = "another column was chosen"
         elif text in field_of or squeeze(text) in unchosen:
             columns.ignored[text] = "it was not chosen"
         elif reason := _reason_to_ignore(columns, text):

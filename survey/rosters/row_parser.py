@@ -337,7 +337,13 @@ class RowParser:
 
     def _text(self, cells: list[str], name: str) -> str:
         index = self.columns.fields.get(name)
-        return "" if index is None else field_parsers.parse_text(cells[index])
+        if index is None:
+            return ""
+        cell = cells[index]
+        # Of several schools, the person belongs to the first.
+        return field_parsers.parse_text(
+            cell.partition(",")[0] if name in self._lists else cell
+        )
 
     def _parse_grade(self, cell: str) -> str:
         try:

@@ -30,6 +30,7 @@ from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
 from survey.rosters import uploads
+from survey.rosters.presets import all_presets
 from survey.rosters.scope import NO_ROSTER, RosterRefused
 from survey.rosters.template import XLSX, template_rows, xlsx_template
 from survey.rosters.upload_state import UploadConflict
@@ -48,6 +49,9 @@ FIELD_LABELS = {
     "school_name": "school name",
     "role": "role",
     "external_id": "ID",
+    "previous_id": "previous ID",
+    "status": "status",
+    "exit_date": "exit date",
     "grade": "grade",
     "classroom": "class",
     "given_name": "given name",
@@ -227,6 +231,7 @@ def _render_detail(
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
+            "layout_title": _layout_title(upload),
             **report_groups(report),
             "new_districts": report.get("districts_created", ()),
             "new_schools": len(report.get("schools_created", ())),
@@ -234,6 +239,12 @@ def _render_detail(
             "error": error,
         },
     )
+
+
+def _layout_title(upload: RosterUpload) -> str:
+    """Return the name of the system whose export the file is, or nothing."""
+    preset = all_presets().get((upload.layout or {}).get("preset", ""))
+    return preset.title if preset else ""
 
 
 def _no_withdrawal_reason(upload: RosterUpload) -> str:

@@ -20,16 +20,18 @@ MOST_NEW_SCHOOLS_SHARE = 0.1
 
 def reason_to_hold(uploads: Sequence[RosterUpload]) -> str:
     """Return why these checked uploads must be confirmed, or an empty string."""
+    if any(upload.must_be_typed for upload in uploads):
+        # Of all administrations, as the confirmation asks for this number.
+        withdrawn = sum(upload.withdrawn for upload in uploads)
+        return (
+            f"{withdrawn:,} people would be withdrawn, more than a tenth of a"
+            " school or of the district."
+        )
     reasons = (_reason(upload) for upload in uploads)
     return next(filter(None, reasons), "")
 
 
 def _reason(upload: RosterUpload) -> str:
-    if upload.must_be_typed:
-        return (
-            f"{upload.withdrawn:,} people would be withdrawn, more than a tenth of a"
-            " school or of the district."
-        )
     rows = upload.report.get("rows", 0)
     if upload.rejected > max(MOST_REJECTED, rows * MOST_REJECTED_SHARE):
         return f"{upload.rejected:,} of {rows:,} rows would be rejected."

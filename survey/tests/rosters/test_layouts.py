@@ -100,6 +100,17 @@ def test_people_who_have_left_are_counted_as_a_group(administration, lincoln):
 
 
 @pytest.mark.django_db
+def test_a_new_school_is_named_by_the_first_of_several_orgs(administration, lincoln):
+    content = (FOLDER / "oneroster-users.csv").read_text()
+    report = run_import(
+        administration, content, known=KnownPlace.of(lincoln.district, None)
+    )
+    assert [(one["code"], one["name"]) for one in report.unknown_schools] == [
+        ("42", "42")
+    ]
+
+
+@pytest.mark.django_db
 def test_rows_of_other_roles_are_left_out_and_counted(administration, lincoln):
     lincoln.code = "42"
     lincoln.save()

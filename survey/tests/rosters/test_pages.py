@@ -52,6 +52,16 @@ def test_other_districts_cannot_see_an_upload(staff, administration, console_of)
     assert upload.state == "checked"
 
 
+def test_the_page_names_the_system_of_a_recognised_file(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    header = "Student_Number,First_Name,Last_Name,Grade_Level,SchoolID,Enroll_Status"
+    upload = dana.upload(administration, header, "00123,Maya,Lopez,7,lincoln,0")
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "PowerSchool student export, recognised by the headers." in page
+
+
 def test_analysts_cannot_upload_rosters(staff, administration, console_of):
     address = f"/console/administrations/{administration.pk}/roster/"
     analyst = console_of(staff.analyst)

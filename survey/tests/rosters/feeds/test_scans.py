@@ -12,10 +12,11 @@ from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.files import path_of
 from survey.job_turns import next_job
-from survey.models import FeedScan, FeedStage, Job, Respondent
+from survey.models import FeedScan, FeedStage, Job, Respondent, RosterUpload
 from survey.rosters import uploads
 from survey.rosters.feeds import parse_stage, roster_stages, scans
 from survey.rosters.feeds.feeds import change_feed
+from survey.rosters.feeds.hold import reason_to_hold
 from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
 from survey.rosters.feeds.stages import end_stage
 from survey.rosters.upload_state import UploadConflict
@@ -106,6 +107,15 @@ def test_a_trial_shows_the_changes_and_never_applies_them(feed, sis, staff):
     assert len(invited()) == 30
     tried.refresh_from_db()
     assert (tried.state, tried.message) == ("cancelled", "Replaced by a newer scan.")
+
+
+def test_a_held_scan_names_the_number_that_confirms_it():
+    """It is that of all administrations of the feed."""
+    uploads_of_scan = [
+        RosterUpload(withdrawn=5, must_be_typed=False),
+        RosterUpload(withdrawn=28, must_be_typed=True),
+    ]
+    assert reason_to_hold(uploads_of_scan).startswith("33 people would be withdrawn")
 
 
 def test_a_scan_that_withdraws_many_is_held_until_the_number_is_typed(feed, sis, staff):
