@@ -42,7 +42,7 @@ class TimeLimitMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.watchdog = Watchdog()
+        self.watchdog = watchdog
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         self.watchdog.begin(seconds_for(request))
@@ -84,7 +84,7 @@ class Watchdog:
         with self.lock:
             self.deadlines[threading.get_ident()] = time.monotonic() + seconds
             # Not before the first request: a fork would not take it along.
-            if self.thread is None:
+            if self.thread is None or not self.thread.is_alive():
                 self.thread = threading.Thread(target=self.watch, daemon=True)
                 self.thread.start()
 
@@ -117,3 +117,7 @@ class Watchdog:
         """Let gunicorn replace this worker, once its other requests are answered."""
         if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+# One for all applications of a process: each client of a test makes one.
+watchdog = Watchdog()
