@@ -8,6 +8,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -57,7 +58,13 @@ def fetch(
     connection.setblocking(False)
     transfer = _Transfer(source, folder, on_bytes, host, key)
     try:
-        return asyncio.run(transfer.run(connection, deadline.shorten(None)))
+        # asyncio refuses to run in a thread that runs another event loop.
+        with ThreadPoolExecutor(1) as executor:
+            seconds = deadline.shorten(None)
+            running = executor.submit(
+                lambda: asyncio.run(transfer.run(connection, seconds))
+            )
+            return running.result()
     finally:
         connection.close()
 
