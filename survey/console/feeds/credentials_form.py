@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    load_pem_private_key,
+    load_ssh_private_key,
+)
 from django import forms
 
 from survey.models import RosterFeed
 
 Kind = RosterFeed.Kind
+OPENSSH = "-----BEGIN OPENSSH PRIVATE KEY-----"
+ACCEPTED_KEYS = (
+    "OpenSSH format without a passphrase, or PEM format (PKCS #8) with or without one."
+)
 
 
 class EmptyTextarea(forms.Textarea):
@@ -42,7 +53,7 @@ def private_key_field() -> forms.CharField:
     attributes = {"autocomplete": "off", "spellcheck": "false", "rows": 5}
     return forms.CharField(
         label="Private key",
-        help_text="In place of a password, in OpenSSH or PEM format.",
+        help_text=f"In place of a password. {ACCEPTED_KEYS}",
         required=False,
         max_length=16_000,
         widget=EmptyTextarea(attrs=attributes),
@@ -84,6 +95,8 @@ def missing_credentials(
             return {"password": "Enter either a password or a private key."}
         if typed.get("passphrase") and not typed.get("private_key"):
             return {"passphrase": "A passphrase needs a private key."}
+        if private_key := typed.get("private_key"):
+            return _key_problem(private_key, typed.get("passphrase", ""))
         return {}
     if kind == Kind.REST:
         if authorization == "bearer":
@@ -101,3 +114,41 @@ def missing_credentials(
     if bool(typed.get("username")) != bool(typed.get("password")):
         return {"password": "A user name and a password belong together."}
     return {}
+
+
+def _key_problem(text: str, passphrase: str) -> dict[str, str]:
+    text = text.strip().replace("\r\n", "\n") + "\n"
+    if text.startswith(OPENSSH):
+        if _is_encrypted_openssh(text):
+            # To decrypt these, cryptography and asyncssh need one more library.
+            return {
+                "private_key": "OpenSSH keys with a passphrase are not accepted."
+                " Convert a copy of the key with ssh-keygen -p -m PKCS8 -f COPY, and"
+                " paste that."
+                f" Accepted: {ACCEPTED_KEYS}"
+            }
+        load, password = load_ssh_private_key, None
+    else:
+        load, password = load_pem_private_key, passphrase.encode() or None
+        if "ENCRYPTED" not in text:
+            password = None
+        elif password is None:
+            return {"passphrase": "This private key has a passphrase. Enter it."}
+    try:
+        load(text.encode(), password)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        if password:
+            return {"passphrase": "The private key can't be read with this passphrase."}
+        return {"private_key": f"This key can't be read. Accepted: {ACCEPTED_KEYS}"}
+    return {}
+
+
+def _is_encrypted_openssh(text: str) -> bool:
+    """Return whether the key names a cipher, in the first field of its content."""
+    lines = [line for line in text.splitlines() if not line.startswith("-----")]
+    try:
+        content = base64.b64decode("".join(lines))
+    except binascii.Error:
+        return False
+    magic, none = b"openssh-key-v1\0", b"\0\0\0\x04none"
+    return content.startswith(magic) and not content.startswith(magic + none)

@@ -6,12 +6,16 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from survey.console.feeds.scope import next_window
 from survey.models import FeedScan, RosterFeed
 from survey.rosters.feeds.credentials import seal, unseal
+from survey.rosters.feeds.download_types import FeedSource
+from survey.rosters.feeds.sftp import _client_key
 from survey.tests.console.feed_cast import SECRET, create_feed, create_scan
 
 pytestmark = pytest.mark.django_db
@@ -253,6 +257,75 @@ def test_nonsense_in_a_field_is_reported_beside_it(
     response = client.post(new_feed, form_of(administration, **changed))
     assert field in errors_of(response)
     assert not RosterFeed.objects.exists()
+
+
+# Of no server; its passphrase is "secret-words".
+OPENSSH_KEY_WITH_PASSPHRASE = """\
+-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABC3qDZJmE
+RF5sIrx9wi78A6AAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAILu3K26cGyRb5xUS
+O7S/SuJa/JHyq1X3lWgXTxZHdgfXAAAAkHYbE03ro9LmVx+s5E8ggRCA7btg+7wRI9IDZZ
+mJE6FC3qRsE8Bi0WDCNNGGlkLoG2+0hfMq4HiMw6owCbIDJUVzOH7EIx7R6j54cpFl6K3v
+BH/wg5RHGrcP2Qyys7Js7KgMvpQMWxsxTWEULsXFlRorOSGgESmTfF1tyPBA3kJTVjsAaB
+p5dgTVsIdQyppR9w==
+-----END OPENSSH PRIVATE KEY-----
+"""
+
+
+def private_key(private_format="PKCS8", passphrase=""):
+    return (
+        Ed25519PrivateKey.generate()
+        .private_bytes(
+            serialization.Encoding.PEM,
+            getattr(serialization.PrivateFormat, private_format),
+            serialization.BestAvailableEncryption(passphrase.encode())
+            if passphrase
+            else serialization.NoEncryption(),
+        )
+        .decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "passphrase", "field", "message"),
+    [
+        (OPENSSH_KEY_WITH_PASSPHRASE, "secret-words", "private_key", "PKCS8"),
+        (OPENSSH_KEY_WITH_PASSPHRASE, "", "private_key", "without a passphrase"),
+        (private_key(passphrase="right"), "", "passphrase", "Enter it"),
+        (private_key(passphrase="right"), "wrong", "passphrase", "this passphrase"),
+        ("PuTTY-User-Key-File-3: ssh-ed25519", "", "private_key", "PKCS #8"),
+        (private_key("OpenSSH").replace("A", "B"), "", "private_key", "PKCS #8"),
+        (private_key("OpenSSH"), "", None, ""),
+        (private_key("OpenSSH").replace("\n", "\r\n"), "", None, ""),
+        (private_key(), "", None, ""),
+        (private_key(passphrase="right"), "right", None, ""),
+    ],
+)
+def test_private_keys_that_cannot_be_used_are_refused(
+    client, staff, administration, public_hosts, key, passphrase, field, message
+):
+    log_in(client, staff.dana)
+    response = client.post(
+        f"/console/feeds/new/{staff.riverside.pk}/sftp/",
+        form_of(
+            administration,
+            address="sftp.example.org",
+            password="",
+            private_key=key,
+            passphrase=passphrase,
+        ),
+    )
+    if field is None:
+        assert response.status_code == 302, errors_of(response)
+        sealed = RosterFeed.objects.get().credentials
+        # What the form accepts, a download can read.
+        assert _client_key(FeedSource("sftp", "x", credentials=unseal(sealed)))
+        return
+    errors = errors_of(response)
+    assert list(errors) == [field] and message in errors[field]
+    assert not RosterFeed.objects.exists()
+    for line in key.splitlines()[1:]:
+        assert line not in response.content.decode()
 
 
 def test_only_administrations_with_a_roster_in_the_district_are_offered(
