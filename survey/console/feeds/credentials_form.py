@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -127,15 +126,16 @@ def _key_problem(text: str, passphrase: str) -> dict[str, str]:
                 " paste that."
                 f" Accepted: {ACCEPTED_KEYS}"
             }
-        load, password = load_ssh_private_key, None
+        password = None
     else:
-        load, password = load_pem_private_key, passphrase.encode() or None
-        if "ENCRYPTED" not in text:
-            password = None
-        elif password is None:
+        password = passphrase.encode() if "ENCRYPTED" in text else None
+        if password == b"":
             return {"passphrase": "This private key has a passphrase. Enter it."}
     try:
-        load(text.encode(), password)
+        if text.startswith(OPENSSH):
+            load_ssh_private_key(text.encode(), None)
+        else:
+            load_pem_private_key(text.encode(), password)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         if password:
             return {"passphrase": "The private key can't be read with this passphrase."}
@@ -148,7 +148,7 @@ def _is_encrypted_openssh(text: str) -> bool:
     lines = [line for line in text.splitlines() if not line.startswith("-----")]
     try:
         content = base64.b64decode("".join(lines))
-    except binascii.Error:
+    except ValueError:
         return False
     magic, none = b"openssh-key-v1\0", b"\0\0\0\x04none"
     return content.startswith(magic) and not content.startswith(magic + none)

@@ -20,7 +20,7 @@ from accounts.audit import record
 from accounts.models import District, User
 from survey.files import path_of
 from survey.models import Administration, FeedScan, RosterFeed
-from survey.rosters.feeds.credentials import seal
+from survey.rosters.feeds.credentials import FeedKeyMissing, seal
 from survey.rosters.feeds.outcomes import (
     delete_downloads,
     drop_uploads,
@@ -69,7 +69,7 @@ def create_feed(
                 kind=kind,
                 name=name,
                 address=address,
-                credentials=seal(credentials) if credentials else b"",
+                credentials=_sealed(credentials),
                 credentials_set_at=timezone.now() if credentials else None,
                 options=dict(options or {}),
                 identity=identity,
@@ -125,7 +125,7 @@ def change_feed(
                 if new_servers != old_servers:
                     raise CredentialsNeeded
             elif credentials is not None:
-                current.credentials = seal(credentials) if credentials else b""
+                current.credentials = _sealed(credentials)
                 current.credentials_set_at = timezone.now() if credentials else None
             if new_source:
                 current.etag = current.digest = current.store = ""
@@ -152,6 +152,13 @@ def change_feed(
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     feed.refresh_from_db()
+
+
+def _sealed(credentials: Mapping[str, str] | None) -> bytes:
+    try:
+        return seal(credentials) if credentials else b""
+    except FeedKeyMissing as error:
+        raise ValidationError(str(error)) from error
 
 
 def servers_of(feed: RosterFeed) -> list[tuple[str, str, int | None]]:

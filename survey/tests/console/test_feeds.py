@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
+from survey.console.feeds.credentials_form import OPENSSH
 from survey.console.feeds.scope import next_window
 from survey.models import FeedScan, RosterFeed
 from survey.rosters.feeds.credentials import seal, unseal
@@ -85,6 +86,17 @@ def test_an_administrator_adds_a_feed(client, staff, administration, public_host
     page = client.get(added.url).content.decode()
     assert "https://sis.example.org/oneroster.zip" in page
     assert "Try it" in page
+
+
+def test_without_keys_for_credentials_a_feed_is_refused_with_the_reason(
+    client, staff, administration, public_hosts, settings
+):
+    settings.FEED_KEYS = []
+    log_in(client, staff.dana)
+    page = f"/console/feeds/new/{staff.riverside.pk}/zip/"
+    errors = errors_of(client.post(page, form_of(administration)))
+    assert "GROUNDSWELL_FEED_KEYS" in " ".join(errors.values())
+    assert not RosterFeed.objects.exists()
 
 
 def test_other_districts_and_coordinators_never_see_a_feed(
@@ -291,19 +303,20 @@ def private_key(private_format="PKCS8", passphrase=""):
     [
         (OPENSSH_KEY_WITH_PASSPHRASE, "secret-words", "private_key", "PKCS8"),
         (OPENSSH_KEY_WITH_PASSPHRASE, "", "private_key", "without a passphrase"),
-        (private_key(passphrase="right"), "", "passphrase", "Enter it"),
-        (private_key(passphrase="right"), "wrong", "passphrase", "this passphrase"),
+        (["PKCS8", "right"], "", "passphrase", "Enter it"),
+        (["PKCS8", "right"], "wrong", "passphrase", "this passphrase"),
         ("PuTTY-User-Key-File-3: ssh-ed25519", "", "private_key", "PKCS #8"),
-        (private_key("OpenSSH").replace("A", "B"), "", "private_key", "PKCS #8"),
-        (private_key("OpenSSH"), "", None, ""),
-        (private_key("OpenSSH").replace("\n", "\r\n"), "", None, ""),
-        (private_key(), "", None, ""),
-        (private_key(passphrase="right"), "right", None, ""),
+        (f"{OPENSSH}\nnot base64: é\n", "", "private_key", "PKCS #8"),
+        (["OpenSSH"], "", None, ""),
+        (["PKCS8"], "", None, ""),
+        (["PKCS8", "right"], "right", None, ""),
     ],
 )
 def test_private_keys_that_cannot_be_used_are_refused(
     client, staff, administration, public_hosts, key, passphrase, field, message
 ):
+    if isinstance(key, list):
+        key = private_key(*key).replace("\n", "\r\n")
     log_in(client, staff.dana)
     response = client.post(
         f"/console/feeds/new/{staff.riverside.pk}/sftp/",
