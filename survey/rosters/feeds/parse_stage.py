@@ -23,6 +23,7 @@ from survey.rosters.feeds.outcomes import (
 )
 from survey.rosters.feeds.stages import end_stage, record_stage
 from survey.rosters.oneroster.flat_rows import RowOptions
+from survey.rosters.oneroster.other_districts import refuse_other_district
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.rosters.private_files import private_file
 from survey.rosters.retention import FOLDER as ROSTERS
@@ -45,6 +46,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
         uploads: list[RosterUpload] = []
         try:
             store, notes = _load(scan, path_of(store_name))
+            refuse_other_district(store, feed.district.code, feed.district.name)
             for administration in feed.administrations.order_by("pk"):
                 uploads.append(_write_roster(scan, store, administration, progress))
             if not uploads:

@@ -24,6 +24,7 @@ from survey.rosters.oneroster import flat_rows
 from survey.rosters.oneroster.flat_rows import RowOptions
 from survey.rosters.oneroster.loading import InvalidValue, create_table, load_rows
 from survey.rosters.oneroster.people import user_ids_by_kind
+from survey.rosters.oneroster.places import read_orgs
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.oneroster.zip_loading import LoadReport, load_archive
 
@@ -135,6 +136,12 @@ class OneRosterStore:
             if replace:
                 db.execute("INSERT OR IGNORE INTO loaded VALUES (?)", [collection])
         return count
+
+    def districts(self) -> list[tuple[str, str]]:
+        """Return the codes and names of the districts."""
+        with self._reading() as db:
+            orgs = read_orgs(db).values()
+        return [(org.code, org.name) for org in orgs if org.is_district]
 
     def header(self, options: RowOptions | None = None) -> list[str]:
         """Return the headers of `rows`."""

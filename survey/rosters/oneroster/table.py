@@ -17,6 +17,7 @@ from survey.rosters.columns import columns_of
 from survey.rosters.file_reader import RosterTable
 from survey.rosters.layouts import KnownPlace, RosterLayout
 from survey.rosters.oneroster.archive import is_archive
+from survey.rosters.oneroster.other_districts import refuse_other_district
 from survey.rosters.oneroster.store import OneRosterStore, RowOptions
 from survey.spreadsheets.xlsx_rows import SheetRow
 
@@ -40,6 +41,8 @@ def open_archive(
     with TemporaryDirectory(prefix="oneroster-") as folder:
         store = OneRosterStore(Path(folder) / "store.sqlite3")
         report = store.load_zip(file, by_hand=True)
+        if known.district:
+            refuse_other_district(store, known.district, known.district_name)
         options = RowOptions(
             identity=chosen or "sourcedId",
             all_ids=True,

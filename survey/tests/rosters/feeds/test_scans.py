@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils.html import escape
 
-from accounts.models import AuditEntry, Letter
+from accounts.models import AuditEntry, District, Letter
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
 from survey import jobs
@@ -75,6 +75,17 @@ def test_a_districts_system_may_have_another_code_and_name_for_it(feed, sis):
     offer(sis, zip_of(*students(), orgs=orgs))
     assert scan(feed).state == "applied"
     assert len(invited()) == 30
+
+
+def test_the_data_of_another_district_is_refused(feed, sis):
+    District.objects.create(code="0602", name="Lakeshore")
+    orgs = ORGS.replace("Riverside,district,riverside", "Lakeshore,district,77")
+    offer(sis, zip_of(*students(), orgs=orgs))
+    found = scan(feed)
+    assert (found.state, invited()) == ("failed", [])
+    assert "the data of Lakeshore (77)" in found.message
+    # The next download is not compared with this one.
+    assert feed.store == ""
 
 
 def test_unchanged_content_stops_after_the_download(feed, sis):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from accounts.models import School
+from accounts.models import District, School
 from survey.models import Identity, Respondent, Role
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import RosterUnreadable, open_table
@@ -16,6 +16,7 @@ from survey.spreadsheets.workbook_guard import ROSTER, unpacked_size
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
     DEMOGRAPHICS,
+    ORGS,
     USERS,
     VERSION_11,
     archive,
@@ -157,6 +158,33 @@ def test_a_coordinator_uploads_a_zip_in_the_console(administration, staff, conso
     console.confirm(upload)
     assert upload.state == "applied"
     assert active() == {"u-maya"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Lakeshore,district,77",
+        "Lakeshore Unified School District,district,77",
+        ",district,0602",
+    ],
+)
+def test_the_zip_of_another_district_is_refused(administration, written):
+    District.objects.create(code="0602", name="Lakeshore USD")
+    file = archive(FILES | {"orgs": ORGS.replace("Riverside,district,0601", written)})
+    with pytest.raises(RosterUnreadable, match=r"not of Riverside \(riverside\)"):
+        run_import(administration, file)
+    assert not active()
+
+
+@pytest.mark.parametrize(
+    "written", ["River Schools,district,0601", "Riverside,district,1"]
+)
+def test_a_district_may_have_another_code_or_name_in_its_own_system(
+    administration, written
+):
+    District.objects.create(code="1", name="Lakeshore USD")
+    file = archive(FILES | {"orgs": ORGS.replace("Riverside,district,0601", written)})
+    assert run_import(administration, file).added == 1
 
 
 def test_a_large_zip_is_left_to_a_worker():
