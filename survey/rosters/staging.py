@@ -190,6 +190,9 @@ class PostgreSQLStaging(Staging):
         ):
             self.execute(f"SET LOCAL {name} = 0")
 
+    def drop_tables(self) -> None:
+        self.execute(f"DROP TABLE IF EXISTS {', '.join(TABLES)}")
+
     def copy_rows(self, table: str, rows: Iterable[Sequence[SqlValue]]) -> None:
         # csv.writer is the fastest encoder that Python has; an empty cell is
         # NULL only in columns that allow it.
