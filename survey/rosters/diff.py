@@ -160,15 +160,20 @@ def compare_roster(
         report.rejected, report.rejections = log.rows, log.first
         report.notes = {**parser.notes, **notes, **dict.fromkeys(table.notes, 1)}
         report.schools = count_by_school(staging, administration, schools)
-        report.districts_created = [new.code for new in schools.new_districts.values()]
-        report.schools_created = [new.code for new in schools.new_schools.values()]
-        report.unknown_schools = [
-            {"district": one.district_name, "code": new.code, "name": new.name}
-            for one in report.schools
-            if (new := schools.new_schools.get(one.school_id))
-        ]
-        report.places = schools.notes
+        report_places(report, schools)
         yield RosterDiff(administration, staging, report, schools)
+
+
+def report_places(report: RosterReport, schools: SchoolMatches) -> None:
+    """Add what the file says about districts and schools, with those to create."""
+    report.districts_created = [new.code for new in schools.new_districts.values()]
+    report.schools_created = [new.code for new in schools.new_schools.values()]
+    report.unknown_schools = [
+        {"district": one.district_name, "code": new.code, "name": new.name}
+        for one in report.schools
+        if (new := schools.new_schools.get(one.school_id))
+    ]
+    report.places = schools.notes
 
 
 def load_rows(

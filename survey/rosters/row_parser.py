@@ -233,16 +233,7 @@ class RowParser:
                 birth_dates = field_parsers.parse_birth_date(cells[birth], self.today)
             except InvalidCell as error:
                 reject(header[birth], str(error), cells[birth])
-        attributes: dict[str, str] = {}
-        for name, index, declared in self._subgroups:
-            value = declared.get(" ".join(cells[index].split()).casefold())
-            if value is not None:
-                attributes[name] = value
-                self.subgroup_counts[name][value] += 1
-            elif cells[index].strip():
-                # Without the value: notes are kept longer than the file.
-                note = f"{header[index]} has a value that is not declared: left blank"
-                self.notes[note] += 1
+        attributes = self._parse_subgroups(cells)
 
         get = values.get
         if rejections:
@@ -267,6 +258,21 @@ class RowParser:
             json.dumps(attributes) if attributes else "{}",
             get("previous_id", ""),
         )
+
+    def _parse_subgroups(self, cells: list[str]) -> dict[str, str]:
+        attributes: dict[str, str] = {}
+        for name, index, declared in self._subgroups:
+            value = declared.get(" ".join(cells[index].split()).casefold())
+            if value is not None:
+                attributes[name] = value
+                self.subgroup_counts[name][value] += 1
+            elif cells[index].strip():
+                # Without the value: notes are kept longer than the file.
+                header = self.columns.header[index]
+                self.notes[
+                    f"{header} has a value that is not declared: left blank"
+                ] += 1
+        return attributes
 
     def _parse_own(
         self, name: str, cells: list[str], parse: Callable[[str], str]

@@ -209,9 +209,6 @@ class CheckedBackend(httpcore.NetworkBackend):
             return _StreamWithDeadline(stream, self._deadline)
         raise _no_connection(host, port)
 
-    def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
-        raise NotImplementedError
-
 
 class _StreamWithDeadline(httpcore.NetworkStream):
     """End reads at the deadline, however slowly the server sends."""
