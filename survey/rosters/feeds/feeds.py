@@ -83,6 +83,17 @@ def create_feed(
     return feed
 
 
+def lock_feed(feed: RosterFeed) -> RosterFeed:
+    """Lock a feed within a transaction, and return it as it is now.
+
+    Its unfinished scan comes first, as in the jobs, which lock both when a stage
+    ends: in another order, each could wait for the other.
+    """
+    unfinished = feed.scans.filter(state__in=FeedScan.UNFINISHED)
+    list(unfinished.select_for_update().values_list("pk"))
+    return RosterFeed.objects.select_for_update().get(pk=feed.pk)
+
+
 def change_feed(
     feed: RosterFeed,
     *,
@@ -102,7 +113,7 @@ def change_feed(
         raise TypeError(f"feeds have no {', '.join(sorted(unknown))}")
     try:
         with transaction.atomic():
-            current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
+            current = lock_feed(feed)
             before = _shown(current)
             old_store, old_servers = current.store, servers_of(current)
             new_source = any(
@@ -230,7 +241,7 @@ def remove_feed(
 
     Raises ValidationError while a scan is being applied.
     """
-    current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
+    current = lock_feed(feed)
     if current.removed_at is not None:
         return
     old_store = current.store

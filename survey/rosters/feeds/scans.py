@@ -13,6 +13,7 @@ from accounts.models import User
 from survey.job_turns import TooManyJobs, refuse_many
 from survey.jobs import request_cancel, start
 from survey.models import FeedScan, Job, RosterFeed, RosterUpload
+from survey.rosters.feeds.feeds import lock_feed
 from survey.rosters.feeds.outcomes import delete_downloads, drop_uploads
 from survey.rosters.feeds.scan_jobs import apply_confirmed_scan, download_feed
 from survey.rosters.uploads import check_typed_number
@@ -50,8 +51,7 @@ def start_scan(
             raise ScanConflict(str(error)) from error
     try:
         with transaction.atomic():
-            current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
-            if current.removed_at is not None:
+            if lock_feed(feed).removed_at is not None:
                 raise ScanConflict("This feed was removed.")
             scan = FeedScan.objects.create(
                 feed=feed,

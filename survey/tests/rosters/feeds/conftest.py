@@ -4,6 +4,13 @@ import pytest
 
 from survey.rosters.feeds.feeds import create_feed
 from survey.rosters.feeds.outgoing import tls_context
+from survey.tests.rosters.feeds.feed_scans import (
+    invited,
+    offer,
+    scan,
+    students,
+    zip_of,
+)
 from survey.tests.rosters.feeds.servers import Resolver, certificate, http_server
 
 
@@ -42,3 +49,14 @@ def feed(staff, administration, sis, settings):
         administrations=[administration],
         by=staff.dana,
     )
+
+
+@pytest.fixture
+def held(feed, sis):
+    """A scan that would withdraw 4 of 30 people."""
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    offer(sis, zip_of(*students(26)))
+    held = scan(feed)
+    assert (held.state, len(invited())) == ("held", 30)
+    return held

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from datetime import timedelta
 
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from settings.tests.patience import patience
 from survey import jobs
 from survey.job_turns import next_job
 from survey.models import FeedScan, Identity, Job
@@ -129,3 +131,38 @@ def world():
         "entries": list(entries.values_list("action", "by", "after")),
         "scans": list(FeedScan.objects.order_by("pk").values_list("state", "message")),
     }
+
+
+def in_a_thread(act):
+    """Start `act` on a connection of its own; return a function that waits for it.
+
+    That function returns what `act` returned or raised.
+    """
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(act())
+        except Exception as error:
+            outcome.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    # Long enough to reach a lock, and shorter than it may be waited for.
+    thread.join(0.3)
+
+    def wait():
+        thread.join(patience(10))
+        return outcome[0]
+
+    return wait
+
+
+def while_open(first, second):
+    """Return the outcome of `second`, which begins before `first` has committed."""
+    with transaction.atomic():
+        first()
+        wait = in_a_thread(second)
+    return wait()

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from survey.models import FeedScan, Job, RosterFeed
@@ -18,6 +19,7 @@ from survey.tests.rosters.feeds.feed_scans import (
     run_jobs,
     scan,
     students,
+    while_open,
     zip_of,
 )
 
@@ -126,6 +128,20 @@ def test_a_feed_is_scanned_once_a_night(nightly, sis, clock):
     assert nights() == [date(2027, 1, 5), date(2027, 1, 6)]
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
+def test_of_two_schedulers_at_once_one_scans_a_feed(nightly, clock):
+    """Also if the scan of the first is over when the second one asks."""
+
+    def start_and_end():
+        schedule.start_due()
+        FeedScan.objects.update(state="failed", ended_at=timezone.now())
+
+    clock(at(2027, 1, 5, 3, 0))
+    assert while_open(start_and_end, schedule.start_due) is None
+    assert nights() == [date(2027, 1, 5)]
+    assert Job.objects.count() == 1
+
+
 def test_paused_and_removed_feeds_are_not_scanned(nightly, clock):
     clock(at(2027, 1, 5, 3, 0))
     RosterFeed.objects.update(is_paused=True)
@@ -163,6 +179,16 @@ def test_a_download_is_tried_again_without_keeping_the_worker(nightly, sis, cloc
     found.refresh_from_db()
     assert (found.state, len(invited())) == ("applied", 30)
     assert found.stages.get(stage="download").attempts == 2
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
+def test_of_two_schedulers_at_once_one_tries_a_download_again(feed):
+    found = FeedScan.objects.create(
+        feed=feed, district=feed.district, reason="now", retry_at=timezone.now()
+    )
+    while_open(schedule.retry_downloads, schedule.retry_downloads)
+    found.refresh_from_db()
+    assert (found.retry_at, Job.objects.count()) == (None, 1)
 
 
 def test_a_download_is_given_up_after_three_tries(nightly, sis, clock):
