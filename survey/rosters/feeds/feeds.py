@@ -107,13 +107,15 @@ def change_feed(
 
     The user who changes a feed becomes its owner. Raises CredentialsNeeded if the
     stored credentials would be sent to another server, and ValidationError for a
-    name in use, or while a scan is being applied.
+    name in use, for a removed feed, or while a scan is being applied.
     """
     if unknown := settings.keys() - set(SETTINGS):
         raise TypeError(f"feeds have no {', '.join(sorted(unknown))}")
     try:
         with transaction.atomic():
             current = lock_feed(feed)
+            if current.removed_at is not None:
+                raise ValidationError("This feed was removed.")
             before = _shown(current)
             old_store, old_servers = current.store, servers_of(current)
             new_source = any(

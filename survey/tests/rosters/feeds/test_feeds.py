@@ -84,6 +84,38 @@ def test_stored_credentials_are_never_sent_to_another_server(feed, staff, moved)
     assert bytes(feed.credentials) == b""
 
 
+@pytest.mark.parametrize(
+    "moved",
+    ["other.example.org", "sftp.example.org:2222", "sftp://sftp.example.org:23"],
+)
+def test_a_stored_password_is_never_sent_to_another_sftp_server(feed, staff, moved):
+    RosterFeed.objects.update(kind="sftp", address="sftp.example.org", host_key="key")
+    change_feed(feed, by=staff.dana, credentials={"password": SECRET})
+    with pytest.raises(CredentialsNeeded):
+        change_feed(feed, by=staff.state, address=moved)
+    feed.refresh_from_db()
+    assert (feed.address, feed.host_key) == ("sftp.example.org", "key")
+    # The twins: the same server, and a password of the new one.
+    change_feed(feed, by=staff.state, address="sftp://SFTP.example.org:22/")
+    assert unseal(bytes(feed.credentials)) == {"password": SECRET}
+    change_feed(feed, by=staff.state, address=moved, credentials={"password": "new"})
+    assert (unseal(bytes(feed.credentials)), feed.host_key) == ({"password": "new"}, "")
+
+
+def test_credentials_that_were_changed_meanwhile_are_not_sent_to_the_server_before(
+    feed, staff
+):
+    before = "https://sis.example.org/roster.zip"
+    change_feed(feed, by=staff.dana, address=before, credentials={"token": "old"})
+    # Somebody opens the form, and somebody else sends it first.
+    opened = RosterFeed.objects.get()
+    now = "https://other.example.org/roster.zip"
+    change_feed(feed, by=staff.state, address=now, credentials={"token": SECRET})
+    with pytest.raises(CredentialsNeeded):
+        change_feed(opened, by=staff.dana, address=before, name="Aeries")
+    assert RosterFeed.objects.get().address == now
+
+
 def test_another_folder_keeps_the_known_key_of_the_server(feed, staff):
     """Otherwise any server would be trusted with the password."""
     RosterFeed.objects.update(kind="sftp", address="sftp.example.org", host_key="key")
@@ -137,6 +169,15 @@ def test_a_removed_feed_keeps_neither_data_nor_credentials(feed, sis, staff):
     create_feed(
         district=feed.district, kind="zip", name=feed.name, address="x", by=staff.dana
     )
+
+
+def test_a_removed_feed_gets_no_credentials_from_a_form_that_was_open(feed, staff):
+    opened = RosterFeed.objects.get()
+    remove_feed(feed, by=staff.dana)
+    with pytest.raises(ValidationError, match="was removed"):
+        change_feed(opened, by=staff.state, credentials={"token": SECRET})
+    opened.refresh_from_db()
+    assert (bytes(opened.credentials), opened.by) == (b"", staff.dana)
 
 
 def test_two_feeds_of_a_district_have_different_names(feed, staff):
