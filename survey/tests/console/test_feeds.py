@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
+from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.console.feeds.credentials_form import OPENSSH
 from survey.console.feeds.scope import next_window
@@ -134,12 +135,23 @@ def test_other_districts_and_coordinators_never_see_a_feed(
     assert FeedScan.objects.count() == 1
 
 
-def test_a_scan_of_another_feed_is_not_shown_under_this_one(client, staff, feed):
-    other = create_scan(create_feed(staff.lakeside, staff.state), state="held")
+@pytest.mark.parametrize("district", ["lakeside", "riverside"])
+def test_a_scan_of_another_feed_is_not_found_under_this_one(
+    client, staff, feed, district
+):
+    other = create_feed(getattr(staff, district), staff.state, name="Other")
+    scan = create_scan(other, state="held")
     log_in(client, staff.dana)
-    address = f"/console/feeds/{feed.pk}/scans/{other.pk}/"
+    address = f"/console/feeds/{feed.pk}/scans/{scan.pk}/"
     assert client.get(address).status_code == 404
-    assert client.post(f"{address}confirm/", {"seen": 0}).status_code == 404
+    for action in ("confirm/", "cancel/"):
+        found = client.post(address + action, {"seen": 0})
+        assert found.status_code == 404
+    scan.refresh_from_db()
+    assert scan.state == "held"
+    # The twin: under its own feed it is found.
+    log_in(client, staff.state)
+    assert client.get(f"/console/feeds/{other.pk}/scans/{scan.pk}/").status_code == 200
 
 
 def test_credentials_are_on_no_page(client, staff, feed, administration):
@@ -212,6 +224,12 @@ def test_kept_credentials_are_never_sent_to_another_server(
         ("zip", "file:///etc/passwd", "https://"),
         ("zip", "gopher://sis.example.org/", "https://"),
         ("rest", "sis.example.org", "https://"),
+        ("zip", "https://localhost/a.zip", "no public address"),
+        ("zip", "https://0x7f000001/a.zip", "no public address"),
+        ("zip", "http://93.184.216.34/a.zip", "must be encrypted"),
+        ("rest", "http://10.0.0.1/", "must be encrypted"),
+        ("sftp", "sftp://127.0.0.1:2222", "no public address"),
+        ("sftp", "https://sftp.example.org", "name of the server"),
     ],
 )
 def test_addresses_that_are_refused_say_why(
@@ -483,3 +501,45 @@ def test_a_changed_host_key_is_accepted_as_it_was_shown(client, staff, feed):
     feed.refresh_from_db()
     assert feed.host_key == NEW_KEY
     assert "Accept the new key" not in client.get(address).content.decode()
+
+
+def test_only_people_who_may_change_a_feed_accept_a_new_host_key(client, staff, feed):
+    feed.host_key = OLD_KEY
+    feed.save()
+    create_scan(feed, state="failed", host_key=NEW_KEY)
+    staff.sam.memberships.update(role="district", district=staff.lakeside, school=None)
+    address = f"/console/feeds/{feed.pk}/accept-key/"
+    for user in (staff.sam, staff.chen, staff.analyst):
+        log_in(client, user)
+        assert client.post(address, {"seen": NEW_KEY}).status_code == 404
+    log_in(client, staff.dana)
+    assert client.get(address, {"seen": NEW_KEY}).status_code == 405
+    feed.refresh_from_db()
+    assert feed.host_key == OLD_KEY
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        {"state": "failed", "host_key": NEW_KEY.replace("z", "y")},
+        {"state": "failed", "host_key": ""},
+        {"state": "applied", "host_key": ""},
+        {"state": "running", "host_key": ""},
+    ],
+)
+def test_a_key_that_a_newer_scan_did_not_meet_is_not_accepted(
+    client, staff, feed, newer
+):
+    """Neither the one of a page that is out of date nor the one of the server now."""
+    feed.host_key = OLD_KEY
+    feed.save()
+    create_scan(feed, state="failed", host_key=NEW_KEY)
+    create_scan(feed, **newer)
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/"
+    for seen in (NEW_KEY, "", OLD_KEY):
+        refused = client.post(f"{address}accept-key/", {"seen": seen}, follow=True)
+        assert "The server showed another key" in refused.content.decode()
+    feed.refresh_from_db()
+    assert feed.host_key == OLD_KEY
+    assert not AuditEntry.objects.filter(action="accept host key").exists()

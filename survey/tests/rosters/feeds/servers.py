@@ -7,6 +7,7 @@ import ipaddress
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -180,3 +181,12 @@ def certificate(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)
     return context, public
+
+
+def drip(connection: socket.socket, beginning: bytes, each: bytes) -> None:
+    """Answer a request with a beginning, and then twenty times a second a little."""
+    connection.recv(9999)
+    connection.sendall(beginning)
+    for _ in range(1000):
+        connection.sendall(each)
+        time.sleep(0.05)

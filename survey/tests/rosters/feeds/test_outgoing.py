@@ -12,7 +12,12 @@ from survey.rosters.feeds import outgoing
 from survey.rosters.feeds.downloads import DownloadFailed
 from survey.rosters.feeds.http_client import CHUNK, HttpClient, _decoded, check_status
 from survey.rosters.feeds.outgoing import Deadline, Limits
-from survey.tests.rosters.feeds.servers import certificate, http_server, raw_server
+from survey.tests.rosters.feeds.servers import (
+    certificate,
+    drip,
+    http_server,
+    raw_server,
+)
 
 SECRET = "correct-horse-battery-staple"
 
@@ -394,14 +399,6 @@ def test_a_file_that_breaks_off_fails(server):
     with pytest.raises(DownloadFailed, match="broke off") as failed:
         get(f"http://127.0.0.1:{server.port}/")
     assert failed.value.may_retry
-
-
-def drip(connection: socket.socket, beginning: bytes, each: bytes) -> None:
-    connection.recv(9999)
-    connection.sendall(beginning)
-    for _ in range(1000):
-        connection.sendall(each)
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accounts.tests.logging_in import log_in
+from survey.files import path_of
 from survey.models import FeedScan
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
@@ -16,17 +17,6 @@ from survey.tests.rosters.feeds.feed_scans import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def held(feed, sis):
-    """A scan that would withdraw 4 of 30 people."""
-    offer(sis, zip_of(*students()))
-    scan(feed)
-    offer(sis, zip_of(*students(26)))
-    held = scan(feed)
-    assert (held.state, len(invited())) == ("held", 30)
-    return held
 
 
 @pytest.fixture
@@ -101,3 +91,49 @@ def test_another_district_neither_sees_nor_confirms_nor_cancels_a_held_scan(
             assert found.status_code == 404
     run_jobs()
     assert (state_of(held), len(invited())) == ("held", 30)
+
+
+def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
+    client, staff, held, page
+):
+    [upload] = held.uploads.all()
+    file, own = path_of(upload.file), f"/console/rosters/{upload.pk}/"
+    typed = {"seen": "4", "typed": "4"}
+    log_in(client, staff.dana)
+    for shown in (own, f"{own}missing/"):
+        assert client.get(shown).status_code == 200
+    for action in ("confirm/", "cancel/", "again/"):
+        refused = client.post(own + action, typed, follow=True).content.decode()
+        assert "This roster is part of a scan of a feed." in refused
+    upload.refresh_from_db()
+    assert (state_of(held), upload.state) == ("held", "checked")
+
+    # After the scan was cancelled, nothing of it is left to confirm.
+    client.post(f"{page}cancel/")
+    for action in ("confirm/", "again/", "columns/"):
+        client.post(own + action, typed)
+    run_jobs()
+    upload.refresh_from_db()
+    assert (upload.state, upload.file) == ("cancelled", "")
+    assert not file.exists()
+    assert client.get(f"{own}missing/").status_code == 404
+    assert (state_of(held), len(invited())) == ("cancelled", 30)
+
+
+def test_a_number_that_was_typed_for_another_scan_confirms_nothing(
+    client, staff, held, page, feed, sis
+):
+    """A newer scan would withdraw others: the page of the older one is out of date."""
+    offer(sis, zip_of(*students(25)))
+    newer = scan(feed)
+    assert newer.state == "held"
+    log_in(client, staff.dana)
+    for pk in (held.pk, newer.pk):
+        address = f"/console/feeds/{feed.pk}/scans/{pk}/"
+        client.post(f"{address}confirm/", {"seen": "4", "typed": "4"})
+    run_jobs()
+    assert (state_of(held), state_of(newer), len(invited())) == (
+        "cancelled",
+        "held",
+        30,
+    )

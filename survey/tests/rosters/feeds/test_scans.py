@@ -8,6 +8,7 @@ from django.utils.html import escape
 
 from accounts.models import AuditEntry, District, Letter
 from accounts.staff import dismiss
+from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey import jobs
 from survey.files import path_of
@@ -372,6 +373,16 @@ def test_a_feed_fails_when_its_owner_loses_the_permission(feed, sis, staff):
     assert found.state == "failed"
     assert "may no longer manage rosters" in found.message
     assert (invited(), sis.requests) == ([], [])
+
+
+def test_an_owner_who_has_lost_the_permission_is_told_nothing(feed, sis, staff):
+    eve = member("eve@example.org", "district", district=staff.riverside)
+    for membership in staff.dana.memberships.all():
+        dismiss(membership=membership, by=staff.state)
+    for _ in range(3):
+        assert scan(feed, by=staff.state).state == "failed"
+    told = [("feed scan failed", eve.email)]
+    assert list(Letter.objects.values_list("kind", "to")) == told
 
 
 def test_a_waiting_scan_can_be_cancelled(feed, sis, staff):

@@ -3,12 +3,14 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import threading
 import time
 from dataclasses import replace
 
 import asyncssh
 import pytest
 
+from settings.tests.patience import patience
 from survey.rosters.feeds import sftp
 from survey.rosters.feeds.downloads import (
     Download,
@@ -17,7 +19,7 @@ from survey.rosters.feeds.downloads import (
     download,
 )
 from survey.rosters.feeds.outgoing import Limits
-from survey.tests.rosters.feeds.servers import raw_server
+from survey.tests.rosters.feeds.servers import drip, raw_server
 from survey.tests.rosters.feeds.sftp_server import sftp_server
 from survey.tests.rosters.feeds.test_https_zip import zip_of
 
@@ -266,6 +268,27 @@ def test_a_server_that_hangs_is_named(source, folder, monkeypatch):
         with pytest.raises(DownloadFailed, match="does not answer") as failed:
             fetch(hanging, folder)
     assert failed.value.may_retry
+
+
+def test_a_server_that_drips_is_stopped(source, folder, monkeypatch):
+    monkeypatch.setattr(sftp, "LIMITS", Limits(seconds=0.5))
+    with raw_server(lambda c: drip(c, b"SSH-2.0-", b"x")) as port:
+        dripping = replace(source, address=f"127.0.0.1:{port}")
+        with pytest.raises(DownloadFailed, match="too slow"):
+            fetch(dripping, folder)
+
+
+def test_a_file_that_comes_too_slowly_is_stopped(source, server, folder, monkeypatch):
+    stopped = threading.Event()
+    server.before_read = lambda: stopped.wait(patience(10))
+    monkeypatch.setattr(sftp, "LIMITS", Limits(seconds=patience(1)))
+    try:
+        with pytest.raises(DownloadFailed, match="too slow"):
+            fetch(source, folder)
+    finally:
+        stopped.set()
+    assert len(server.opened) == 1
+    assert list(folder.iterdir()) == []
 
 
 def test_something_else_than_sftp_is_named(source, folder):
