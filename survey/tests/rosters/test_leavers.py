@@ -82,7 +82,38 @@ def test_another_row_of_the_person_wins(apply, other):
         "lincoln,2,Ali,withdrawn", *filler, f"lincoln,2,Ali,{other}", partial=True
     )
     assert "2" in invited()
-    assert report.left_withdrawn == 0
+    assert (report.left, report.left_withdrawn) == (int(other != "active"), 0)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_new_id_wins_over_the_old_one_that_has_left(apply, is_first):
+    """Systems that give somebody a new ID mark the old one as left."""
+    apply("lincoln,1,Maya,active", "lincoln,2,Ali,active")
+    rows = ["lincoln,22,2,Ali,active", "lincoln,2,,Ali,withdrawn"]
+    header = "school,student id,previous id,given name,status"
+    report = apply(*(rows if is_first else rows[::-1]), header=header)
+    assert invited() == {"1", "22"}
+    assert (report.changed, report.left_withdrawn) == (1, 0)
+    assert Respondent.objects.count() == 2
+
+
+def test_an_active_row_wins_however_the_rows_spell_the_district(apply, lincoln):
+    district = lincoln.district
+    district.code, district.name = "0153", "Northfield USD"
+    district.save()
+    header = f"district,{HEADER}"
+    apply("0153,lincoln,1,Maya,", "0153,lincoln,2,Ali,", header=header)
+    for active, left in (("0153", "Northfield USD"), ("Northfield USD", "0153")):
+        report = apply(
+            f"{active},lincoln,2,Ali,active",
+            f"{left},lincoln,2,Ali,withdrawn",
+            header=header,
+        )
+        assert invited() == {"1", "2"}
+        assert (report.left, report.left_withdrawn) == (1, 0)
+    # The twin: only the row that says that he has left.
+    apply("Northfield USD,lincoln,2,Ali,withdrawn", header=header)
+    assert invited() == {"1"}
 
 
 def test_somebody_who_has_moved_to_another_school_stays(apply, lincoln):

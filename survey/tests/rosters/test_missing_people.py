@@ -318,3 +318,20 @@ def test_a_coordinator_cannot_withdraw_people_of_another_school(
         complete_for="changes",
     )  # fmt: skip
     assert listed(upload) == ["00123", "00125"]
+
+
+def test_a_district_cannot_withdraw_people_of_another_one(
+    staff, administration, console_of
+):
+    """Noor has the same ID in the other district as Maya in this one."""
+    console_of(staff.state).apply(administration, HEADER, MAYA, ZOE, NOOR)
+    gone = [left(NOOR), left(NOOR.replace("roosevelt", "nowhere"))]
+    upload = console_of(staff.dana).upload(
+        administration, STATUS, active(ZOE), *gone, complete_for="changes"
+    )
+    assert (upload.withdrawn, listed(upload)) == (0, [])
+    upload = console_of(staff.state).upload(
+        administration, STATUS, active(ZOE), *gone, complete_for="changes"
+    )
+    [missing] = RosterMissing.objects.filter(upload=upload)
+    assert missing.respondent_id == person("00123", "lakeside").pk
