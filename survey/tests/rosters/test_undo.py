@@ -116,6 +116,42 @@ def test_people_who_came_back_are_withdrawn_again(administration, dana):
     assert everything() == before
 
 
+@pytest.fixture
+def back(administration, dana):
+    """A roster that brought Maya back, whom another one had withdrawn."""
+    dana.apply(administration, HEADER, MAYA, ALI)
+    dana.apply(administration, HEADER, ALI, typed="1")
+    assert person("00123").withdrawn_at
+    return dana.apply(administration, HEADER, MAYA, ALI)
+
+
+def test_a_roster_is_not_undone_once_somebody_it_brought_back_has_started(dana, back):
+    log_in_respondent(code_of(person("00123")))
+    before = everything()
+    undo_upload(dana, back)
+    assert back.state == "applied"
+    assert everything() == before
+    page = dana.get(f"/console/rosters/{back.pk}/undo/").content.decode()
+    assert STARTED in page
+
+
+def test_somebody_who_came_back_and_starts_while_it_is_undone_stays(
+    dana, back, monkeypatch
+):
+    maya = person("00123")
+
+    def starts_now(*_):
+        log_in_respondent(code_of(maya))
+        assert answer(maya) is Outcome.SAVED
+        return ""
+
+    monkeypatch.setattr(undo, "_refusal", starts_now)
+    undo_upload(dana, back)
+    assert (back.state, back.undo.kept) == ("undone", 1)
+    assert not person("00123").withdrawn_at
+    assert list(Response.objects.values_list("value", flat=True)) == ["mine"]
+
+
 def test_rosters_are_undone_one_after_the_other(administration, dana):
     first = dana.apply(administration, HEADER, MAYA)
     second = dana.apply(administration, HEADER, MAYA, ALI)
@@ -147,6 +183,25 @@ def test_a_roster_with_a_started_person_is_not_undone(administration, dana):
     undo_upload(dana, upload)
     assert upload.state == "applied"
     assert everything() == before
+    assert not AuditEntry.objects.filter(action="undo roster").exists()
+
+
+def test_a_start_before_the_job_runs_keeps_the_whole_roster(
+    administration, dana, monkeypatch
+):
+    """Nobody had started when the page was confirmed."""
+    upload = dana.apply(administration, HEADER, MAYA, ALI)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
+    undo_upload(dana, upload)
+    assert upload.state == "undoing"
+    log_in_respondent(code_of(person("00123")))
+    before = everything()
+    jobs.run(uploads.latest_job(upload).pk)
+    upload.refresh_from_db()
+    assert (upload.state, upload.message) == ("applied", STARTED)
+    assert everything() == before
+    # What it changed is still known.
+    assert RosterChange.objects.filter(upload=upload).count() == 2
 
 
 def test_whoever_starts_while_it_is_undone_stays(administration, dana, monkeypatch):
@@ -404,6 +459,40 @@ def test_a_start_at_the_same_moment_loses_no_answer(administration, dana, monkey
     thread.join(patience(10))
     assert outcomes == [Outcome.WITHDRAWN]
     assert not Respondent.objects.exists()
+    assert not Response.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
+@pytest.mark.django_db(transaction=True)
+def test_a_start_at_the_same_moment_loses_no_answer_of_somebody_who_came_back(
+    dana, back, monkeypatch
+):
+    """The login has read the person; undoing has locked the row, and withdraws it."""
+    maya = person("00123")
+    code, outcomes = code_of(maya), []
+
+    def start_and_answer():
+        try:
+            log_in_respondent(code)
+            outcomes.append(answer(maya))
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=start_and_answer)
+    keep_groups = undo.keep_groups_of_withdrawn
+
+    def keep_groups_and_let_start(*args):
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        keep_groups(*args)
+
+    monkeypatch.setattr(undo, "keep_groups_of_withdrawn", keep_groups_and_let_start)
+    undo_upload(dana, back)
+    thread.join(patience(10))
+    assert back.state == "undone"
+    assert outcomes == [Outcome.WITHDRAWN]
+    assert person("00123").withdrawn_at
     assert not Response.objects.exists()
 
 
