@@ -35,13 +35,12 @@ def download(
 def load_into(store: OneRosterStore, download: Download) -> list[str]:
     """Load a download into a store, completely or not at all.
 
-    Returns which files and columns were ignored or read differently. Raises
+    Returns which files, columns and fields were ignored or read differently. Raises
     OneRosterInvalid.
     """
     if download.path is None:
         raise ValueError("An unchanged download has no content.")
     if rest_pages.is_rest(download.path):
-        rest_pages.load_into(store, download.path)
-        return []
+        return rest_pages.load_into(store, download.path)
     with open(download.path, "rb") as file:
         return store.load_zip(file).notes

@@ -21,6 +21,7 @@ from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSo
 from survey.rosters.feeds.http_client import Answer, HttpClient, check_status
 from survey.rosters.feeds.outgoing import Limits
 from survey.rosters.feeds.rest_auth import authorization_of
+from survey.rosters.feeds.rest_ignored import IgnoredNames
 from survey.rosters.feeds.rest_pages import Json, PageWriter, UnusableAnswer
 
 SERVICES = {"1.1": "/ims/oneroster/v1p1", "1.2": "/ims/oneroster/rostering/v1p2"}
@@ -87,7 +88,7 @@ def _fetch(
     source: FeedSource, server: RestServer, folder: Path, since: datetime | None
 ) -> Download:
     per_school = bool(source.options.get("per_school"))
-    with PageWriter(folder, is_delta=since is not None) as writer:
+    with PageWriter(folder, server.ignored, is_delta=since is not None) as writer:
         schools: list[str] = []
         if per_school and since is not None:
             # What changed may not include the schools themselves.
@@ -145,6 +146,7 @@ class RestServer:
         self._authorization = authorization_of(source, client)
         self._page_size = int(str(source.options.get("page_size") or PAGE_SIZE))
         self.host = ""
+        self.ignored = IgnoredNames()
 
     def pages(
         self, collection: str, endpoint: str, since: datetime | None
@@ -206,6 +208,7 @@ class RestServer:
             query["filter"] = f"dateLastModified>'{when}'"
         reply = self._get(f"{self._base}/{endpoint}?{urlencode(query)}")
         if offset == 0 and reply.status in OPTIONAL.get(collection, ()):
+            self.ignored.add_missing(collection)
             return None
         if offset == 0 and reply.status in (400, 413, 422, 501):
             if self._page_size > SMALL_PAGE_SIZE:

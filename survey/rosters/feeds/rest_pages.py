@@ -22,6 +22,7 @@ from survey.rosters.feeds.download_types import (
     FeedSource,
     new_file,
 )
+from survey.rosters.feeds.rest_ignored import IgnoredNames
 from survey.rosters.oneroster import schema
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 ENDING = ".rest.zip"
+# The member with the notes about what was ignored.
+IGNORED = "ignored.json"
 COLLECTIONS = (
     "orgs",
     "academicSessions",
@@ -38,8 +41,8 @@ COLLECTIONS = (
     "enrollments",
     "demographics",
 )
-# Not needed, or not to be kept.
-DROPPED = {"password", "metadata", "dateLastModified", "resources", "sms", "phone"}
+# Not needed, or not to be kept; in any case.
+DROPPED = {"password", "metadata", "datelastmodified", "resources", "sms", "phone"}
 LISTS = {
     "orgs": "orgSourcedIds",
     "agents": "agentSourcedIds",
@@ -58,7 +61,12 @@ COLUMNS = {
     name.casefold(): name
     for collection in schema.COLLECTIONS.values()
     for name in collection.kept
-} | {"grade": "grades"}
+} | {
+    "grade": "grades",
+    # Of version 1.2, whose CSV files call them otherwise.
+    "preferredfirstname": "preferredGivenName",
+    "preferredlastname": "preferredFamilyName",
+}
 # So many roles of a user of version 1.2 are kept. They have no IDs: a delta
 # deletes those that a user no longer has by their numbers.
 MOST_ROLES = 16
@@ -74,8 +82,9 @@ class UnusableAnswer(DownloadFailed):
 class PageWriter:
     """Write objects to a new private file, and find repeated ones."""
 
-    def __init__(self, folder: Path, *, is_delta: bool) -> None:
+    def __init__(self, folder: Path, ignored: IgnoredNames, *, is_delta: bool) -> None:
         self._folder = folder
+        self._ignored = ignored
         self._is_delta = is_delta
         self._collection = ""
         self._member: IO[bytes] | None = None
@@ -132,7 +141,12 @@ class PageWriter:
                 if before == listing:
                     raise UnusableAnswer(f"{listing} repeats {key[1][:60]}.")
                 continue
-            kept = {name: value for name, value in found.items() if name not in DROPPED}
+            self._ignored.look_at(self._collection, found)
+            kept = {
+                name: value
+                for name, value in found.items()
+                if name.casefold() not in DROPPED
+            }
             line = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
             self._member.write(line + b"\n")
             digest = hashlib.sha256(self._collection.encode() + b" " + line).digest()
@@ -148,6 +162,7 @@ class PageWriter:
         self._member = None
         if self._is_delta:
             self._archive.writestr("delta", "")
+        self._archive.writestr(IGNORED, json.dumps(self._ignored.notes()))
         self._archive.close()
         # After a delta, the next full download must be compared again.
         digest = "" if self._is_delta else f"{self._sum:064x}"
@@ -173,10 +188,10 @@ def is_rest(path: Path) -> bool:
     return path.name.endswith(ENDING)
 
 
-def load_into(store: OneRosterStore, path: Path) -> None:
+def load_into(store: OneRosterStore, path: Path) -> list[str]:
     """Load a downloaded file into a store, completely or not at all.
 
-    Raises OneRosterInvalid.
+    Returns which fields were ignored. Raises OneRosterInvalid.
     """
     with zipfile.ZipFile(path) as archive, store.changes():
         names = set(archive.namelist())
@@ -196,6 +211,9 @@ def load_into(store: OneRosterStore, path: Path) -> None:
                     ),
                     replace=replace,
                 )
+        # A download of the version before has no notes.
+        notes: list[str] = json.loads(archive.read(IGNORED)) if IGNORED in names else []
+    return notes
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> Iterator[Json]:

@@ -19,6 +19,7 @@ from survey.rosters.feeds.downloads import (
     download,
     load_into,
 )
+from survey.rosters.feeds.rest_ignored import MOST_NAMES
 from survey.rosters.feeds.rest_pages import as_row, role_rows
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster_server import District, read_archive, serve
@@ -623,3 +624,68 @@ def test_loading_is_all_or_nothing(source, folder, north):
     with pytest.raises(OneRosterInvalid):
         load_into(store, fetch(source, folder))
     assert people_of(store) == before
+
+
+# What is ignored
+
+
+def test_ignored_fields_are_named_without_their_values(source, folder, north):
+    maya = next(u for u in north.collections["users"] if u["givenName"] == "Maya")
+    maya |= {
+        "lunch": "free lunch",
+        "PASSWORD": "hunter2",
+        "metadata": {"homeroomTeacher": "Luis Ortiz", "Luis Ortiz": True},
+        # Of the standard, or in another case.
+        "resources": [],
+        "FamilyName": "Lopez",
+    }
+    north.collections["orgs"][0]["metadata"] = {"region": "North"}
+    for one in north.collections["demographics"]:
+        one["birthdate"] = one.pop("birthDate")
+    assert load_into(OneRosterStore(folder / "store"), fetch(source, folder)) == [
+        "orgs: field 'metadata.region' was ignored: a vendor's own field",
+        "users: field 'PASSWORD' was ignored: passwords are never kept",
+        "users: field 'lunch' was ignored: it is no field of OneRoster",
+        "users: field 'metadata.homeroomTeacher' was ignored: a vendor's own field",
+        "users: field 'password' was ignored: passwords are never kept",
+        "users: fields with an unusual name were ignored",
+    ]
+
+
+def test_fields_of_the_standard_are_not_listed_as_ignored(folder):
+    for version in VERSIONS:
+        with serve({"north": district_of(version)}) as server:
+            source = FeedSource(
+                "rest",
+                server.address(),
+                credentials={"token": "token"},
+                options={"version": version, "authorization": "bearer"},
+            )
+            store = OneRosterStore(folder / f"store {version}")
+            notes = load_into(store, fetch(source, folder))
+        # The exports that the server was made from have this column.
+        assert set(notes) <= {
+            "users: field 'password' was ignored: passwords are never kept"
+        }
+
+
+def test_collections_that_are_not_offered_are_named(source, folder, north):
+    north.faults.not_offered = ("demographics",)
+    [note, *_] = load_into(OneRosterStore(folder / "store"), fetch(source, folder))
+    assert note == "demographics: not read, because the server does not offer it"
+
+
+def test_the_list_of_ignored_fields_has_an_end(source, folder, north):
+    users = north.collections["users"]
+    users[0] |= {f"field{n}": n for n in range(100_000)}
+    users[1] |= {"x" * 1_000_000: 1}
+    notes = load_into(OneRosterStore(folder / "store"), fetch(source, folder))
+    assert len(notes) == MOST_NAMES + 1
+    assert notes[-1] == "more than 80 fields were ignored"
+    assert max(map(len, notes)) < 200
+
+
+def test_preferred_names_are_read_under_their_names_of_both_bindings():
+    row = as_row({"preferredFirstName": "May", "preferredLastName": "Ruiz"})
+    assert row == {"preferredGivenName": "May", "preferredFamilyName": "Ruiz"}
+    assert as_row({"preferredGivenName": "May"}) == {"preferredGivenName": "May"}

@@ -1,0 +1,101 @@
+"""Collect the names of what a OneRoster server sends and nothing reads.
+
+Names only, never values, which may say anything about a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from survey.rosters.oneroster import schema
+
+# More than a person reads; a server may invent a name for each object.
+MOST_NAMES = 80
+# Other names may be values, as in an object with a field for each person.
+USUAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,59}")
+UNUSUAL = "with an unusual name"
+EXTENSIONS = "metadata"
+# Fields of the standard that CSV files lack, or call otherwise.
+_JSON_FIELDS = {
+    "orgs": "parent children",
+    "academicSessions": "parent children",
+    "users": "orgs agents primaryOrg roles userProfiles resources grade"
+    " preferredFirstName preferredLastName",
+    "roles": "user org userProfile",
+    "classes": "school course terms resources",
+    "enrollments": "user class school",
+}
+_KNOWN = {
+    name: {
+        *collection.kept,
+        *collection.unused,
+        *_JSON_FIELDS.get(name, "").split(),
+        EXTENSIONS,
+    }
+    - {"password"}
+    for name, collection in schema.COLLECTIONS.items()
+}
+_KNOWN_IN_ANY_CASE = {
+    name: {field.casefold() for field in fields} for name, fields in _KNOWN.items()
+}
+
+
+class IgnoredNames:
+    """The ignored fields of a download, and the endpoints that were not offered."""
+
+    def __init__(self) -> None:
+        # Collection and field.
+        self._fields: set[tuple[str, str]] = set()
+        self._has_more = False
+        self._missing: dict[str, None] = {}
+
+    def look_at(self, collection: str, found: Mapping[str, Any]) -> None:
+        """Collect the fields of an object that are not read."""
+        # Millions of objects have none that is unknown.
+        for name in found.keys() - _KNOWN[collection]:
+            if name.casefold() not in _KNOWN_IN_ANY_CASE[collection]:
+                self._add(collection, name)
+        if isinstance(extensions := found.get(EXTENSIONS), dict):
+            for name in extensions:
+                self._add(collection, f"{EXTENSIONS}.{name}")
+        if collection == "users" and isinstance(roles := found.get("roles"), list):
+            for role in roles:
+                if isinstance(role, dict):
+                    self.look_at("roles", role)
+
+    def _add(self, collection: str, name: str) -> None:
+        if (collection, name) in self._fields:
+            return
+        field = (collection, name if USUAL_NAME.fullmatch(name) else UNUSUAL)
+        if len(self._fields) < MOST_NAMES:
+            self._fields.add(field)
+        elif field not in self._fields:
+            self._has_more = True
+
+    def add_missing(self, endpoint: str) -> None:
+        """Collect an endpoint that the server does not offer to this client."""
+        self._missing[endpoint] = None
+
+    def notes(self) -> list[str]:
+        notes = [
+            f"{endpoint}: not read, because the server does not offer it"
+            for endpoint in self._missing
+        ]
+        notes += [_note(*field) for field in sorted(self._fields)]
+        if self._has_more:
+            notes.append(f"more than {MOST_NAMES} fields were ignored")
+        return notes
+
+
+def _note(collection: str, name: str) -> str:
+    if name == UNUSUAL:
+        return f"{collection}: fields {UNUSUAL} were ignored"
+    if "password" in name.casefold():
+        reason = "passwords are never kept"
+    elif name.startswith(f"{EXTENSIONS}."):
+        reason = "a vendor's own field"
+    else:
+        reason = "it is no field of OneRoster"
+    return f"{collection}: field '{name}' was ignored: {reason}"
