@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
-from django.db.models import QuerySet
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, When
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
@@ -33,6 +33,15 @@ from survey.models import FeedScan, FeedStage
 State = FeedScan.State
 # Queues, whose workers each do some of the stages.
 POOL_LABELS = {DOWNLOADS: "downloading", SCANS: "processing"}
+# A scan that somebody confirmed in the morning was held at night, by its comparison.
+END = Case(
+    When(confirmed_at=None, then=F("ended_at")),
+    default=Subquery(
+        FeedStage.objects.filter(
+            scan=OuterRef("pk"), stage=FeedStage.Stage.COMPARE
+        ).values("ended_at")[:1]
+    ),
+)
 
 
 def workers_by_pool() -> dict[str, int]:
@@ -51,7 +60,7 @@ def feed_window(request: StaffRequest) -> HttpResponse:
     scans = FeedScan.objects.filter(feed__in=feeds_of(request).values("pk"))
     night = scans.filter(night__isnull=False).order_by("-night").values("night")[:1]
     of_night = scans.filter(night=night)
-    found = list(of_night.values_list("state", "started_at", "ended_at"))
+    found = list(of_night.annotate(ended=END).values_list("state", "ended"))
     is_state = request.permissions.places(MANAGE).state
     context: dict[str, object] = {
         "scans": found,
@@ -59,11 +68,11 @@ def feed_window(request: StaffRequest) -> HttpResponse:
         "time_zone": time_zone_in_words(),
     }
     stages = read_stages(of_night) if found else []
-    ends = [ended for _, _, ended in found if ended is not None]
+    ends = [ended for _, ended in found if ended is not None]
     # Workers are shared, so what is idle says something about other districts.
     bars = count_bars(stages, ends, workers_by_pool() if is_state else {})
     if bars:
-        context |= _totals([state for state, _, _ in found], stages)
+        context |= _totals([state for state, _ in found], stages)
         context |= _chart(bars, workers_by_pool() if is_state else {})
         context |= _times(stages)
         context |= {
@@ -76,9 +85,11 @@ def feed_window(request: StaffRequest) -> HttpResponse:
 
 
 def read_stages(scans: QuerySet[FeedScan]) -> list[Stage]:
-    """Read the stages that have ended of these scans."""
+    """Read the stages of these scans that have ended, in their night."""
     rows = FeedStage.objects.filter(
-        scan__in=scans.values("pk"), ended_at__isnull=False
+        Q(scan__confirmed_at=None) | Q(started_at__lt=F("scan__confirmed_at")),
+        scan__in=scans.values("pk"),
+        ended_at__isnull=False,
     ).values_list("stage", "started_at", "ended_at", "bytes", "rows")
     return [
         Stage(name, DOWNLOADS if name == "download" else SCANS, began, ended, *amounts)

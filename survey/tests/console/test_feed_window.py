@@ -15,6 +15,7 @@ from survey.console.feeds.window_chart import (
     slowest_stage,
     time_stages,
 )
+from survey.models import FeedScan
 from survey.tests.console.feed_cast import create_feed, create_scan
 
 ONE = datetime(2027, 1, 12, 1, 0, tzinfo=UTC)
@@ -115,6 +116,23 @@ class TestPage:
         assert dict(page.context["totals"])["feeds scanned"] == "1"
         # What the others' scans keep busy is not shown either.
         assert b"Idle" not in page.content
+
+    def test_what_is_confirmed_in_the_morning_is_not_of_the_night(self, client, staff):
+        scan = self.scan(create_feed(staff.riverside, staff.dana))
+        morning, end = at(8 * 3600), at(8 * 3600 + 60)
+        FeedScan.objects.update(
+            confirmed_by=staff.dana, confirmed_at=morning, ended_at=end
+        )
+        scan.stages.filter(stage="apply").update(started_at=morning, ended_at=end)
+        page = log_in(client, staff.dana).get("/console/feeds/window/")
+        assert page.context["ends"] == at(3)
+        [minute] = page.context["minutes"]
+        assert minute["scans"] == 1
+        assert [stage["name"] for stage in page.context["stages"]] == [
+            "Download",
+            "Parse",
+            "Compare",
+        ]
 
     def test_without_a_nightly_scan_the_page_says_so(self, client, staff):
         create_scan(create_feed(staff.riverside, staff.dana))
