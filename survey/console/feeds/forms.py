@@ -292,6 +292,13 @@ def _initial(feed: RosterFeed) -> dict[str, Any]:
     }
 
 
+def identity_in_words(identity: str) -> str:
+    name, _, identity_type = identity.partition(":")
+    if identity_type:
+        return f"userIds of the type {identity_type}"
+    return IDENTITIES.get(name, name).partition(".")[0]
+
+
 def options_in_words(feed: RosterFeed) -> list[tuple[str, str]]:
     """Return the labels and texts of a feed's options that are set."""
     fields: dict[str, forms.Field] = {}

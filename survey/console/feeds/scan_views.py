@@ -107,7 +107,7 @@ def _show(
     context = {
         "feed": feed,
         "scan": scan,
-        "stages": [stage_row(stage) for stage in stages],
+        "stages": [stage_row(stage, scan) for stage in stages],
         "notes": [note for stage in stages for note in stage.notes.splitlines()],
         "figures": [
             (upload, [upload.report.get(name, 0) for name in TOTAL_LABELS])

@@ -6,15 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import (
-    Case,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Value,
-    When,
-)
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -35,11 +27,12 @@ class Status(NamedTuple):
     badge: str = ""
 
 
-# In the order of the list: feeds that need somebody come first.
+# In the order of the list, after those that are late: feeds that need somebody
+# come first.
 STATUSES = {
     "held": Status("waits for confirmation", "caution"),
-    "failing": Status("failing", "bad"),
-    "late": Status("late", "bad"),
+    "failing": Status("failed", "bad"),
+    "late": Status("overdue", "bad"),
     "running": Status("being scanned"),
     "new": Status("never scanned"),
     "current": Status("up to date", "good"),
@@ -59,7 +52,7 @@ def feed_or_404(request: StaffRequest, pk: int) -> RosterFeed:
 
 
 def with_status(feeds: QuerySet[RosterFeed]) -> QuerySet[RosterFeed]:
-    """Add `status_rank`, `scanned_at`, `good_at` and `people`."""
+    """Add `status_rank`, `is_late`, `scanned_at`, `good_at` and `people`."""
     scans = FeedScan.objects.filter(feed=OuterRef("pk")).order_by("-pk")
     real = scans.exclude(reason=FeedScan.Reason.TRY)
     good = real.filter(state__in=(State.APPLIED, State.UNCHANGED))
@@ -67,7 +60,7 @@ def with_status(feeds: QuerySet[RosterFeed]) -> QuerySet[RosterFeed]:
         scan__feed=OuterRef("pk"), stage=FeedStage.Stage.COMPARE, ended_at__isnull=False
     ).order_by("-pk")
     long_ago = timezone.now() - LATE_AFTER
-    is_late = Q(window_begins__isnull=False) & (
+    is_late = Q(window_begins__isnull=False, is_paused=False) & (
         Q(good_at__lt=long_ago) | Q(good_at=None, created_at__lt=long_ago)
     )
     ranks = list(STATUSES)
@@ -85,13 +78,14 @@ def with_status(feeds: QuerySet[RosterFeed]) -> QuerySet[RosterFeed]:
         scanned_at=Subquery(real.filter(ended_at__isnull=False).values("ended_at")[:1]),
         people=Subquery(rows.values("rows")[:1]),
     ).annotate(
+        is_late=Case(When(is_late, then=Value(True)), default=Value(False)),
         status_rank=Case(
             *(
                 When(condition, then=Value(ranks.index(name)))
                 for name, condition in conditions.items()
             ),
             default=Value(ranks.index("current")),
-        )
+        ),
     )
 
 

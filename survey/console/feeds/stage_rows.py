@@ -11,6 +11,9 @@ from django.template.defaultfilters import filesizeformat
 
 from survey.models import FeedScan, FeedStage
 
+NOTHING = "–"
+UNCHANGED = "unchanged"
+
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
@@ -18,10 +21,11 @@ class StageRow:
     started_at: datetime
     ended_at: datetime | None
     took: str
-    # What it handled, such as "3.4 MB" or "1,200 rows".
+    # What it handled, such as "3.4 MB", "unchanged" and "1,200".
+    size: str
+    rows: str
+    # The one of them that says most, such as "3.4 MB" or "1,200 rows".
     amount: str
-    bytes: int
-    rows: int
     attempts: int
     message: str
 
@@ -41,13 +45,15 @@ def in_words(seconds: float) -> str:
     return f"{minutes:,} min {rest} s" if minutes else f"{rest} s"
 
 
-def stage_row(stage: FeedStage) -> StageRow:
-    took = "–"
+def stage_row(stage: FeedStage, scan: FeedScan) -> StageRow:
+    took, size, amount = NOTHING, "", ""
     if stage.ended_at is not None:
         took = in_words((stage.ended_at - stage.started_at).total_seconds())
-    amount = ""
-    if stage.stage == FeedStage.Stage.DOWNLOAD and stage.bytes:
-        amount = filesizeformat(stage.bytes)
+    if stage.bytes:
+        size = filesizeformat(stage.bytes)
+    if stage.stage == FeedStage.Stage.DOWNLOAD:
+        # Nothing was sent (ETag), or the same as the last time.
+        amount = size = UNCHANGED if is_unchanged(scan) else size
     elif stage.rows:
         amount = f"{intcomma(stage.rows)} row{'' if stage.rows == 1 else 's'}"
     return StageRow(
@@ -55,11 +61,19 @@ def stage_row(stage: FeedStage) -> StageRow:
         stage.started_at,
         stage.ended_at,
         took,
+        size or NOTHING,
+        intcomma(stage.rows) if stage.rows else NOTHING,
         amount,
-        stage.bytes,
-        stage.rows,
         stage.attempts,
         stage.message,
+    )
+
+
+def is_unchanged(scan: FeedScan) -> bool:
+    """Return whether the source offered the same as at the scan before."""
+    # A scan that ends after the download stores nothing about it.
+    return scan.state == FeedScan.State.UNCHANGED or bool(
+        scan.download.get("is_unchanged")
     )
 
 
@@ -67,6 +81,6 @@ def scan_rows(scans: Iterable[FeedScan]) -> list[ScanRow]:
     """Return a row for each scan, whose stages were prefetched."""
     rows = []
     for scan in scans:
-        found = {stage.stage: stage_row(stage) for stage in scan.stages.all()}
+        found = {stage.stage: stage_row(stage, scan) for stage in scan.stages.all()}
         rows.append(ScanRow(scan, [found.get(name) for name in FeedStage.Stage.values]))
     return rows

@@ -27,6 +27,7 @@ from survey.console.feeds.forms import (
     FeedForm,
     NewFeedForm,
     RemoveFeedForm,
+    identity_in_words,
     options_in_words,
 )
 from survey.console.feeds.scope import (
@@ -49,13 +50,19 @@ SCANS_PER_PAGE = 20
 @needs(MANAGE)
 @require_safe
 def feed_list(request: StaffRequest) -> HttpResponse:
-    """List feeds, late and failing ones first. 2 statements."""
+    """List feeds: late ones first, then others that need somebody. 2 statements."""
     listing = Listing(
         request,
         with_status(feeds_of(request)),
         search=("name", "district__name"),
         sorts={
-            "state": ("status_rank", "-failures_in_a_row", "scanned_at", "name"),
+            "state": (
+                "-is_late",
+                "status_rank",
+                "-failures_in_a_row",
+                "scanned_at",
+                "name",
+            ),
             "name": ("name",),
             "district": ("district__name", "name"),
             "scanned": ("-scanned_at",),
@@ -90,7 +97,7 @@ def feed_detail(request: StaffRequest, pk: int) -> HttpResponse:
     context = {
         "feed": feed,
         "kind": KIND_LABELS[RosterFeed.Kind(feed.kind)],
-        "identity": feed.identity.replace(":", ", type "),
+        "identity": identity_in_words(feed.identity),
         "administrations": _with_titles(feed.administrations.all()),
         "status": status_of(feed),
         "next_window": next_window(feed, timezone.now()),

@@ -381,7 +381,7 @@ def test_unknown_kinds_are_not_found(client, staff):
     assert client.get(address).status_code == 404
 
 
-def test_feeds_that_need_somebody_come_first(client, staff):
+def test_late_feeds_come_first_and_then_those_that_need_somebody(client, staff):
     long_ago = timezone.now() - timedelta(days=3)
 
     def feed(name, **fields):
@@ -396,19 +396,31 @@ def test_feeds_that_need_somebody_come_first(client, staff):
     create_scan(late, state="tried", reason="try")
     create_scan(feed("failing", failures_in_a_row=2), state="failed")
     create_scan(feed("held"), state="held")
+    waiting = feed("held for days", created_at=long_ago)
+    create_scan(waiting, began=long_ago)
+    create_scan(waiting, state="held")
+    create_scan(feed("never", created_at=long_ago), state="failed")
+    RosterFeed.objects.filter(name="never").update(failures_in_a_row=1)
     feed("new")
     log_in(client, staff.dana)
-    rows = client.get("/console/feeds/").context["feeds"]
+    page = client.get("/console/feeds/")
+    rows = page.context["feeds"]
     assert [(row["feed"].name, row["status"].words) for row in rows] == [
+        ("held for days", "waits for confirmation"),
+        ("never", "failed"),
+        ("late", "overdue"),
         ("held", "waits for confirmation"),
         ("failing", "failed 2 times"),
-        ("late", "late"),
         ("running", "being scanned"),
         ("new", "never scanned"),
         ("current", "up to date"),
         ("paused", "paused"),
     ]
     assert rows[0]["feed"].people == 1_200
+    assert [bool(row["feed"].is_late) for row in rows] == [True] * 3 + [False] * 6
+    text = page.content.decode()
+    assert text.count("Last success: ") == 2
+    assert text.count("No success yet") == 1
 
 
 def test_a_feed_without_a_window_is_never_late(client, staff):
@@ -438,6 +450,50 @@ def test_the_next_window_begins_today_or_tomorrow(staff, settings):
     assert next_from(1) == datetime(2027, 1, 13, 1, tzinfo=zone)
     feed.is_paused = True
     assert next_from(0) is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "state", "download"),
+    [
+        # Nothing was sent (ETag), or the same file again.
+        (0, "unchanged", {}),
+        (1_000_000, "unchanged", {}),
+        # Compared once more, because the scan before was held.
+        (0, "held", {"is_unchanged": True}),
+    ],
+)
+def test_a_download_without_news_is_called_unchanged(
+    client, staff, feed, sent, state, download
+):
+    scan = create_scan(feed, state=state, download=download)
+    scan.stages.filter(stage="download").update(bytes=sent)
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/"
+    [row] = client.get(address).context["scans"]
+    assert row.stages[0].amount == "unchanged"
+    page = client.get(f"{address}scans/{scan.pk}/")
+    assert page.context["stages"][0].size == "unchanged"
+    assert "0\xa0bytes" not in page.content.decode()
+
+
+def test_a_download_with_news_shows_its_size(client, staff, feed):
+    scan = create_scan(feed)
+    log_in(client, staff.dana)
+    page = client.get(f"/console/feeds/{feed.pk}/scans/{scan.pk}/")
+    sizes = [(stage.size, stage.rows) for stage in page.context["stages"]]
+    assert sizes == [("976.6\xa0KB", "–"), *[("–", "1,200")] * 3]
+
+
+def test_an_id_that_was_changed_is_explained(client, staff, feed):
+    log_in(client, staff.dana)
+    address = f"/console/feeds/{feed.pk}/"
+    page = client.get(address).content.decode()
+    assert "identifier: usually the student or staff number" in page
+    assert "Changed from" not in page
+    RosterFeed.objects.update(identity="userIds:SIS", previous_identity="identifier")
+    page = client.get(address).content.decode()
+    assert "userIds of the type SIS" in page
+    assert "Changed from identifier." in page
 
 
 def test_pausing_and_resuming(client, staff, feed):

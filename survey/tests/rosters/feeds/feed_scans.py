@@ -63,6 +63,15 @@ def zip_of(*rows, mode="bulk", orgs=ORGS):
     return archive(files, modes=modes).getvalue()
 
 
+def orgs_named(*names):
+    """Return orgs.csv with a school s0, s1 and so on for each name."""
+    district = "\n".join(ORGS.splitlines()[:2])
+    schools = (
+        f"o-s{n},,,{name},school,s{n},o-district" for n, name in enumerate(names)
+    )
+    return "\n".join([district, *schools]) + "\n"
+
+
 def offer(server, content, **headers):
     server.give("/roster.zip", 200, content, **headers)
 

@@ -10,6 +10,7 @@ from survey.models import FeedScan
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,
+    orgs_named,
     run_jobs,
     scan,
     students,
@@ -77,6 +78,32 @@ def test_a_held_scan_is_cancelled(client, staff, held, page):
     assert "The scan was cancelled." not in again.content.decode()
     run_jobs()
     assert (state_of(held), len(invited())) == ("cancelled", 30)
+
+
+def test_a_held_scan_that_withdraws_nobody_does_not_ask_for_a_number(
+    client, staff, feed, sis
+):
+    rows = [row for n in range(4) for row in students(10, school=f"s{n}", first=10 * n)]
+    offer(sis, zip_of(*rows, orgs=orgs_named("North", "South", "East", "West")))
+    assert scan(feed).state == "applied"
+    offer(sis, zip_of(*rows, orgs=orgs_named("Alder", "Birch", "Cedar", "Dogwood")))
+    held = scan(feed)
+    assert (held.state, held.message) == (
+        "held",
+        "4 schools have other names than before.",
+    )
+    log_in(client, staff.dana)
+    page = f"/console/feeds/{feed.pk}/scans/{held.pk}/"
+    shown = client.get(page).content.decode()
+    assert "Nobody will be withdrawn." in shown
+    assert "Apply and withdraw" not in shown
+    assert 'name="typed"' not in shown
+    check = f"/console/rosters/{held.uploads.get().pk}/#places-to-check"
+    assert check in shown
+    assert "Alder" in client.get(check).content.decode()
+    client.post(f"{page}confirm/", {"seen": "0"})
+    run_jobs()
+    assert (state_of(held), len(invited())) == ("applied", 40)
 
 
 def test_another_district_neither_sees_nor_confirms_nor_cancels_a_held_scan(

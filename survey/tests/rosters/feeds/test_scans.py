@@ -311,7 +311,7 @@ def test_ignored_files_and_columns_are_on_the_page_of_the_scan(
     ]
     log_in(client, staff.dana)
     page = client.get(f"/console/feeds/{feed.pk}/scans/{found.pk}/").content.decode()
-    assert "Ignored in the files" in page
+    assert "What was ignored" in page
     assert all(escape(note) in page for note in notes)
     # No person's cell.
     for cell in ("Ali", "Diaz", "u0000", "McIntyre"):
