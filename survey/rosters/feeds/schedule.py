@@ -40,11 +40,14 @@ def start_due() -> None:
     feeds = RosterFeed.objects.current().filter(
         is_paused=False, window_begins__isnull=False
     )
+    # One query, however many feeds there are: it is asked twice a minute all night.
+    recent = FeedScan.objects.filter(night__gte=now.date() - timedelta(days=2))
+    scanned = set(recent.values_list("feed_id", "night"))
     for feed in feeds:
         window = window_at(feed, now)
         if window is None or now < window.start_of(feed):
             continue
-        if FeedScan.objects.filter(feed=feed, night=window.night).exists():
+        if (feed.pk, window.night) in scanned:
             continue
         try:
             start_scan(

@@ -142,6 +142,28 @@ def test_of_two_schedulers_at_once_one_scans_a_feed(nightly, clock):
     assert Job.objects.count() == 1
 
 
+def test_the_statements_do_not_grow_with_the_feeds(
+    nightly, clock, django_assert_num_queries
+):
+    clock(at(2027, 1, 5, 3, 0))
+    schedule.start_due()
+    with django_assert_num_queries(5):
+        schedule.start_due()
+    for name in ("Second", "Third"):
+        nightly.pk, nightly.name = None, name
+        nightly.save(force_insert=True)
+        FeedScan.objects.create(
+            feed=nightly,
+            district=nightly.district,
+            night=date(2027, 1, 5),
+            state="applied",
+            reason="night",
+        )
+    with django_assert_num_queries(5):
+        schedule.start_due()
+    assert FeedScan.objects.count() == 3
+
+
 def test_paused_and_removed_feeds_are_not_scanned(nightly, clock):
     clock(at(2027, 1, 5, 3, 0))
     RosterFeed.objects.update(is_paused=True)
