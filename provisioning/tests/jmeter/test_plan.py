@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from provisioning.commands import ROOT
 from provisioning.jmeter.run import PLAN
 from provisioning.jmeter.shapes import SHAPES
 
@@ -46,6 +47,19 @@ def test_each_request_has_an_assertion(plan):
             assert tree.find("ResponseAssertion") is not None
 
 
+def test_the_pages_still_have_the_elements_that_assertions_look_for(plan):
+    pages = (ROOT / "templates" / "survey").glob("*.html")
+    templates = "".join(page.read_text() for page in pages)
+    expected = {
+        text(each, "1")
+        for each in plan.iter("ResponseAssertion")
+        if text(each, "1").startswith(("class=", "role="))
+    }
+    assert len(expected) == 3
+    for element in expected:
+        assert element in templates
+
+
 def test_without_an_open_code_the_plan_has_the_same_requests(plan):
     """The conditions of other shapes are off, as long as no property says more."""
     conditions = [
@@ -76,6 +90,12 @@ def test_the_step_begins_anew_with_each_child(plan):
     assert "${__intSum(${__jm__pages__idx},1,step)}" in text(
         content, "HTTPSampler.path"
     )
+
+
+def test_each_child_answers_all_pages(plan):
+    pages = plan.find(".//LoopController[@testname='pages']")
+    assert "children" in [each.get("testname") for each in ancestors(plan, pages)]
+    assert text(pages, "LoopController.continue_forever") == "true"
 
 
 def test_the_plan_targets_this_machine_by_default(plan):
