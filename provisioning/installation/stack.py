@@ -118,6 +118,11 @@ def down(folder: Path) -> int:
         return 0
     with step("Stopping every program"):
         pid = supervisor.calls.getPID()
+        # The supervisor waits for one after another, and each takes seconds.
+        for program in supervisor.programs():
+            if program["name"].endswith("worker") and program["pid"]:
+                name = f"{program['group']}:{program['name']}"
+                supervisor.calls.stopProcess(name, False)
         # By their priorities: what accepts requests first, PostgreSQL last.
         supervisor.calls.shutdown()
         if not wait_until_gone([pid], seconds=5 * PATIENCE):
