@@ -14,7 +14,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provisioning.commands import ROOT, output_of, run_command, step
-from provisioning.environment import PRODUCTION, PYTHON, manage
+from provisioning.environment import PRODUCTION, PYTHON
+
+# One process, since the project takes longer to load than each of these.
+COLLECT = """
+import django
+from django.conf import settings
+from django.core.management import call_command
+from whitenoise.compress import main
+
+django.setup()
+call_command("collectstatic", interactive=False, verbosity=0)
+call_command("compress", verbosity=0)
+# collectstatic compresses files; the bundles were written after it.
+main(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
+"""
 
 
 def main() -> int:
@@ -39,14 +53,17 @@ def collect_static(
         if replace:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(exist_ok=True)
-        manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
-        manage("compress", "--verbosity=0", environment=environment)
-        # collectstatic compresses files; the bundles were written after it.
-        output_of(
-            [PYTHON, "-m", "whitenoise.compress", "--quiet", folder / "CACHE"],
-            failing="whitenoise can't compress the bundles",
-        )
+        collect_files(environment)
         stamp.write_text(digest)
+
+
+def collect_files(environment: Mapping[str, str]) -> None:
+    """Collect, join and compress into the environment's static root."""
+    output_of(
+        [PYTHON, "-c", COLLECT],
+        failing="The static files can't be collected",
+        env=environment,
+    )
 
 
 def digest_of(*folders: str) -> str:

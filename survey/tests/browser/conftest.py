@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,26 +11,13 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext
 
-from survey.tests.browser.live_server import ROOT, Server
+from provisioning.installation.static_files import collect_files
+from survey.tests.browser.live_server import Server
 from survey.tests.chromium import TIMEOUT
 
 PHONE = {"width": 360, "height": 740}
 TABLET = {"width": 768, "height": 1024}
 LAPTOP = {"width": 1280, "height": 800}
-
-
-# One process, since the project takes longer to load than each of these.
-COLLECT = """
-import django
-from django.conf import settings
-from django.core.management import call_command
-from whitenoise.compress import main
-
-django.setup()
-call_command("collectstatic", interactive=False, verbosity=0)
-call_command("compress", verbosity=0)
-main(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
-"""
 
 
 @pytest.fixture(scope="session")
@@ -47,25 +32,16 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (shared / "static.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
-            collect_static_files(folder)
+            collect_files(
+                {
+                    **os.environ,
+                    "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
+                    "GROUNDSWELL_STATIC_ROOT": str(folder),
+                    "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
+                }
+            )
             complete.touch()
     return folder
-
-
-def collect_static_files(folder: Path) -> None:
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
-        "GROUNDSWELL_STATIC_ROOT": str(folder),
-        "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
-    }
-    subprocess.run(
-        [sys.executable, "-c", COLLECT],
-        cwd=ROOT,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
 
 
 @pytest.fixture(scope="package")
