@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from accounts.models import District, Membership, School, User
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401
 
 Role = Membership.Role
 

@@ -20,7 +20,7 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401
 
 _numbers = count(1)
 

@@ -39,7 +39,7 @@ from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
 from survey.taking.session import tag_for
 from survey.tests.chromium import open_chromium, serve_modules
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401
 
 LANGUAGES = [
     {"code": "en", "name": "English", "direction": "ltr"},

@@ -1,45 +1,84 @@
-"""Empty the test database although triggers forbid it.
+"""Empty the test database after tests that commit, quickly and despite triggers.
 
-Tests that commit are cleaned up by a flush, which on SQLite is a DELETE for
-each table. The triggers that freeze published surveys and keep the audit log
-refuse it. On PostgreSQL it is a TRUNCATE, which the audit log refuses too. In
-tests a flush therefore removes these triggers and creates them again.
+Django empties all tables with one TRUNCATE, which writes new files for each of some
+500 tables and indexes, and then creates content types and permissions anew. Here
+only rows are deleted, and content types and permissions stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from importlib import import_module
 from typing import Any
 
+import psycopg2
 import pytest
+from django.conf import settings
 from django.core.management.commands import flush
 
 frozen = import_module("survey.migrations.0003_frozen_surveys")
 append_only = import_module("accounts.migrations.0003_audit_is_append_only")
 
+# They are the same for each test.
+KEPT = {"django_content_type", "auth_permission"}
+# Deleted rows stay in their files for a while, and would slow down later tests.
+LARGE = 2**20
+
 
 @pytest.fixture(scope="session", autouse=True)
-def flush_disables_triggers() -> Iterator[None]:
-    original = flush.sql_flush
-    # Each folder of tests that imports this fixture has its own.
-    if getattr(original, "thaws", False):
+def quick_flush() -> Iterator[None]:
+    """Delete rows only. Each folder of tests that imports this has its own."""
+    if flush.sql_flush is sql_flush:
         yield
         return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "sql_flush", sql_flush)
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *_, **__: None)
+        if settings.SERVERS:
+            allow_disabling_triggers()
+        yield
 
-    def sql_flush(style: Any, connection: Any, **options: Any) -> list[str]:
-        statements = original(style, connection, **options)
-        for migration in (frozen, append_only):
-            if connection.vendor == "sqlite":
-                away, back = migration.sqlite_reverse(), migration.sqlite()
-            elif migration is append_only:
-                away, back = migration.postgresql_reverse(), migration.postgresql()
-            else:
-                continue
-            statements = [*away, *statements, *back]
-        return statements
 
-    sql_flush.thaws = True
-    flush.sql_flush = sql_flush
-    yield
-    flush.sql_flush = original
+def allow_disabling_triggers() -> None:
+    server = {"host": settings.SERVERS, "port": 5432, "user": "postgres"}
+    with closing(psycopg2.connect(dbname="postgres", **server)) as connection:
+        connection.autocommit = True
+        connection.cursor().execute(
+            "GRANT SET ON PARAMETER session_replication_role TO groundswell"
+        )
+
+
+def sql_flush(style: Any, connection: Any, **options: Any) -> list[str]:
+    tables = sorted(
+        {*connection.introspection.django_table_names(only_existing=True)} - KEPT
+    )
+    if connection.vendor == "postgresql":
+        return [delete_rows(tables)]
+    away = [*frozen.sqlite_reverse(), *append_only.sqlite_reverse()]
+    back = [*frozen.sqlite(), *append_only.sqlite()]
+    return [*away, *connection.ops.sql_flush(style, tables), *back]
+
+
+def delete_rows(tables: Sequence[str]) -> str:
+    """Return a statement that waits for all writers, and empties the tables.
+
+    TRUNCATE empties the large ones, with those that refer to them.
+    """
+    names = ", ".join(f'"{table}"' for table in tables)
+    return f"""
+        DO $$
+        DECLARE
+            name regclass;
+        BEGIN
+            SET LOCAL session_replication_role = replica;
+            LOCK TABLE {names} IN EXCLUSIVE MODE;
+            FOREACH name IN ARRAY '{{{names}}}'::regclass[] LOOP
+                IF pg_relation_size(name) > {LARGE} THEN
+                    EXECUTE format('TRUNCATE %s CASCADE', name);
+                ELSE
+                    EXECUTE format('DELETE FROM %s', name);
+                END IF;
+            END LOOP;
+        END $$
+    """

@@ -1,3 +1,3 @@
 from __future__ import annotations
 
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401

@@ -10,4 +10,4 @@ from survey.tests.conftest import (  # noqa: F401
     publish,
 )
 from survey.tests.database.test_partitions import granted  # noqa: F401
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401

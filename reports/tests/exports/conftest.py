@@ -26,7 +26,7 @@ from survey.models import (
     Survey,
 )
 from survey.tests.conftest import empty_caches  # noqa: F401
-from survey.tests.database_flush import flush_disables_triggers  # noqa: F401
+from survey.tests.database_flush import quick_flush  # noqa: F401
 from survey.tests.workbooks import form, read
 from survey.xlsform import import_survey
 

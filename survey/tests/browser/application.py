@@ -53,7 +53,6 @@ def wait_until_idle() -> bool:
 
 def clear_caches() -> None:
     # Importable only after django.setup().
-    from django.contrib.contenttypes.models import ContentType
     from django.core.cache import cache
 
     from survey.taking.published import forget_published
@@ -62,7 +61,6 @@ def clear_caches() -> None:
     forget_published()
     forget_digests()
     cache.clear()
-    ContentType.objects.clear_cache()
 
 
 def application(
