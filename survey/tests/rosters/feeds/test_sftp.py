@@ -280,7 +280,7 @@ def test_a_server_that_drips_is_stopped(source, folder, monkeypatch):
 
 def test_a_file_that_comes_too_slowly_is_stopped(source, server, folder, monkeypatch):
     stopped = threading.Event()
-    server.before_read = lambda: stopped.wait(patience(10))
+    server.before_read = lambda: stopped.wait(patience(3))
     monkeypatch.setattr(sftp, "LIMITS", Limits(seconds=patience(1)))
     try:
         with pytest.raises(DownloadFailed, match="too slow"):
