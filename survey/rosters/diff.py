@@ -52,6 +52,8 @@ BATCH = 5000
 ProgressCallback = Callable[[str, int], None]
 
 # Field of the roster -> column. A column that the file lacks is not changed.
+# New schools of which the page shows similar known names.
+MOST_COMPARED = 50
 RESPONDENT_COLUMNS = {
     "grade": "grade",
     "classroom": "classroom",
@@ -168,11 +170,19 @@ def report_places(report: RosterReport, schools: SchoolMatches) -> None:
     """Add what the file says about districts and schools, with those to create."""
     report.districts_created = [new.code for new in schools.new_districts.values()]
     report.schools_created = [new.code for new in schools.new_schools.values()]
-    report.unknown_schools = [
-        {"district": one.district_name, "code": new.code, "name": new.name}
-        for one in report.schools
-        if (new := schools.new_schools.get(one.school_id))
-    ]
+    for one in report.schools:
+        new = schools.new_schools.get(one.school_id)
+        if new is None:
+            continue
+        entry: dict[str, object] = {
+            "district": one.district_name,
+            "code": new.code,
+            "name": new.name,
+        }
+        # Each name is compared with all known ones of its district.
+        if len(report.unknown_schools) < MOST_COMPARED:
+            entry["near"] = schools.near_names(one.school_id)
+        report.unknown_schools.append(entry)
     report.places = schools.notes
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,6 +36,8 @@ _OFTEN_LEFT_OUT = frozenset(("elementary", "unified", "independent"))
 _KINDS = _OFTEN_LEFT_OUT | frozenset(
     ["middle", "high", "junior", "senior", "intermediate", "primary", "union"]
 )
+# Short words that are no misspellings of each other.
+_DISTINCT = frozenset(("north", "south", "east", "west", "i", "ii", "iii", "iv", "v"))
 
 
 class NameKeys(NamedTuple):
@@ -53,15 +56,24 @@ class NameKeys(NamedTuple):
     bare: str
 
 
-@lru_cache(maxsize=50_000)
-def name_keys(name: str) -> NameKeys:
+def _split(name: str) -> list[str]:
+    """Return the words of a name, without case, accents and punctuation."""
     text = unicodedata.normalize("NFKD", name).casefold()
     text = "".join(sign for sign in text if not unicodedata.combining(sign))
-    words = re.findall(r"[^\W_]+", re.sub(r"[.'’]", "", text))  # noqa: RUF001
-    spelt = [_ABBREVIATIONS.get(word, word) for word in words]
-    usual = [word for word in spelt if word not in _GENERAL]
+    return re.findall(r"[^\W_]+", re.sub(r"[.'’]", "", text))  # noqa: RUF001
+
+
+@lru_cache(maxsize=50_000)
+def _usual_words(name: str) -> tuple[str, ...]:
+    spelt = (_ABBREVIATIONS.get(word, word) for word in _split(name))
+    return tuple(word for word in spelt if word not in _GENERAL)
+
+
+@lru_cache(maxsize=50_000)
+def name_keys(name: str) -> NameKeys:
+    usual = _usual_words(name)
     return NameKeys(
-        "".join(words),
+        "".join(_split(name)),
         "".join(usual),
         "".join(word for word in usual if word not in _OFTEN_LEFT_OUT),
         "".join(word for word in usual if word not in _KINDS),
@@ -80,6 +92,52 @@ def is_same_name(one: str, other: str) -> bool:
         (left.short, right.usual),
     )
     return any(a and a == b for a, b in pairs)
+
+
+def is_near_name(one: str, other: str) -> bool:
+    """Tell whether a name is probably a misspelling of another one.
+
+    One or two letters differ, or the same words have another order. School 12 and
+    School 13 are two schools, and so are Lincoln East and Lincoln West.
+    """
+    left, right = _usual_words(one), _usual_words(other)
+    if _distinctions(left) != _distinctions(right):
+        return False
+    pairs = [(left, right)]
+    # "Lincon" is also near Lincoln Middle, but Lincon High is not.
+    if not (_KINDS.intersection(left) and _KINDS.intersection(right)):
+        pairs.append((_without_kind(left), _without_kind(right)))
+    return any(
+        sorted(ours) == sorted(theirs) or _few_edits("".join(ours), "".join(theirs))
+        for ours, theirs in pairs
+        if ours and theirs
+    )
+
+
+def _without_kind(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in _KINDS)
+
+
+def _distinctions(words: Iterable[str]) -> list[str]:
+    return sorted(
+        word for word in words if word in _DISTINCT or any(map(str.isdigit, word))
+    )
+
+
+def _few_edits(one: str, other: str) -> bool:
+    """Tell whether two letters differ at most, or one in a short text."""
+    shorter = min(len(one), len(other))
+    most = min(2, shorter // 3)
+    # Many names of a large district are compared: this leaves few of them.
+    if shorter < 4 or abs(len(one) - len(other)) > most:
+        return False
+    changes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    edits = sum(
+        max(end - start, other_end - other_start)
+        for kind, start, end, other_start, other_end in changes
+        if kind != "equal"
+    )
+    return edits <= most
 
 
 class FoundBy(Enum):
@@ -121,6 +179,11 @@ class PlaceDirectory:
                 self._by_name[keys.exact].append(pk)
             if keys.bare:
                 self._by_bare_name[keys.bare].append(pk)
+
+    def near_names(self, name: str) -> list[str]:
+        """Return the names that `name` is probably a misspelling of, in order."""
+        names = sorted(set(self.name_of.values()))
+        return [known for known in names if is_near_name(name, known)]
 
     def add_alias(self, pk: int, code: str, name: str) -> None:
         """Let a place be found by an earlier code and name that no other has."""

@@ -136,8 +136,8 @@ class RosterReport:
     notes: dict[str, int] = field(default_factory=dict)
     districts_created: list[str] = field(default_factory=list)
     schools_created: list[str] = field(default_factory=list)
-    # Schools that would be created: district, code and name.
-    unknown_schools: list[dict[str, str]] = field(default_factory=list)
+    # Schools that would be created: district, code, name and similar known names.
+    unknown_schools: list[dict[str, object]] = field(default_factory=list)
     places: PlaceNotes = field(default_factory=PlaceNotes)
     schools: list[SchoolCounts] = field(default_factory=list)
     # Rejected rows whose person is unknown. With any of them nobody is

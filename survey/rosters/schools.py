@@ -44,10 +44,17 @@ class SchoolMatches:
     new_districts: dict[int, District] = field(default_factory=dict)
     new_schools: dict[int, School] = field(default_factory=dict)
     district_of_new: dict[int, int] = field(default_factory=dict)
+    # The known schools of each district that the file names.
+    known_schools: Mapping[int, PlaceDirectory] = field(default_factory=dict)
     # Rows of the temporary table `roster_place`: place, district, school.
     rows: list[tuple[int, int, int]] = field(default_factory=list)
     # What the report says about places that the uploader may see.
     notes: PlaceNotes = field(default_factory=PlaceNotes)
+
+    def near_names(self, new_school: int) -> list[str]:
+        """Return the known schools of a district that a new one may be instead."""
+        known = self.known_schools.get(self.district_of_new[new_school], NO_PLACES)
+        return known.near_names(self.new_schools[new_school].name)
 
 
 def match_schools(
@@ -116,6 +123,7 @@ class PlaceMatcher:
         self.known_schools = schools_of_districts(
             {found.keys[0] for found in self.districts.known.values()}
         )
+        self.matches.known_schools = self.known_schools
         in_district: dict[int, list[WrittenPlace]] = defaultdict(list)
         for number, written in self.district_of.items():
             in_district[self.district_key(written)].append(self.school_of[number])

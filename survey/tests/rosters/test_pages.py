@@ -111,7 +111,11 @@ def test_new_schools_are_shown_before_they_are_added(staff, administration, cons
     upload = dana.upload(administration, HEADER, misspelt, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "1 new school will be added." in page
-    assert "<strong>lincon</strong> in Riverside" in page
+    assert (
+        "<strong>lincon</strong> (new) in Riverside. Did you mean"
+        " <strong>Lincoln</strong>?" in page
+    )
+    assert "write that name into the file" in page
 
     upload = dana.upload(administration, HEADER, MAYA, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
