@@ -22,6 +22,7 @@ from survey.rosters.columns import (
     best_header,
     clean_header,
     columns_of,
+from survey.rosters.file_kinds import reason_not_a_table
     likely_header,
 )
 from survey.rosters.layouts import (
@@ -239,6 +240,8 @@ def _suggest(
     found = suggest_layout(
         table.columns.header, samples, known=known, role=role, preset=preset
     )
+    if reason := reason_not_a_table(file):
+        raise NotATable(reason)
     used = all_presets().get(found.layout.preset)
     if used and used.role and role and used.role != role:
         raise WrongRole(

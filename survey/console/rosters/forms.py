@@ -15,6 +15,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, RosterUpload
 from survey.rosters.column_choices import ColumnReading, read_columns
+from survey.rosters.file_kinds import reason_not_a_table
 from survey.rosters.file_reader import RosterUnreadable
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
@@ -147,14 +148,19 @@ class RosterForm(forms.Form):
         file: UploadedFile = self.cleaned_data["file"]
         ending = PurePath(file.name or "").suffix.casefold()
         size = file.size or 0
+        if size > LARGEST_UPLOAD:
+            raise forms.ValidationError(TOO_LARGE)
+        content = cast(BinaryIO, file.file)
+        reason = reason_not_a_table(content)
+        content.seek(0)
+        if reason:
+            raise forms.ValidationError(reason)
         if ending not in ENDINGS:
             raise forms.ValidationError(
                 "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster exports"
                 " (.zip) can be uploaded. Open this file in a spreadsheet program and"
                 " save it as one of these."
             )
-        if size > LARGEST_UPLOAD:
-            raise forms.ValidationError(TOO_LARGE)
         return file
 
     def clean(self) -> dict[str, object]:

@@ -95,7 +95,7 @@ def test_short_rows_are_filled_and_long_rows_are_kept():
     [
         (b"", NoHeader, "nothing at all"),
         (b"Maya,Lopez\nNoor,Haddad\n", NoHeader, "begins: Maya,Lopez"),
-        (b"<html><body>Not found", NoHeader, "begins: <html>"),
+        (b"<html><body>Not found", NotATable, "This is a web page"),
         (b"school,grade\n1,2\n", MissingColumns, "district, student or staff ID"),
         (b"school,grade\n1,2\n", MissingColumns, "The columns are: school, grade"),
         (HEADER.encode() + b"\n1,2,3,A\x00B\n", NulCharacters, "Line 2"),

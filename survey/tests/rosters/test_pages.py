@@ -84,7 +84,7 @@ def test_an_administration_of_another_district_is_not_found(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("r.pdf", b"%PDF-1.7", "Only CSV and Excel files"),
+        ("r.docm", b"Maya", "Only CSV and Excel files"),
         ("r.ods", b"PK\x03\x04", "Only CSV and Excel files"),
         ("r.csv", b"", "empty"),
         ("r.csv", b"Maya,Lopez\n", "names the columns"),
