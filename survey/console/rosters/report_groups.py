@@ -11,6 +11,7 @@ MOST_SCHOOLS_LISTED = 50
 
 def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
     """Return what the dry run's page lists before the confirmation."""
+    other_roles = report.get("other_roles") or {}
     left_by_school = report.get("left_by_school") or {}
     # Most people first.
     schools = sorted(left_by_school.items(), key=lambda entry: (-entry[1], entry[0]))
@@ -20,6 +21,9 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
         "left_by_school": schools[:MOST_SCHOOLS_LISTED],
         "other_left_schools": len(schools[MOST_SCHOOLS_LISTED:]),
         "later": report.get("later", 0),
-        "other_roles": sorted((report.get("other_roles") or {}).items()),
+        "other_roles": sorted(other_roles.items()),
+        # Nobody in the file has the administration's role, and nobody is withdrawn.
+        "is_for_other_roles": 0 < report.get("rows", 0) == sum(other_roles.values())
+        and not report.get("withdrawn"),
         "dropped": report.get("dropped") or [],
     }

@@ -212,3 +212,42 @@ def test_a_workbook_that_is_large_when_unpacked_is_left_to_a_worker(
     )
     assert counts(upload) == {"added": 1}
     assert not opened
+
+
+STAFF = [
+    f"riverside,lincoln,{number},Ann,Ortiz,,,{role}"
+    for number, role in enumerate(("parent", "teacher", "teacher"))
+]
+
+
+def test_a_file_of_other_roles_offers_nothing_to_apply(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, f"{HEADER},role", *STAFF)
+    assert (upload.state, counts(upload)) == ("checked", {})
+    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Nobody in this file has the role of this administration" in page
+    assert "which is for students" in page and "Teacher: 2 rows" in page
+    assert "Apply roster" not in page and "/confirm/" not in page
+    dana.post(f"/console/rosters/{upload.pk}/cancel/")
+    upload.refresh_from_db()
+    assert upload.state == "cancelled"
+
+    mixed = dana.upload(administration, f"{HEADER},role", f"{MAYA},student", *STAFF)
+    page = dana.get(f"/console/rosters/{mixed.pk}/").content.decode()
+    assert "Apply roster" in page and "Nobody in this file" not in page
+
+
+def test_a_file_of_other_roles_can_still_withdraw_everybody(
+    staff, administration, console_of
+):
+    """Where somebody has asked for it, the number has to be typed."""
+    state = console_of(staff.state)
+    state.apply(administration, HEADER, MAYA)
+    upload = state.upload(
+        administration, f"{HEADER},role", *STAFF, complete_for="state"
+    )
+    assert counts(upload) == {"withdrawn": 1}
+    page = state.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Apply roster and withdraw 1" in page
