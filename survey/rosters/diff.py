@@ -45,6 +45,10 @@ from survey.rosters.staging import (
     loading_rows,
     open_staging,
 )
+from survey.rosters.unstated_subgroups import (
+    store_unstated_subgroups,
+    with_unstated_subgroups,
+)
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000
@@ -271,6 +275,9 @@ def match_people(
     People who are not on the roster under their ID are found by the previous one.
     """
     of_respondent, of_identity = columns_in_file(report)
+    subgroups = with_unstated_subgroups(staging, administration, report.columns)
+    differs = any_column_differs("r", of_respondent, staging)
+    differs = differs.replace("new.attributes", subgroups)
     by_id, known_as = "", "new.external_id"
     if "previous_id" in report.columns.fields:
         by_id = f"""
@@ -309,6 +316,7 @@ def match_people(
         "CREATE INDEX roster_match_respondent ON roster_match (respondent_id)"
     )
     staging.analyze("roster_match")
+    store_unstated_subgroups(staging, subgroups)
 
 
 def find_missing(
