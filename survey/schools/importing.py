@@ -10,10 +10,11 @@ from typing import TextIO
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import transaction
+from django.db import connection, transaction
 
 from accounts.models import District, School, SchoolListing
 from accounts.school_directory import refresh_words, search_text
+from survey.database import advisory_locks
 from survey.rosters.columns import RosterColumns
 from survey.rosters.file_reader import RosterTable
 from survey.rosters.report import write_rejected_rows
@@ -88,6 +89,8 @@ def import_schools(
     rows = list(_valid_rows(table, report))
     written = [*PLACE, *(name for name in CONTACT if name in table.columns.fields)]
     with transaction.atomic():
+        if create and not dry_run:
+            _lock_places()
         placed, new = _match(rows, table.columns, create, report)
         report.rejections.sort()
         report.rejected = len({cell.row for cell in report.rejections})
@@ -233,6 +236,13 @@ def _match(
         else:
             new.append((row.district, row))
     return placed, new
+
+
+def _lock_places() -> None:
+    """Wait until no roster creates districts or schools, before they are looked up."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.PLACES])
 
 
 def _create(new: NewSchools) -> list[tuple[School, SchoolRow]]:
