@@ -52,12 +52,12 @@ from survey.rosters.unstated_subgroups import (
 
 CompleteFor = RosterUpload.CompleteFor
 BATCH = 5000
+# New schools of which the page shows similar known names.
+MOST_COMPARED = 50
 # Called with the name of a step and the number of rows done in it.
 ProgressCallback = Callable[[str, int], None]
 
 # Field of the roster -> column. A column that the file lacks is not changed.
-# New schools of which the page shows similar known names.
-MOST_COMPARED = 50
 RESPONDENT_COLUMNS = {
     "grade": "grade",
     "classroom": "classroom",
@@ -149,7 +149,7 @@ def compare_roster(
         match_people(staging, administration, report)
         reject_identity_conflicts(staging, administration, columns, log)
         row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
-        refuse_other_identifiers(staging, administration, report)
+        refuse_other_identifiers(staging, administration, report, table.id_name)
         row_checks.reject_people_of_other_schools(staging, columns, scope, log)
         row_checks.reject_new_addresses(staging, administration, columns, scope, log)
         if table.is_partial:
@@ -295,7 +295,7 @@ def match_people(
                CASE WHEN r.id IS NULL THEN '{ADDED}'
                     WHEN r.withdrawn_at IS NOT NULL THEN '{BACK}'
                     WHEN r.school_id <> p.school_id THEN '{MOVED}'
-                    WHEN {any_column_differs("r", of_respondent, staging)}
+                    WHEN {differs}
                       OR {any_column_differs("i", of_identity, staging)}
                     THEN '{CHANGED}'
                     ELSE '{UNCHANGED}' END AS change

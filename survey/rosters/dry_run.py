@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -25,6 +26,7 @@ from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.diff import RosterDiff, compare_roster
 from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
+from survey.rosters.identity_changes import name_of_id
 from survey.rosters.layouts import KnownPlace, RosterLayout
 from survey.rosters.missing_people import store_missing_people
 from survey.rosters.private_files import private_file
@@ -119,6 +121,8 @@ def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
         open_upload(upload) as file,
         open_table(file, layout, known, role=upload.administration.role) as table,
     ):
+        if upload.scan is not None:
+            table = replace(table, id_name=name_of_id("", upload.scan.feed.identity))
         yield table
 
 

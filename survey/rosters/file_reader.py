@@ -97,6 +97,8 @@ class ColumnsUnclear(MissingColumns):
 
 
 class WrongRole(RosterUnreadable):
+    # What its IDs are, where their header is not that of the source.
+    id_name: str = ""
     pass
 
 

@@ -21,6 +21,12 @@ OTHER_NAME = (
 )
 # Fewer people can have the same name and birth date by chance.
 FEWEST = 2
+# What says which IDs an applied roster has: its header, or the settings of its feed.
+ID_COLUMNS = (
+    "report__columns__external_id",
+    "scan__feed__identity",
+    "scan__feed__previous_identity",
+)
 
 
 class IdentifierChanged(RosterUnreadable):
@@ -86,11 +92,15 @@ def reject_identity_conflicts(
 
 
 def refuse_other_identifiers(
-    staging: Staging, administration: Administration, report: RosterReport
+    staging: Staging,
+    administration: Administration,
+    report: RosterReport,
+    id_name: str = "",
 ) -> None:
     """Raise IdentifierChanged if most people are on the roster under other IDs.
 
-    Only people count whose name and birth date nobody else has.
+    Only people count whose name and birth date nobody else has. `id_name` says what
+    the IDs of the file are, where its header is not the source's own.
     """
     fields = report.columns.fields
     has_names = "name" in fields or {"given_name", "family_name"} <= fields.keys()
@@ -128,22 +138,33 @@ def refuse_other_identifiers(
     )
     if doubled < FEWEST or 2 * doubled <= people:
         return
-    heading = report.columns.heading("external_id")
-    earlier = earlier_heading(administration)
-    used = f"'{earlier}'" if earlier else "another column"
+    id_here = id_name or name_of_id(report.columns.heading("external_id"))
     raise IdentifierChanged(
         f"{doubled:,} of {people:,} people in this file are on the roster under another"
-        f" ID, and would be invited twice: '{heading}' identifies them here, {used} did"
-        " before. Choose the column with the same IDs as before, or name the column"
-        " with the previous IDs."
+        f" ID, and would be invited twice: {id_here} identifies them here,"
+        f" {name_of_earlier_id(administration)} did before. Choose the column with the"
+        " same IDs as before, or name the column with the previous IDs."
     )
 
 
-def earlier_heading(administration: Administration) -> str:
-    """Return the ID column of the roster that was applied last, or an empty string."""
+def name_of_earlier_id(administration: Administration) -> str:
+    """Name what identified people in the roster that was applied last."""
     applied = RosterUpload.objects.filter(
         administration=administration, state=RosterUpload.State.APPLIED
     )
-    columns = applied.order_by("-ended_at", "-pk").values_list("report__columns")
-    found = columns.first()
-    return str((found[0] or {}).get("external_id", "")) if found else ""
+    found = applied.order_by("-ended_at", "-pk").values_list(*ID_COLUMNS).first()
+    if found is None or not found[0]:
+        return "another column"
+    return name_of_id(*found)
+
+
+def name_of_id(
+    header: str, identity: str | None = None, previous_identity: str | None = None
+) -> str:
+    """Name a column of IDs in the words of its source, a file or a feed.
+
+    The previous identity of a feed counts until a scan has told both IDs of everybody.
+    """
+    if kind := previous_identity or identity:
+        return f"the nightly feed's ID ({kind.replace(':', ', type ')})"
+    return f"“{header}”"

@@ -72,7 +72,7 @@ def test_a_file_with_other_ids_is_refused_and_names_both_columns(apply, administ
         report={"columns": {"external_id": "Local ID"}},
     )
     others = [row.replace("a", "77", 1) for row in OLD]
-    with pytest.raises(IdentifierChanged, match="3 of 3 people.*'Local ID' did before"):
+    with pytest.raises(IdentifierChanged, match="3 of 3 people.*“Local ID” did before"):
         apply(HEADER, *others)
     assert len(pks()) == 3
 
