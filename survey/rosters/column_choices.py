@@ -25,9 +25,12 @@ from survey.models import (
 from survey.rosters.columns import holds_secrets, squeeze
 from survey.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.rosters.file_reader import SAMPLE_ROWS, ColumnsUnclear, open_table
+from survey.rosters.identity_changes import ID_COLUMNS, name_of_id
 from survey.rosters.layouts import (
     KnownPlace,
     RosterLayout,
+    different_values,
+    few_values,
     first_values,
     missing_fields,
 )
@@ -44,16 +47,25 @@ class ColumnSamples:
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Fields to decide, and what there is to choose from; see `layouts.Suggestion`.
     questions: Sequence[str] = ()
+    # Also the values of columns with few different ones, by `values_key`.
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # The header of the IDs in earlier rosters, where this file has other ones.
+    # What identifies people in earlier rosters, where this file has other IDs.
     earlier_id: str = ""
 
     @classmethod
     def of(cls, upload: RosterUpload) -> ColumnSamples:
         return cls(**(upload.samples or {}))
 
+    def values_of(self, header: str) -> Sequence[str] | None:
+        """Return all values of a column, or None if it has many."""
+        return self.options.get(values_key(header))
+
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
+
+
+def values_key(header: str) -> str:
+    return f"cells:{header}"
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,14 @@ def read_columns(
         with open_table(file, None, known, role=administration.role) as table:
             layout, header = table.layout, table.columns.header
             rows = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
+        different = different_values(header, rows)
+        few: Mapping[str, Sequence[str]] = few_values(different)
         samples = ColumnSamples(
-            list(dict.fromkeys(filter(None, header))), first_values(header, rows)
+            list(dict.fromkeys(filter(None, header))), first_values(different)
         )
     except ColumnsUnclear as unclear:
         found = unclear.suggestion
-        layout = found.layout
+        layout, few = found.layout, found.few_values
         samples = ColumnSamples(
             list(found.samples), found.samples, found.questions, found.options
         )
@@ -99,13 +113,14 @@ def read_columns(
         for text, values in samples.values.items()
         if not holds_secrets(text)
     }
-    samples = replace(samples, values=shown)
+    few = {values_key(text): few[text] for text in few if text in shown}
+    samples = replace(samples, values=shown, options={**samples.options, **few})
     choice = remembered_choice(samples.header, district=district, school=school)
     if choice is not None:
         layout = RosterLayout.from_dict(choice.layout)
         questions = missing_fields(layout.fields, known)
-        samples = replace(samples, questions=questions, options={})
-    earlier_id = earlier_id_header(
+        samples = replace(samples, questions=questions, options=few)
+    earlier_id = find_earlier_id(
         layout.fields.get(ID, ""),
         samples,
         administration=administration,
@@ -144,7 +159,7 @@ def remembered_choice(
     return choices.filter(district=district, school=None).order_by("-pk").first()
 
 
-def earlier_id_header(
+def find_earlier_id(
     chosen: str,
     samples: ColumnSamples,
     *,
@@ -152,7 +167,7 @@ def earlier_id_header(
     district: District | None,
     school: School | None,
 ) -> str:
-    """Return the header of the IDs in earlier rosters if this file has other IDs.
+    """Name what identifies people in earlier rosters if this file has other IDs.
 
     Everybody would be invited a second time under an ID of another kind. A column
     with another header that holds the IDs of people on the roster is the same.
@@ -175,23 +190,24 @@ def earlier_id_header(
             Q(district=district) | Q(school__district=district) | _of_state()
         )
         people = people.filter(district=district)
-    latest = (
-        applied.order_by("-ended_at", "-pk")
-        .values_list(f"report__columns__{ID}", "administration")
-        .first()
-    )
+    rows = applied.order_by("-ended_at", "-pk")
+    latest = rows.values_list("administration", *ID_COLUMNS).first()
     if not chosen or latest is None:
         return ""
-    header, earlier = latest
+    earlier, header, identity, previous_identity = latest
     people = people.filter(administration__in={administration.pk, earlier})
-    if squeeze(header) == squeeze(chosen) or not people.exists():
+    # The files of a feed have a header of ours.
+    source = previous_identity or identity or header
+    if squeeze(chosen) == squeeze(source) or not people.exists():
         return ""
     ids = set()
     for cell in samples.values.get(chosen, ()):
         with suppress(InvalidCell):
             ids.add(parse_external_id(cell))
     same = people.filter(external_id__in=ids).values("external_id").distinct().count()
-    return "" if ids and 2 * same >= len(ids) else header
+    if ids and 2 * same >= len(ids):
+        return ""
+    return name_of_id(header, identity, previous_identity)
 
 
 def _of_state() -> Q:

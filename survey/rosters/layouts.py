@@ -105,6 +105,8 @@ class Suggestion:
     samples: Mapping[str, Sequence[str]]
     # Question -> the headers or values between which a person decides.
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Header -> all values, of columns with few.
+    few_values: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def suggest_layout(
@@ -126,7 +128,7 @@ def suggest_layout(
     fields, options = _fields_of(header, used, role)
     values = {name: dict(ours) for name, ours in used.values.items()} if used else {}
     if "status" in fields and "status" not in values:
-        values |= _status_flags(fields["status"])
+        values |= status_flags(fields["status"])
     layout = RosterLayout(used.name if used else "", fields, values)
 
     questions = missing_fields(fields, known)
@@ -139,7 +141,10 @@ def suggest_layout(
         layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
     if "external_id" in questions and "external_id" not in options:
         options["external_id"] = table.possible_ids()
-    return Suggestion(layout, questions, first_values(header, samples), options)
+    different = different_values(header, samples)
+    return Suggestion(
+        layout, questions, first_values(different), options, few_values(different)
+    )
 
 
 _TOGETHER = (
@@ -191,7 +196,7 @@ def _fields_of(
     return fields, options
 
 
-def _status_flags(header: str) -> dict[str, dict[str, str]]:
+def status_flags(header: str) -> dict[str, dict[str, str]]:
     """Return what yes and no mean in a column such as "Active" or "Inactive"."""
     squeezed = squeeze(header)
     if squeezed == "enrollstatus":
@@ -214,21 +219,13 @@ def _unknown_values(
     A single unknown grade is a mistake in its row. An unknown status is always
     asked for: it could be that of people who have left.
     """
-    parsers: dict[str, Callable[[str], object]] = {
-        "status": field_parsers.parse_status,
-        "role": field_parsers.parse_role,
-    }
-    if role in ("", Role.STUDENT):
-        parsers["grade"] = field_parsers.parse_grade
     unknown: dict[str, list[str]] = {}
-    for name, parse in parsers.items():
+    for name in _PARSERS:
+        if name == "grade" and role not in ("", Role.STUDENT):
+            continue
         cells = table.cells(layout.fields.get(name, ""))
         ours = layout.values.get(name, {})
-        failed = [
-            cell
-            for cell in cells
-            if value_key(cell) not in ours and not _is_parsed(parse, cell)
-        ]
+        failed = [cell for cell in cells if is_unknown_value(name, cell, ours)]
         are_many = len(failed) >= FEWEST_UNKNOWN and 2 * len(failed) > len(cells)
         if failed and (name == "status" or are_many):
             shown = list(dict.fromkeys(" ".join(cell.split())[:80] for cell in failed))
@@ -236,12 +233,32 @@ def _unknown_values(
     return unknown
 
 
-def _is_parsed(parse: Callable[[str], object], cell: str) -> bool:
-    try:
-        parse(cell)
-    except InvalidCell:
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    "status": field_parsers.parse_status,
+    "role": field_parsers.parse_role,
+    "grade": field_parsers.parse_grade,
+}
+
+
+def is_unknown_value(
+    name: str,
+    cell: str,
+    ours: Mapping[str, str],
+    languages: Mapping[str, str] | None = None,
+) -> bool:
+    """Tell whether neither we nor a layout know a status, role, grade or language.
+
+    `ours` are the layout's values, `languages` those of `field_parsers.language_names`.
+    """
+    if value_key(cell) in ours:
         return False
-    return True
+    try:
+        if name == "language":
+            return field_parsers.parse_language(cell, languages or {}) is None
+        _PARSERS[name](cell)
+    except InvalidCell:
+        return True
+    return False
 
 
 def _other_places(
@@ -310,17 +327,30 @@ def _question_text(question: str, found: Suggestion) -> str:
     return f"It is unclear which column is the {REQUIRED[question]}: {options}."
 
 
-def first_values(
+def different_values(
     header: Sequence[str], samples: Sequence[Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the first different values of each column, shortened."""
+    """Return the different values of each column, shortened."""
     table = SampleTable(header, samples)
     return {
         text: list(
             dict.fromkeys(
                 " ".join(cell[:200].split())[:80] for cell in table.cells(text)
             )
-        )[:SAMPLES_SHOWN]
+        )
         for text in header
         if text
+    }
+
+
+def first_values(different: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    return {text: values[:SAMPLES_SHOWN] for text, values in different.items()}
+
+
+def few_values(different: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the columns whose values a person can be asked for."""
+    return {
+        text: values
+        for text, values in different.items()
+        if 0 < len(values) <= MOST_VALUES_ASKED
     }

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django import forms
 from django.http import QueryDict
-from django.utils.functional import cached_property
 
+from survey.console.rosters.value_questions import (
+    BLANK,
+    PERSON,
+    ValueQuestion,
+    known_values,
+    meanings,
+    values_to_ask,
+)
 from survey.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
-from survey.rosters.column_choices import ColumnSamples, earlier_id_header
-from survey.rosters.columns import REQUIRED, SUBGROUP, squeeze
+from survey.rosters.column_choices import ColumnSamples, find_earlier_id
+from survey.rosters.columns import FIELD_OF_HEADER, REQUIRED, SUBGROUP, squeeze
+from survey.rosters.field_parsers import value_key
 from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
+from survey.rosters.presets import preset_headers
 
-PERSON = {
-    Role.STUDENT: "Student",
-    Role.TEACHER: "Staff",
-    Role.PARENT: "Parent",
-}
 LABELS = {
     "external_id": "ID",
     "previous_id": "Previous ID",
@@ -53,29 +58,36 @@ HINTS = {
     "exit_date": "People whose date has passed are not invited.",
 }
 DATES = ("birth_date", "exit_date")
-GRADES = {
-    "IT": "Infant or toddler",
-    "PR": "Preschool",
-    "PK": "Prekindergarten",
-    "TK": "Transitional kindergarten",
-    "KG": "Kindergarten",
-    **{f"{number:02}": f"Grade {number}" for number in range(1, 14)},
-    "PS": "Postsecondary",
-    "UG": "Ungraded",
-    "Other": "Other",
-}
-# Stands for an empty meaning, since an empty choice is none.
-BLANK = "blank"
-LEAVE_BLANK = {BLANK: "Leave blank"}
+# Shown at once. The other fields are folded until there is something to decide.
+MAIN = (
+    *("external_id", "previous_id", "given_name", "family_name", "name"),
+    *("district", "district_name", "school", "school_name"),
+)
+_RECOGNISED = preset_headers() | FIELD_OF_HEADER.keys()
+
+ColumnRow = tuple[forms.BoundField, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class ValueQuestion:
-    """A value of the file, and the form's field that says what it means."""
+class FoldedFields:
+    """Fields of less interest, which the page shows on demand."""
 
-    name: str
-    field: str
-    value: str
+    title: str
+    rows: Sequence[ColumnRow]
+    is_open: bool
+
+    @property
+    def chosen(self) -> int:
+        return sum(bool(field.value()) for field, _ in self.rows)
+
+
+def readable(header: str) -> str:
+    """Spell a header such as demographicRaceTwoOrMoreRaces as words."""
+    if " " in header or not re.search(r"[a-z][A-Z]", header):
+        return header
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", header).split()
+    text = " ".join(word if word.isupper() else word.lower() for word in words)
+    return text[:1].upper() + text[1:]
 
 
 class ColumnsForm(forms.Form):
@@ -123,15 +135,22 @@ class ColumnsForm(forms.Form):
 
     def _add_column(self, name: str, column: str) -> None:
         if column.startswith(SUBGROUP):
-            label = f"Subgroup: {column.removeprefix(SUBGROUP)}"
+            label = f"Subgroup: {readable(column.removeprefix(SUBGROUP))}"
         else:
             label = LABELS[column]
         if column == "external_id":
             label = f"{PERSON[Role(self.administration.role)]} ID"
+        hint = HINTS.get(column, "")
+        candidates = self.samples.options.get(column, ())
+        if column == "external_id" and len(candidates) > 1:
+            hint = (
+                f"Several columns can identify people: {', '.join(candidates)}. Choose"
+                " the one that stays the same when a person changes schools."
+            )
         headers = [text for text in self.samples.header if text in self.samples.values]
         self.fields[name] = forms.ChoiceField(
             label=label,
-            help_text=self._hint(column),
+            help_text=hint,
             choices=[("", "Not in this file"), *((text, text) for text in headers)],
             required=column == "external_id",
             initial=self._initial(column),
@@ -141,19 +160,6 @@ class ColumnsForm(forms.Form):
                 "invalid_choice": "This column is not in the file. Choose another one.",
             },
         )
-
-    @cached_property
-    def _required(self) -> list[str]:
-        return missing_fields({}, self.known)
-
-    def _hint(self, column: str) -> str:
-        candidates = self.samples.options.get(column, ())
-        if column == "external_id" and len(candidates) > 1:
-            return (
-                f"Several columns can identify people: {', '.join(candidates)}. Choose"
-                " the one that stays the same when a person changes schools."
-            )
-        return HINTS.get(column, "")
 
     def _initial(self, column: str) -> str:
         fields = self.layout.fields
@@ -168,50 +174,52 @@ class ColumnsForm(forms.Form):
         return "" if code != column and fields.get(code) == header else header
 
     def _add_values(self) -> None:
-        for column in ("grade", "role", "status", "language"):
-            values = self.samples.options.get(f"values:{column}", ())
-            decided = self.layout.values.get(column, {})
+        """Ask for the unknown values of the columns that are chosen at the moment."""
+        definition = load_definition(self.administration.published.definition)
+        languages = {one["code"]: one["name"] for one in definition["languages"]}
+        for column, choices in meanings(languages).items():
+            header = self[column].value() if column in self.columns else ""
+            if header not in self.samples.header:
+                continue
+            explained: Mapping[str, str] = {}
+            if header == self.layout.fields.get(column):
+                explained = self.layout.values.get(column, {})
+            values = values_to_ask(
+                column,
+                header,
+                samples=self.samples,
+                layout=self.layout,
+                languages=languages,
+            )
+            # Questions about another column of the file have other names.
+            prefix = f"value-{column}-{list(self.samples.header).index(header)}"
             for number, value in enumerate(values):
-                name = f"value-{column}-{number}"
-                self.fields[name] = forms.ChoiceField(
+                meaning = explained.get(value_key(value))
+                question = ValueQuestion(f"{prefix}-{number}", column, value)
+                self.value_questions.append(question)
+                self.fields[question.name] = forms.ChoiceField(
                     label=f"{LABELS[column]} “{value}”",
-                    choices=[("", "Choose"), *self._meanings[column].items()],
-                    initial=decided.get(value.casefold()),
+                    choices=[("", "Choose"), *choices.items()],
+                    initial=BLANK if meaning == "" else meaning,
                     required=False,
                 )
-                self.value_questions.append(ValueQuestion(name, column, value))
-
-    @cached_property
-    def _meanings(self) -> dict[str, dict[str, str]]:
-        definition = load_definition(self.administration.published.definition)
-        return {
-            "grade": GRADES | LEAVE_BLANK,
-            "role": {
-                **{role.value: PERSON[role] for role in Role},
-                "other": "Another role: leave these rows out",
-            },
-            "status": {"active": "Active", "left": "Left: not invited"},
-            "language": {one["code"]: one["name"] for one in definition["languages"]}
-            | LEAVE_BLANK,
-        }
 
     def _add_dates(self) -> None:
         if any(name in self.samples.questions for name in DATES):
+            headers = [self.layout.fields.get(name, "") for name in DATES]
+            dates = [
+                date
+                for header in headers
+                for date in self.samples.values.get(header, ())
+            ]
             self.fields["day_first"] = forms.ChoiceField(
                 label="Are dates day first?",
-                help_text=self._date_examples(),
+                help_text=f"Such as {', '.join(dates)}." if dates else "",
                 choices=[("yes", "Yes, the day comes first"), ("no", "No, the month")],
                 widget=forms.RadioSelect,
                 initial={True: "yes", False: "no", None: None}[self.layout.day_first],
                 required=False,
             )
-
-    def _date_examples(self) -> str:
-        headers = [self.layout.fields.get(name, "") for name in DATES]
-        dates = [
-            date for header in headers for date in self.samples.values.get(header, ())
-        ]
-        return f"Such as {', '.join(dates)}." if dates else ""
 
     def _describe_fields(self) -> None:
         """Connect each select with the samples of its column."""
@@ -226,7 +234,7 @@ class ColumnsForm(forms.Form):
 
     def _earlier_id(self, header: str) -> str:
         upload = self.upload
-        return earlier_id_header(
+        return find_earlier_id(
             header,
             self.samples,
             administration=self.administration,
@@ -251,7 +259,7 @@ class ColumnsForm(forms.Form):
             self.add_error(
                 "name", "Choose either the full name, or given and family name."
             )
-        for name in self._required:
+        for name in missing_fields({}, self.known):
             if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
                 self.add_error(
                     name, f"Choose the column with the {REQUIRED[name]}'s code or name."
@@ -273,12 +281,7 @@ class ColumnsForm(forms.Form):
         ):
             self.add_error("day_first", "Choose whether the day or the month is first.")
         for question in self.value_questions:
-            is_blank = not cleaned.get(question.name)
-            if (
-                self._applies(question, fields)
-                and is_blank
-                and question.name not in self.errors
-            ):
+            if not cleaned.get(question.name) and question.name not in self.errors:
                 self.add_error(question.name, "Choose what this value means.")
         return cleaned
 
@@ -288,11 +291,6 @@ class ColumnsForm(forms.Form):
             for name, column in self.columns.items()
         }
         return {column: header for column, header in chosen.items() if header}
-
-    def _applies(self, question: ValueQuestion, fields: Mapping[str, str]) -> bool:
-        """Tell whether the value is one of the column that was chosen."""
-        header = self.layout.fields.get(question.field)
-        return bool(header) and fields.get(question.field) == header
 
     def chosen_layout(self) -> RosterLayout:
         """Return what the valid form says, and what it did not ask for."""
@@ -304,12 +302,13 @@ class ColumnsForm(forms.Form):
             # Values of another column mean something else.
             if fields.get(name) == self.layout.fields.get(name)
         }
+        for name, header in fields.items():
+            if ours := known_values(name, header, self.samples, self.layout):
+                values.setdefault(name, dict(ours))
         for question in self.value_questions:
-            if self._applies(question, fields):
-                meaning = cleaned[question.name].replace(BLANK, "")
-                values.setdefault(question.field, {})[question.value.casefold()] = (
-                    meaning
-                )
+            meaning = cleaned[question.name].replace(BLANK, "")
+            of_field = values.setdefault(question.field, {})
+            of_field[value_key(question.value)] = meaning
         day_first = self.layout.day_first
         if answer := cleaned.get("day_first"):
             day_first = answer == "yes"
@@ -321,11 +320,36 @@ class ColumnsForm(forms.Form):
 
     # For the template ---------------------------------------------------------
 
-    def rows(self) -> Iterator[tuple[forms.BoundField, Sequence[str]]]:
-        """Yield the selects of columns, with three values of the chosen column."""
-        for name in self.columns:
-            field = self[name]
-            yield field, self.samples.values.get(field.value() or "", ())
+    def rows(self) -> Iterator[ColumnRow]:
+        """Yield the fields that are always shown, with values of the chosen column."""
+        yield from (self._row(name) for name in self.columns if name in MAIN)
+
+    def folded(self) -> Iterator[FoldedFields]:
+        others = [name for name in self.columns if name not in MAIN]
+        subgroups = [name for name in others if name.startswith("subgroup")]
+        more = [name for name in others if name not in subgroups]
+        titles = {"More about each person": more, "Subgroups": subgroups}
+        for title, names in titles.items():
+            if names:
+                rows = [self._row(name) for name in names]
+                yield FoldedFields(title, rows, self._is_undecided(names))
+
+    def _is_undecided(self, names: Sequence[str]) -> bool:
+        """Tell whether a person should look at some fields.
+
+        That is so if one has an error or a question, if its column was only suggested
+        because of its values, or if no column was recognised at all.
+        """
+        chosen = [self[name].value() for name in names if self[name].value()]
+        if any(name in self.errors or name in self.samples.questions for name in names):
+            return True
+        if names[0].startswith("subgroup"):
+            return False
+        return not chosen or any(squeeze(one) not in _RECOGNISED for one in chosen)
+
+    def _row(self, name: str) -> ColumnRow:
+        field = self[name]
+        return field, self.samples.values.get(field.value() or "", ())
 
     def questions(self) -> Iterator[forms.BoundField]:
         """Yield the fields that are not columns."""

@@ -86,7 +86,7 @@ SCHOOL_NUMBERS = (
 @require_safe
 def roster_list(request: StaffRequest) -> HttpResponse:
     """List uploads, and open administrations to upload for. 3 statements."""
-    visible = _uploads(request)
+    visible = _uploads(request).defer("samples")
     key = request.GET.get("administration", "")
     is_filtered = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
     if is_filtered:

@@ -12,10 +12,9 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.console.rosters import forms
 from survey.models import Identity, Job, Respondent, RosterLayoutChoice, RosterUpload
-from survey.rosters import column_choices, diff, retention
+from survey.rosters import retention
 from survey.rosters.column_choices import header_key
 from survey.tests.rosters.roster_console import (
-    ALI,
     HEADER,
     MAYA,
     counts,
@@ -320,61 +319,6 @@ def test_declared_subgroups_are_chosen_and_other_columns_dropped(
     dana.confirm(third)
     assert state_of(third) == "applied", third.message
     assert person("4").attributes == {}
-
-
-# Identity -----------------------------------------------------------------------
-
-NEW_ID = HEADER.replace("student ID", "Local ID")
-OTHERS = [MAYA.replace("00123", "L-1"), ALI.replace("00124", "L-2")]
-
-
-def test_other_ids_than_in_earlier_rosters_are_not_taken_silently(
-    staff, administration, console_of
-):
-    dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI)
-    upload = dana.upload(administration, NEW_ID, *OTHERS)
-    assert upload.state == "mapping"
-    page = dana.get(columns_page(upload))
-    assert "identify people by “student ID”" in page.content.decode()
-    columns = {
-        "external_id": "Local ID",
-        "school": "school",
-        "district": "district",
-        "given_name": "given name",
-        "family_name": "family name",
-        "grade": "grade",
-        "classroom": "class",
-    }
-    response = dana.post(columns_page(upload), **columns)
-    assert "previous ID" in str(response.context["form"].errors["previous_id"])
-    assert state_of(upload) == "mapping"
-    dana.post(columns_page(upload), **columns, same_people="on")
-    # They are on the roster under another ID, by their names.
-    assert state_of(upload) == "refused"
-    upload.refresh_from_db()
-    assert "2 of 2 people" in upload.message
-
-
-def test_everybody_would_be_doubled_without_the_check_of_ids(
-    staff, administration, console_of, monkeypatch
-):
-    """Shows that the test above would fail without the check."""
-    monkeypatch.setattr(diff, "refuse_other_identifiers", lambda *_: None)
-    monkeypatch.setattr(column_choices, "earlier_id_header", lambda *_, **__: "")
-    dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI)
-    dana.apply(administration, NEW_ID, *OTHERS)
-    assert Identity.objects.filter(given_name="Maya").count() == 2
-
-
-def test_another_header_of_the_same_ids_is_read_without_asking(
-    staff, administration, console_of
-):
-    dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI)
-    upload = dana.upload(administration, NEW_ID, MAYA, ALI)
-    assert (upload.state, counts(upload)) == ("checked", {"unchanged": 2})
 
 
 # The upload page -----------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""Find the values of a roster's columns that a person has to explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from survey.models import Role
+from survey.rosters.column_choices import ColumnSamples
+from survey.rosters.field_parsers import language_names, value_key
+from survey.rosters.layouts import RosterLayout, is_unknown_value, status_flags
+from survey.rosters.presets import all_presets
+
+PERSON = {
+    Role.STUDENT: "Student",
+    Role.TEACHER: "Staff",
+    Role.PARENT: "Parent",
+}
+# Stands for an empty meaning, since an empty choice is none.
+BLANK = "blank"
+_LEAVE_BLANK = {BLANK: "Leave blank"}
+_GRADES = {
+    "IT": "Infant or toddler",
+    "PR": "Preschool",
+    "PK": "Prekindergarten",
+    "TK": "Transitional kindergarten",
+    "KG": "Kindergarten",
+    **{f"{number:02}": f"Grade {number}" for number in range(1, 14)},
+    "PS": "Postsecondary",
+    "UG": "Ungraded",
+    "Other": "Other",
+}
+
+
+@dataclass(frozen=True)
+class ValueQuestion:
+    """A value of the file, and the form's field that says what it means."""
+
+    name: str
+    field: str
+    value: str
+
+
+def meanings(languages: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return what the values of each field can mean, with the survey's languages."""
+    return {
+        "grade": _GRADES | _LEAVE_BLANK,
+        "role": {
+            **{role.value: PERSON[role] for role in Role},
+            "other": "Another role: leave these rows out",
+        },
+        "status": {"active": "Active", "left": "Left: not invited"},
+        "language": {**languages, **_LEAVE_BLANK},
+    }
+
+
+def values_to_ask(
+    name: str,
+    header: str,
+    *,
+    samples: ColumnSamples,
+    layout: RosterLayout,
+    languages: Mapping[str, str],
+) -> Sequence[str]:
+    """Return the unknown values of a column that holds the field `name`.
+
+    Of the column that a layout names, these are the values that its suggestion asks
+    for, and those that somebody has explained. Of another column they are all that
+    are unknown.
+    """
+    is_same = header == layout.fields.get(name)
+    asked = samples.options.get(f"values:{name}", ())
+    values = samples.values_of(header)
+    if values is None:
+        return asked if is_same else ()
+    known = known_values(name, header, samples, layout)
+    names = language_names(languages)
+    unknown = [one for one in values if is_unknown_value(name, one, known, names)]
+    if not is_same:
+        return unknown
+    explained = layout.values.get(name, {})
+    return [one for one in unknown if one in asked or value_key(one) in explained]
+
+
+def known_values(
+    name: str, header: str, samples: ColumnSamples, layout: RosterLayout
+) -> Mapping[str, str]:
+    """Return what a preset or the header itself says about a column's values."""
+    preset = all_presets().get(layout.preset)
+    if preset and preset.fields_in(samples.header).get(name) == header:
+        return preset.values.get(name, {})
+    return status_flags(header).get(name, {}) if name == "status" else {}
