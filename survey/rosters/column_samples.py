@@ -8,7 +8,7 @@ from datetime import date
 
 from django.utils import timezone
 
-from survey.rosters import field_parsers
+from survey.rosters import date_parsers, field_parsers
 from survey.rosters.columns import reason_not_a_subgroup, squeeze
 from survey.rosters.field_parsers import InvalidCell
 
@@ -86,7 +86,7 @@ def _is_birth_date(cell: str) -> bool:
     if cell.strip().isdigit():
         return False
     try:
-        return any(field_parsers.parse_birth_date(cell, timezone.localdate()))
+        return any(date_parsers.parse_birth_date(cell, timezone.localdate()))
     except InvalidCell:
         return False
 
@@ -113,7 +113,7 @@ def dates_are_unclear(table: SampleTable, fields: Mapping[str, str]) -> bool:
     for name in ("birth_date", "exit_date"):
         for cell in table.cells(fields.get(name, "")):
             try:
-                month_first, day_first = field_parsers.parse_date(cell, today)
+                month_first, day_first = date_parsers.parse_date(cell, today)
             except InvalidCell:
                 continue
             if (month_first is None) != (day_first is None):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import date, timedelta
 from functools import lru_cache, wraps
 from typing import TypeVar, TypeVarTuple
 
@@ -26,7 +25,7 @@ EXAMPLE_ID = "EXAMPLE"
 
 # How people write that an optional cell is empty. Not used for names: there
 # are people called Na and Null.
-_BLANK = frozenset(
+BLANK_WORDS = frozenset(
     {"", "n/a", "na", "none", "null", "nil", "-", "--", "#n/a", "unknown"}
 )
 _EXCEL_ERRORS = frozenset(
@@ -48,7 +47,7 @@ class InvalidCell(ValueError):
     """A cell cannot be parsed; says why, to be shown after its column's name."""
 
 
-def _cached(
+def cached_parser(
     size: int,
 ) -> Callable[[Callable[[str, *Options], T]], Callable[[str, *Options], T]]:
     """Cache a parser whose cells repeat from row to row."""
@@ -115,7 +114,7 @@ def parse_previous_id(cell: str) -> str:
     return parse_external_id(cell) if cell.strip() else ""
 
 
-@_cached(4096)
+@cached_parser(4096)
 def parse_place_code(cell: str) -> str:
     """Return the code or name of a district or school in lower case."""
     text = _parse_code(cell, LONGEST_CODE).casefold()
@@ -145,7 +144,7 @@ _OTHER_ROLES = frozenset(
 )  # fmt: skip
 
 
-@_cached(256)
+@cached_parser(256)
 def parse_role(cell: str) -> str:
     """Return one of our roles, one for which there are no administrations, or ""."""
     text = parse_text(cell).casefold()
@@ -174,7 +173,7 @@ _STATUS_OF = {
 }
 
 
-@_cached(256)
+@cached_parser(256)
 def parse_status(cell: str) -> str:
     """Return whether a person is there, has left, or comes later.
 
@@ -212,11 +211,11 @@ _GRADE_OF = {word: grade for grade, words in _GRADES.items() for word in words.s
 _GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
 
 
-@_cached(4096)
+@cached_parser(4096)
 def parse_grade(cell: str) -> str:
     """Return a CEDS code: IT PR PK TK KG 01…13 PS UG Other."""
     text = parse_text(cell).casefold()
-    if text in _BLANK:
+    if text in BLANK_WORDS:
         return ""
     grade = _GRADE_OF.get(_GRADE_NOISE.sub("", text))
     if grade is None:
@@ -226,7 +225,7 @@ def parse_grade(cell: str) -> str:
 
 def parse_classroom(cell: str) -> str:
     text = parse_text(cell, LONGEST_CODE)
-    return "" if text.casefold() in _BLANK else text
+    return "" if text.casefold() in BLANK_WORDS else text
 
 
 # Matches nearly all addresses, three times as fast as Django's validator,
@@ -243,7 +242,7 @@ def is_plain_email(cell: str) -> bool:
 
 def parse_email(cell: str) -> str:
     text = parse_text(cell, 254)
-    if text.casefold() in _BLANK:
+    if text.casefold() in BLANK_WORDS:
         return ""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
@@ -261,135 +260,6 @@ def split_name(text: str) -> tuple[str, str]:
         return given.strip(), family.strip()
     given, _, family = text.rpartition(" ")
     return (given, family) if given else (family, "")
-
-
-_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
-_YEAR_LAST = re.compile(r"(\d{1,2})([-/. ])(\d{1,2})\2(\d{4}|\d{2})")
-_NAMED = r"([a-z]{3,9})", r"(\d{1,2})(?:st|nd|rd|th)?", r"(\d{2,4})"
-_MONTH_DAY = re.compile(r"{}[-/. ]+{}[-/., ]+{}".format(*_NAMED))
-_DAY_MONTH = re.compile(r"{1}[-/. ]+{0}[-/., ]+{2}".format(*_NAMED))
-_EIGHT_DIGITS = re.compile(r"\d{8}")
-_TIME = re.compile(r"[t ]+\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m|z)?$")
-_EXCEL_DAYS = re.compile(r"\d{5}(?:\.\d+)?")
-_MONTHS = {
-    name: str(number)
-    for number, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
-
-
-@_cached(65536)
-def parse_birth_date(cell: str, today: date) -> tuple[str, str]:
-    """Return the ISO date as read month first, and as read day first.
-
-    They differ for 3/4/2015; the first is blank for 13/4/2015. Both are blank
-    for a blank cell.
-    """
-    text = parse_text(cell).casefold()
-    if text in _BLANK:
-        return "", ""
-    candidates = _possible_dates(_TIME.sub("", text), today)
-    if not any(candidates):
-        raise InvalidCell("is not a date")
-    month_first, day_first = (
-        day.isoformat() if day and 2 <= (today - day).days / 365.25 <= 110 else ""
-        for day in candidates
-    )
-    if not month_first and not day_first:
-        raise InvalidCell("is not a plausible birth date (age 2 to 110)")
-    return month_first, day_first
-
-
-_FIRST_EXIT = 1950
-# PowerSchool's date of nothing.
-_NO_DATE = frozenset({"0/0/0", "00/00/00", "0/0/0000", "00/00/0000", "0000-00-00"})
-
-
-@_cached(4096)
-def parse_date(cell: str, today: date) -> tuple[date | None, date | None]:
-    """Return any date as read month first, and as read day first.
-
-    Both are None for a blank cell.
-    """
-    text = parse_text(cell).casefold()
-    if text in _BLANK or text in _NO_DATE:
-        return None, None
-    dates = _possible_dates(_TIME.sub("", text), today)
-    if not any(dates):
-        raise InvalidCell("is not a date")
-    return dates
-
-
-def parse_exit_date(cell: str, today: date, *, day_first: bool | None) -> bool:
-    """Tell whether the date is not after today.
-
-    `day_first` None: raise InvalidCell if it depends on the order.
-    """
-    dates = parse_date(cell, today)
-    if day_first is not None and all(dates):
-        dates = (dates[day_first],) * 2
-    # A year of two digits is read as that of a birth date, in the past.
-    has_passed = {
-        (day.replace(year=day.year + 100) if day.year < _FIRST_EXIT else day) <= today
-        for day in dates
-        if day
-    }
-    if len(has_passed) > 1:
-        raise InvalidCell("could be two dates: choose if the day or the month is first")
-    return True in has_passed
-
-
-def _possible_dates(text: str, today: date) -> tuple[date | None, date | None]:
-    """Return the date as read month first, and as read day first."""
-    if found := _YEAR_FIRST.fullmatch(text):
-        day = _date(found[1], found[2], found[3], today)
-    elif found := _YEAR_LAST.fullmatch(text):
-        first, sign, second, year = found.groups()
-        day_first = _date(year, second, first, today)
-        # Where people write dots, the day comes first.
-        if sign == ".":
-            return day_first, day_first
-        return _date(year, first, second, today), day_first
-    elif found := _DAY_MONTH.fullmatch(text):
-        day = _date(found[3], _MONTHS.get(found[2], "0"), found[1], today)
-    elif found := _MONTH_DAY.fullmatch(text):
-        day = _date(found[3], _MONTHS.get(found[1], "0"), found[2], today)
-    elif _EXCEL_DAYS.fullmatch(text):
-        day = date(1899, 12, 30) + timedelta(days=int(text[:5]))
-    elif _EIGHT_DIGITS.fullmatch(text) and text.startswith(("19", "20")):
-        day = _date(text[:4], text[4:6], text[6:], today)
-    elif _EIGHT_DIGITS.fullmatch(text):
-        first, second, year = text[:2], text[2:4], text[4:]
-        return _date(year, first, second, today), _date(year, second, first, today)
-    else:
-        day = None
-    return day, day
-
-
-def _date(year: str, month: str, day: str, today: date) -> date | None:
-    number = int(year)
-    if len(year) == 2:
-        number += 2000 if 2000 + number <= today.year else 1900
-    try:
-        return date(number, int(month), int(day))
-    except ValueError:
-        return None
 
 
 # Student systems export these besides the two letters of ISO 639-1.
@@ -418,6 +288,6 @@ def language_names(languages: Mapping[str, str]) -> dict[str, str]:
 def parse_language(cell: str, names: Mapping[str, str]) -> str | None:
     """Return the survey's code, blank for a blank cell, None if it is unknown."""
     text = parse_text(cell).casefold()
-    if text in _BLANK:
+    if text in BLANK_WORDS:
         return ""
     return names.get(text) or names.get(re.split(r"[-_(;,/ ]", text)[0])

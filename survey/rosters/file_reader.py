@@ -6,8 +6,6 @@ a RosterUnreadable with the reason, never another exception.
 
 from __future__ import annotations
 
-import codecs
-import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -22,9 +20,9 @@ from survey.rosters.columns import (
     best_header,
     clean_header,
     columns_of,
-from survey.rosters.file_kinds import reason_not_a_table
     likely_header,
 )
+from survey.rosters.file_kinds import reason_not_a_table
 from survey.rosters.layouts import (
     KnownPlace,
     RosterLayout,
@@ -34,42 +32,27 @@ from survey.rosters.layouts import (
     suggest_layout,
 )
 from survey.rosters.presets import all_presets, preset_headers
+from survey.rosters.text_reader import (
+    DELIMITERS,
+    ENCODING_NAMES,
+    encoding_of,
+    text_rows,
+)
+
+# For the readers of OneRoster, too.
+from survey.rosters.text_reader import LONGEST_LINE as LONGEST_LINE
+from survey.rosters.text_reader import MOST_ROWS as MOST_ROWS
+from survey.rosters.unreadable import RosterUnreadable, TooLarge
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
 
 LARGEST_FILE = 2 * 2**30
 MOST_COLUMNS = 300
-# Excel's own number of rows, and room for a whole state in one CSV file.
-MOST_ROWS = 5_000_000
-# In characters; above csv's own limit for one field, which is 131,072.
-LONGEST_LINE = 500_000
 # The header may be below a title and a few blank lines.
 HEADER_WITHIN = 20
 # Rows from which the meaning of columns is suggested.
 SAMPLE_ROWS = 500
-
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-ENCODING_NAMES = {
-    "utf-8-sig": "UTF-8",
-    "utf-16": "UTF-16",
-    "utf-16-le": "UTF-16",
-    "utf-16-be": "UTF-16",
-    "utf-32": "UTF-32",
-    "cp1252": "Windows-1252",
-}
-# UTF-32's little-endian mark begins with UTF-16's, so it comes first.
-BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-
-
-class RosterUnreadable(ValueError):
-    """Tell a person why the file as a whole cannot be read."""
 
 
 class NotATable(RosterUnreadable):
@@ -97,24 +80,6 @@ class ColumnsUnclear(MissingColumns):
 
 
 class WrongRole(RosterUnreadable):
-    # What its IDs are, where their header is not that of the source.
-    id_name: str = ""
-    pass
-
-
-class UnknownEncoding(RosterUnreadable):
-    pass
-
-
-class NulCharacters(RosterUnreadable):
-    pass
-
-
-class TooLarge(RosterUnreadable):
-    pass
-
-
-class UnclosedQuote(RosterUnreadable):
     pass
 
 
@@ -132,6 +97,8 @@ class RosterTable:
     is_partial: bool = False
     # What was ignored or read differently; without names of people.
     notes: Sequence[str] = ()
+    # What its IDs are, where their header is not that of the source.
+    id_name: str = ""
 
     @property
     def rows(self) -> Iterator[SheetRow]:
@@ -242,8 +209,6 @@ def _suggest(
     found = suggest_layout(
         table.columns.header, samples, known=known, role=role, preset=preset
     )
-    if reason := reason_not_a_table(file):
-        raise NotATable(reason)
     used = all_presets().get(found.layout.preset)
     if used and used.role and role and used.role != role:
         raise WrongRole(
@@ -275,6 +240,8 @@ def open_any_table(
     """
     if file.seek(0, io.SEEK_END) > LARGEST_FILE:
         raise TooLarge("The file is larger than 2 GB.")
+    if reason := reason_not_a_table(file):
+        raise NotATable(reason)
     file.seek(0)
     start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
@@ -297,7 +264,7 @@ def open_any_table(
 def _open_text(
     file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
 ) -> Iterator[RosterTable]:
-    encoding = _encoding_of(file)
+    encoding = encoding_of(file)
     file.seek(0)
     text = io.TextIOWrapper(file, encoding, newline="")
     try:
@@ -306,7 +273,7 @@ def _open_text(
         found: dict[str, RosterColumns] = {}
         for delimiter in DELIMITERS:
             lines = io.StringIO(sample, newline="")
-            rows = _text_rows(lines, delimiter, is_sample=True)
+            rows = text_rows(lines, delimiter, is_sample=True)
             columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
             if columns:
                 found[delimiter] = columns
@@ -318,7 +285,7 @@ def _open_text(
 
         def read() -> Iterator[SheetRow]:
             text.seek(0)
-            numbered = enumerate(_text_rows(text, delimiter), 1)
+            numbered = enumerate(text_rows(text, delimiter), 1)
             return _people_rows(islice(numbered, columns.row, None), columns)
 
         yield RosterTable(
@@ -328,99 +295,6 @@ def _open_text(
         )
     finally:
         text.detach()
-
-
-def _encoding_of(file: BinaryIO) -> str:
-    """Return the encoding in which the whole file decodes; 0.1 s for 50 MB."""
-    file.seek(0)
-    start = file.read(4096)
-    marked = [name for mark, name in BYTE_ORDER_MARKS if start.startswith(mark)]
-    if marked:
-        likely = marked[:1]
-    # Latin letters in UTF-16 are every other byte a NUL.
-    elif start and start[1::2].count(0) > len(start) // 4:
-        likely = ["utf-16-le"]
-    elif start and start[0::2].count(0) > len(start) // 4:
-        likely = ["utf-16-be"]
-    else:
-        likely = ["utf-8-sig", "cp1252"]
-    for encoding in likely:
-        if _decodes(file, encoding):
-            return encoding
-    raise UnknownEncoding(
-        "The file's letters cannot be read: it is neither UTF-8, UTF-16 nor"
-        " Windows-1252. Save it as 'CSV UTF-8'."
-    )
-
-
-def _decodes(file: BinaryIO, encoding: str) -> bool:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    lines = 1
-    file.seek(0)
-    try:
-        while True:
-            piece = file.read(2**17)
-            text = decoder.decode(piece, final=not piece)
-            if "\x00" in text:
-                line = lines + text[: text.index("\x00")].count("\n")
-                raise NulCharacters(
-                    f"Line {line} contains a NUL character: this is not a text file,"
-                    " or it is damaged. Save it again as CSV."
-                )
-            lines += text.count("\n")
-            if not piece:
-                return True
-    except UnicodeError:
-        return False
-
-
-def _text_rows(
-    text: io.TextIOBase, delimiter: str, *, is_sample: bool = False
-) -> Iterator[list[str]]:
-    lines = _LineReader(text, is_sample=is_sample)
-    reader = csv.reader(lines, delimiter=delimiter)
-    number = 0
-    while True:
-        lines.row, lines.characters = number + 1, 0
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise TooLarge(f"Row {number + 1} cannot be read: {error}.") from error
-        number += 1
-        if number > MOST_ROWS:
-            raise TooLarge(f"The file has more than {MOST_ROWS:,} rows.")
-        yield cells
-
-
-class _LineReader:
-    """Give csv.reader one line at a time, and never too much of one row."""
-
-    def __init__(self, text: io.TextIOBase, *, is_sample: bool) -> None:
-        self.text = text
-        self.is_sample = is_sample
-        self.row = 1
-        # How many of this row were read.
-        self.characters = 0
-
-    def __iter__(self) -> _LineReader:
-        return self
-
-    def __next__(self) -> str:
-        line = self.text.readline(LONGEST_LINE)
-        if line:
-            self.characters += len(line)
-            if self.characters >= LONGEST_LINE and not self.is_sample:
-                raise TooLarge(
-                    f"Row {self.row} is longer than {LONGEST_LINE:,} characters."
-                )
-            return line
-        # csv.reader needs a line in the middle of a row only within quotes. It
-        # would read all that follows the quote as one cell, and lose those people.
-        if self.characters and not self.is_sample:
-            raise UnclosedQuote(f"A quotation mark in row {self.row} is never closed.")
-        raise StopIteration
 
 
 # Workbooks --------------------------------------------------------------------

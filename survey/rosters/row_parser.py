@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
-from survey.rosters import field_parsers
+from survey.rosters import date_parsers, field_parsers
 from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
@@ -230,7 +230,7 @@ class RowParser:
         birth_dates = "", ""
         if (birth := self._birth_date_index) is not None:
             try:
-                birth_dates = field_parsers.parse_birth_date(cells[birth], self.today)
+                birth_dates = date_parsers.parse_birth_date(cells[birth], self.today)
             except InvalidCell as error:
                 reject(header[birth], str(error), cells[birth])
         attributes = self._parse_subgroups(cells)
@@ -297,7 +297,7 @@ class RowParser:
         if index is None or status == field_parsers.LATER:
             return status or field_parsers.ACTIVE
         try:
-            has_left = field_parsers.parse_exit_date(
+            has_left = date_parsers.parse_exit_date(
                 cells[index], self.today, day_first=self._day_first
             )
         except InvalidCell as error:

@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from survey.rosters import field_parsers
+from survey.rosters import date_parsers, field_parsers
 from survey.rosters.field_parsers import InvalidCell
 
 TODAY = date(2026, 11, 21)
@@ -36,7 +36,7 @@ TODAY = date(2026, 11, 21)
     ],
 )
 def test_birth_date_is_read_in_all_usual_forms(cell, readings):
-    assert field_parsers.parse_birth_date(cell, TODAY) == readings
+    assert date_parsers.parse_birth_date(cell, TODAY) == readings
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_birth_date_is_read_in_all_usual_forms(cell, readings):
 )
 def test_impossible_birth_date_is_refused(cell):
     with pytest.raises(InvalidCell):
-        field_parsers.parse_birth_date(cell, TODAY)
+        date_parsers.parse_birth_date(cell, TODAY)
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from survey.rosters import file_reader
-from survey.rosters.file_reader import (
-    MissingColumns,
-    NoHeader,
-    NotATable,
-    NulCharacters,
-    RosterUnreadable,
-    TooLarge,
-    UnclosedQuote,
-    UnknownEncoding,
-    open_table,
-)
+from survey.rosters import text_reader
+from survey.rosters.file_reader import MissingColumns, NoHeader, NotATable, open_table
+from survey.rosters.text_reader import NulCharacters, UnclosedQuote, UnknownEncoding
+from survey.rosters.unreadable import RosterUnreadable, TooLarge
 
 HEADER = "district,school,student ID,given name"
 
@@ -120,12 +112,12 @@ def test_unreadable_file_is_refused_with_a_reason(content, error, message):
 
 def test_without_the_check_an_unclosed_quote_loses_people(monkeypatch):
     content = HEADER.encode() + b'\n1,2,"3,Maya\n1,2,4,Noor\n'
-    real = file_reader._LineReader.__init__
+    real = text_reader._LineReader.__init__
 
     def lenient(self, text, *, is_sample):
         real(self, text, is_sample=True)
 
-    monkeypatch.setattr(file_reader._LineReader, "__init__", lenient)
+    monkeypatch.setattr(text_reader._LineReader, "__init__", lenient)
     assert rows_of(content) == [(2, ["1", "2", "3,Maya\n1,2,4,Noor\n", ""])]
 
 

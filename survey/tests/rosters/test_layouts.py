@@ -12,7 +12,8 @@ from accounts.permissions import Places
 from survey.models import Identity
 from survey.rosters import columns, layouts
 from survey.rosters.apply import import_roster
-from survey.rosters.field_parsers import InvalidCell, parse_exit_date, parse_status
+from survey.rosters.date_parsers import parse_exit_date
+from survey.rosters.field_parsers import InvalidCell, parse_status
 from survey.rosters.file_reader import ColumnsUnclear, WrongRole, open_table
 from survey.rosters.layouts import KnownPlace, RosterLayout, suggest_layout
 from survey.rosters.presets import all_presets
