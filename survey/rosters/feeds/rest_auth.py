@@ -24,6 +24,15 @@ SCOPE_PREFIX = {
 TOKEN_SECONDS = 10 * 60
 # A token is replaced this long before its end, or at nine tenths of its time.
 TOKEN_MARGIN = 60
+# RFC 6749, 5.2. Other words may repeat the secret, and are not shown.
+TOKEN_ERRORS = (
+    "invalid_request",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "invalid_scope",
+)
 
 
 class Authorization(Protocol):
@@ -122,7 +131,8 @@ class OAuth2:
                 if status == 200 and isinstance(token, str) and token:
                     self._keep(token, answer.get("expires_in"))
                     return
-                refused = str(answer.get("error", ""))[:60] or f"status {status}"
+                error = answer.get("error")
+                refused = str(error) if error in TOKEN_ERRORS else f"status {status}"
                 if refused == "invalid_scope":
                     break
             if refused != "invalid_scope":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import stat
 import zipfile
@@ -23,6 +24,7 @@ from survey.rosters.feeds.rest_ignored import MOST_NAMES
 from survey.rosters.feeds.rest_pages import as_row, role_rows
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster_server import District, read_archive, serve
+from survey.tests.rosters.feeds.servers import raw_server
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
     DEMOGRAPHICS,
@@ -475,6 +477,25 @@ def test_a_wrong_secret_is_named(oauth2, folder, north):
         fetch(oauth2, folder)
     assert not failed.value.may_retry
     assert "/ims/" not in str(north.requests)
+
+
+def test_a_token_server_that_repeats_the_secret_is_not_quoted(oauth2, folder):
+    body = json.dumps({"error": f"no client has {SECRET}"}).encode()
+    head = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
+
+    def refuse(connection):
+        received = b""
+        while part := connection.recv(9999):
+            received += part
+            if b"grant_type" in received:
+                received = b""
+                connection.sendall(head + body)
+
+    with raw_server(refuse) as port:
+        elsewhere = with_options(oauth2, token_url=f"http://127.0.0.1:{port}/")
+        with pytest.raises(DownloadFailed, match="no token .status 400.") as failed:
+            fetch(elsewhere, folder)
+    assert SECRET not in failed.value.message
 
 
 def test_without_a_token_address_nothing_is_sent(oauth2, folder, north):
