@@ -236,10 +236,15 @@ class HttpClient:
             )
 
 
+def is_header_value(text: str) -> bool:
+    """Test if a text can be sent as the value of a header."""
+    return text == text.strip() and bool(re.fullmatch(r"[\x20-\x7e\xa0-\xff]*", text))
+
+
 def _header_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     for value in headers.values():
         # Before anything is encoded: those errors would hold the value.
-        if not re.fullmatch(r"[\x20-\x7e\xa0-\xff]*", value) or value != value.strip():
+        if not is_header_value(value):
             raise DownloadFailed(
                 "The credentials hold characters that cannot be sent.",
                 may_retry=False,

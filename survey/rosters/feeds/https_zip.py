@@ -14,14 +14,19 @@ from survey.rosters.feeds.download_types import (
     FeedSource,
     new_file,
 )
-from survey.rosters.feeds.http_client import Answer, HttpClient, check_status
+from survey.rosters.feeds.http_client import (
+    Answer,
+    HttpClient,
+    check_status,
+    is_header_value,
+)
 
 # Marks the time of a server without ETags, in the field for an ETag.
 MODIFIED = "modified "
 # Of any ZIP, and of one without files.
 ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06")
 
-# So many characters are kept; a longer one is not sent back.
+# So many characters are kept; one that is longer or odd is not sent back.
 MOST_ETAG = 500
 # A key may not replace these.
 OWN_HEADERS = ("host", "connection", "content-length", "transfer-encoding")
@@ -85,7 +90,7 @@ def _stored(source: FeedSource, answer: Answer, folder: Path) -> Download:
     etag = answer.headers.get("etag", "")
     if not etag and (modified := answer.headers.get("last-modified", "")):
         etag = MODIFIED + modified
-    if len(etag) > MOST_ETAG:
+    if len(etag) > MOST_ETAG or not is_header_value(etag):
         etag = ""
     if digest.hexdigest() == source.digest:
         path.unlink()

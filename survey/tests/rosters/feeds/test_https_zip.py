@@ -89,6 +89,16 @@ def test_the_same_content_is_unchanged_whatever_the_etag(source, folder, sis):
     assert (got.is_unchanged, got.path is None) == (False, False)
 
 
+@pytest.mark.parametrize("etag", ['"\x89cole"', '"a\tb"', "x" * 501])
+def test_an_etag_that_cannot_be_sent_back_is_not_kept(source, folder, sis, etag):
+    """Otherwise every later scan of the feed would fail."""
+    sis.give("/roster.zip", 200, zip_of("one"), ETag=etag)
+    first = fetch(source, folder)
+    assert first.etag == ""
+    again = fetch(replace(source, etag=first.etag, digest=first.digest), folder)
+    assert again.is_unchanged
+
+
 def test_a_304_without_a_condition_is_no_roster(source, folder, sis):
     sis.give("/roster.zip", 304)
     with pytest.raises(DownloadFailed, match="status 304"):
