@@ -269,6 +269,9 @@ def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[byte
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     try:
         for chunk in chunks:
+            if decoder.eof:
+                # zlib keeps what follows in memory, and would do so without end.
+                raise zlib.error
             rest = chunk
             while rest:
                 yield decoder.decompress(rest, CHUNK)

@@ -394,6 +394,14 @@ def test_compressed_answers_are_read(server):
         get(f"http://127.0.0.1:{server.port}/")
 
 
+def test_what_follows_compressed_content_is_not_kept(server):
+    """Otherwise a server could fill the memory: it counts as no content."""
+    packed = gzip.compress(b"content")
+    server.give("/", 200, packed + bytes(5_000_000), Content_Encoding="gzip")
+    with pytest.raises(DownloadFailed, match="cannot be read"):
+        get(f"http://127.0.0.1:{server.port}/")
+
+
 def test_a_file_that_breaks_off_fails(server):
     server.give("/", 200, b"half", Content_Length="1000")
     with pytest.raises(DownloadFailed, match="broke off") as failed:
