@@ -197,9 +197,21 @@ def memory_mb(pid: int) -> float:
 
     A page shared by several processes is divided by their number.
     """
+    return _megabytes(pid, "smaps_rollup", "Pss:")
+
+
+def peak_mb(pid: int) -> float:
+    """Return the largest resident set of a process so far; 0 where it has ended.
+
+    A shared page counts in full.
+    """
+    return _megabytes(pid, "status", "VmHWM:")
+
+
+def _megabytes(pid: int, file: str, name: str) -> float:
     with suppress(OSError, IndexError):
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        return int(rollup.partition("Pss:")[2].split()[0]) / 1024
+        text = Path(f"/proc/{pid}/{file}").read_text()
+        return int(text.partition(name)[2].split()[0]) / 1024
     return 0.0
 
 

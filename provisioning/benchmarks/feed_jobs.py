@@ -10,15 +10,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from provisioning.benchmarks.feed_rows import CODE, feeds, scans  # Sets Django up.
+from django.db import connections
 
-from django.conf import settings  # isort: skip
-from django.db import connections  # isort: skip
-
+from provisioning.benchmarks.feed_rows import feeds, scans
 from provisioning.commands import ROOT, wait_until
 from provisioning.processes import start_process, stop_process
 from survey import jobs
@@ -34,15 +32,13 @@ KINDS = {"download": download_feed.name, "scan": process_scan.name}
 
 
 def command(action: str, **arguments: object) -> list[str]:
-    words = ("-m", "provisioning.benchmarks.feed_jobs", action, json.dumps(arguments))
-    return [sys.executable, *words]
+    words = ("-m", "provisioning.benchmarks.feed_actions", f"feed_jobs.{action}")
+    return [sys.executable, *words, json.dumps(arguments)]
 
 
-def scan_feeds(numbers: Iterable[int]) -> list[FeedScan]:
-    codes = [f"{CODE}{number:05}" for number in numbers]
+def scan_feeds(numbers: Sequence[int]) -> list[FeedScan]:
     return [
-        start_scan(feed, reason=FeedScan.Reason.NOW, by=None)
-        for feed in feeds().filter(district__code__in=codes)
+        start_scan(feed, reason=FeedScan.Reason.NOW, by=None) for feed in feeds(numbers)
     ]
 
 
@@ -69,14 +65,14 @@ def in_turn(*, numbers: list[int], apart: bool) -> dict[str, Any]:
 
 def run_scan(number: int, *, apart: bool) -> int:
     """Run both jobs of a scan, and return their number."""
-    started = scan_feeds([number])
+    [started] = scan_feeds([number])
     for kind in KINDS.values():
-        pk = Job.objects.get(kind=kind, subject_id=started[0].pk).pk
+        pk = Job.objects.get(kind=kind, subject_id=started.pk).pk
         if apart:
             subprocess.run(command("run", pk=pk), cwd=ROOT, check=True)
         else:
             jobs.run(pk)
-    check_applied(started)
+    check_applied([started])
     return len(KINDS)
 
 
@@ -86,13 +82,9 @@ def run(*, pk: int) -> dict[str, Any]:
 
 def in_pools(*, numbers: list[int], separate: bool) -> dict[str, Any]:
     """Return the seconds of a window, with separate pools or one for all jobs."""
-    cores = os.cpu_count() or 1
-    kinds = ["scan"] if separate else list(KINDS)
-    pools = [command("work", kinds=kinds, threads=1)] * cores
-    if separate:
-        pools.append(command("work", kinds=["download"], threads=DOWNLOAD_THREADS))
     workers = [
-        start_process(pool, cwd=ROOT, output=subprocess.DEVNULL) for pool in pools
+        start_process(worker, cwd=ROOT, output=subprocess.DEVNULL)
+        for worker in workers_of(separate=separate)
     ]
     try:
         time.sleep(START_S)
@@ -105,7 +97,20 @@ def in_pools(*, numbers: list[int], separate: bool) -> dict[str, Any]:
     finally:
         stop_process(*workers)
     check_applied(started)
-    return {"seconds": round(seconds, 1)}
+    return {"seconds": round(seconds, 1), "processes": len(workers)}
+
+
+def workers_of(*, separate: bool) -> list[list[str]]:
+    """Return the commands of as many processes, one more than cores, either way.
+
+    In one pool each takes the oldest job of any kind. Separate, one process
+    downloads, in threads because it waits, and the others scan.
+    """
+    cores = os.cpu_count() or 1
+    if not separate:
+        return [command("work", kinds=list(KINDS), threads=1)] * (cores + 1)
+    downloads = command("work", kinds=["download"], threads=DOWNLOAD_THREADS)
+    return [downloads, *[command("work", kinds=["scan"], threads=1)] * cores]
 
 
 def work(*, kinds: list[str], threads: int) -> dict[str, Any]:
@@ -119,8 +124,11 @@ def work(*, kinds: list[str], threads: int) -> dict[str, Any]:
                     kind__in=names, subject_id__in=scans().values("pk")
                 )
                 pk = waiting.values_list("pk", flat=True).first()
-                if pk is None or not jobs.run(pk):
+                if pk is None:
                     time.sleep(0.05)
+                else:
+                    # Another worker may have been faster; then there is a next one.
+                    jobs.run(pk)
         finally:
             connections.close_all()
 
@@ -128,15 +136,3 @@ def work(*, kinds: list[str], threads: int) -> dict[str, Any]:
         for _ in range(threads):
             pool.submit(run_one_by_one)
     return {}
-
-
-ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (in_turn, run, in_pools, work)
-}
-
-
-if __name__ == "__main__":
-    # Nobody else is told of these jobs.
-    settings.JOBS_BY_MESSAGE = False
-    action, text = sys.argv[1:]
-    print(json.dumps(ACTIONS[action](**json.loads(text))))

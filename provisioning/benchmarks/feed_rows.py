@@ -1,39 +1,26 @@
-"""Add, scan, check and remove the feeds of `provisioning/feeds`, in its stack.
-
-Called with an action and its arguments as JSON; the last line printed is JSON.
-"""
+"""Add, scan, check and remove the feeds of `provisioning/feeds`, in its stack."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import django
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.fields.reverse_related import ManyToOneRel
+from django.utils import timezone
 
-django.setup()
-
-from django.conf import settings  # noqa: E402
-from django.db import connection, models, transaction  # noqa: E402
-from django.db.models import Count, F, QuerySet, Sum  # noqa: E402
-from django.db.models.fields.reverse_related import ManyToOneRel  # noqa: E402
-from django.utils import timezone  # noqa: E402
-
-from accounts.models import District, Membership, User  # noqa: E402
-from provisioning.benchmarks.feed_truth import (  # noqa: E402
-    Person,
-    compare_people,
-    people_of,
-)
-from provisioning.commands import wait_until  # noqa: E402
-from survey.files import path_of  # noqa: E402
-from survey.jobs import DEAD_AFTER  # noqa: E402
-from survey.models import (  # noqa: E402
+from accounts.models import District, Membership, User
+from provisioning.benchmarks.feed_truth import Person, compare_people, people_of
+from provisioning.commands import wait_until
+from survey.files import path_of
+from survey.jobs import DEAD_AFTER
+from survey.models import (
     Administration,
     FeedScan,
     FeedStage,
@@ -43,15 +30,11 @@ from survey.models import (  # noqa: E402
     RosterFeed,
     RosterUpload,
 )
-from survey.rosters.feeds.feeds import create_feed  # noqa: E402
-from survey.rosters.feeds.scans import start_scan  # noqa: E402
-from survey.rosters.feeds.schedule import KINDS  # noqa: E402
-from survey.rosters.retention import delete_files  # noqa: E402
-from survey.simulation.load_survey import (  # noqa: E402
-    NotARehearsal,
-    find_or_open,
-    is_rehearsal,
-)
+from survey.rosters.feeds.feeds import create_feed
+from survey.rosters.feeds.scans import start_scan
+from survey.rosters.feeds.schedule import KINDS
+from survey.rosters.retention import delete_files
+from survey.simulation.load_survey import NotARehearsal, find_or_open, is_rehearsal
 
 CODE = "rehearsal-feeds-"
 ROLES = ("student", "teacher")
@@ -59,16 +42,17 @@ LONGEST_JOB_S = 10 * 60
 OWNER = "rehearsal-feeds@groundswell.example"
 
 
-def feeds() -> QuerySet[RosterFeed]:
-    return RosterFeed.objects.filter(district__code__startswith=CODE)
+def code_of(number: int) -> str:
+    return f"{CODE}{number:05}"
+
+
+def feeds(numbers: Iterable[int]) -> QuerySet[RosterFeed]:
+    codes = [code_of(number) for number in numbers]
+    return RosterFeed.objects.filter(district__code__in=codes)
 
 
 def scans() -> QuerySet[FeedScan]:
     return FeedScan.objects.filter(district__code__startswith=CODE)
-
-
-def number_of(code: str) -> int:
-    return int(code.removeprefix(CODE))
 
 
 # Actions
@@ -86,28 +70,29 @@ def prepare(*, numbers: list[int], address: str) -> dict[str, Any]:
     if not all(map(is_rehearsal, administrations)):
         raise NotARehearsal("The administrations of this benchmark are real ones.")
     for number in numbers:
-        district = District.objects.create(
-            code=f"{CODE}{number:05}", name=f"Rehearsal of feeds {number}"
-        )
         create_feed(
-            district=district,
+            district=District.objects.create(
+                code=code_of(number), name=f"Rehearsal of feeds {number}"
+            ),
             kind=RosterFeed.Kind.ZIP,
             name="Rehearsal",
             address=f"{address}/{number}/roster.zip",
             administrations=administrations,
             by=owner,
         )
-    return {"feeds": len(numbers)}
+    return {}
 
 
-def scan(*, night: int, window_s: float, wait_s: float) -> dict[str, Any]:
-    """Scan all feeds as one window does, and wait until the last scan is over.
+def scan(
+    *, numbers: list[int], night: int, window_s: float, wait_s: float
+) -> dict[str, Any]:
+    """Scan these feeds as one window does, and wait until the last scan is over.
 
     All are due at once, which is harder than the schedule, which spreads them over
     half of the window.
     """
     began = timezone.now()
-    for feed in feeds():
+    for feed in feeds(numbers):
         start_scan(
             feed,
             reason=FeedScan.Reason.NIGHT,
@@ -127,14 +112,14 @@ def scan(*, night: int, window_s: float, wait_s: float) -> dict[str, Any]:
         "is_over": is_over,
         "window_s": (ended - began).total_seconds() if ended else wait_s,
         "states": dict(Counter(found.values_list("state", flat=True))),
-        "failed": {number_of(code): message for code, message in failed},
+        "failed": {int(code.removeprefix(CODE)): message for code, message in failed},
         "held": list(held),
         "stages": stages_of(found),
         "applied_twice": applied_twice(found),
     }
 
 
-def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, float]]:
+def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, Any]]:
     """Return the seconds of all scans together, rows, bytes and repetitions."""
     stages = FeedStage.objects.filter(scan__in=found, ended_at__isnull=False)
     rows = stages.values("stage").annotate(
@@ -144,12 +129,7 @@ def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, float]]:
         repeated=Sum("attempts") - Count("pk"),
     )
     return {
-        row["stage"]: {
-            "seconds": row["seconds"].total_seconds(),
-            "rows": row["rows"],
-            "bytes": row["bytes"],
-            "repeated": row["repeated"],
-        }
+        row["stage"]: {**row, "seconds": row["seconds"].total_seconds()}
         for row in rows.order_by("stage")
     }
 
@@ -170,7 +150,7 @@ def verify(*, offered: Mapping[str, str]) -> dict[str, Any]:
     roles = dict(administrations().values_list("pk", "role"))
     for number, path in offered.items():
         stored = Identity.objects.filter(
-            administration__in=roles, district__code=f"{CODE}{int(number):05}"
+            administration__in=roles, district__code=code_of(int(number))
         ).values_list(
             "administration_id",
             "external_id",
@@ -203,7 +183,6 @@ def remove() -> dict[str, Any]:
         jobs.delete()
         districts = District.objects.filter(code__startswith=CODE)
         partitions = [f"survey_response_{one.pk}" for one in administrations()]
-        counted = districts.count()
         uploads = RosterUpload.objects.filter(administration__in=administrations())
         people = Respondent.objects.filter(administration__in=administrations())
         # The largest tables first, by the shortest ways.
@@ -212,7 +191,7 @@ def remove() -> dict[str, Any]:
         for partition in partitions:
             cursor.execute(f"DROP TABLE IF EXISTS {partition}")
         delete_with_related(User.objects.filter(email=OWNER))
-    return {"removed": counted}
+    return {}
 
 
 def stop_scans(jobs: QuerySet[Job]) -> None:
@@ -243,7 +222,8 @@ def delete_private_files() -> None:
     uploads = RosterUpload.objects.filter(scan__in=scans())
     for names in uploads.values_list("file", "rejected_file"):
         delete_files(*names)
-    delete_files(*feeds().exclude(store="").values_list("store", flat=True))
+    stores = RosterFeed.objects.filter(scans__in=scans()).exclude(store="")
+    delete_files(*stores.distinct().values_list("store", flat=True))
     for folder in scans().exclude(folder="").values_list("folder", flat=True):
         shutil.rmtree(path_of(folder), ignore_errors=True)
 
@@ -259,17 +239,3 @@ def delete_with_related(rows: QuerySet[Any], chain: tuple[type, ...] = ()) -> No
             found = related.filter(**{f"{relation.field.name}__in": rows})
             delete_with_related(found, chain)
     rows._raw_delete(rows.db)
-
-
-ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (prepare, scan, verify, remove)
-}
-
-
-def main(arguments: Iterable[str]) -> None:
-    action, text = arguments
-    print(json.dumps(ACTIONS[action](**json.loads(text))))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 
+from provisioning.benchmarks.feed_workers import is_true
 from provisioning.benchmarks.phases import Size, mix, offer, rehearsal_of
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal, wait_until
@@ -39,7 +41,7 @@ def saves_beside_scans(
         alone = offer(rehearsal, rate)
         scanning = other.submit(scan_until_over)
         try:
-            if not wait_until(lambda: stack.sql(RUNNING)[0][0] == "t", seconds=60):
+            if not wait_until(partial(is_true, stack, RUNNING), seconds=60):
                 raise Refusal("No scan has begun")
             beside = offer(rehearsal, rate)
         finally:

@@ -10,19 +10,42 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from survey.simulation.oneroster import SyntheticDistrict
 from survey.simulation.oneroster_server import District, Faults
 
-# Log-normal: most servers answer at once, and a few are slow.
-LATENCY_S, LATENCY_SIGMA, MOST_LATENCY_S = 0.3, 0.8, 5.0
-BYTES_PER_S, BYTES_SIGMA, FEWEST_BYTES_PER_S = 1_500_000, 0.7, 200_000
-DISTRIBUTION = (
-    f"log-normal latency (median {LATENCY_S} s, sigma {LATENCY_SIGMA}, at most"
-    f" {MOST_LATENCY_S:.0f} s) and bandwidth (median {BYTES_PER_S / 1e6} MB/s, sigma"
-    f" {BYTES_SIGMA}, at least {FEWEST_BYTES_PER_S / 1e6} MB/s)"
-)
 BAD_SHARE = 0.05
 # Longer than any download may last.
 FOREVER = 24 * 60 * 60.0
+
+
+class Speeds(NamedTuple):
+    """Log-normal: most servers are near the median, and a few are much slower."""
+
+    latency_s: float
+    most_latency_s: float
+    bytes_per_s: float
+    fewest_bytes_per_s: float
+
+    def draw(self, chance: random.Random) -> Faults:
+        latency = self.latency_s * math.exp(chance.gauss(0, 0.8))
+        speed = self.bytes_per_s * math.exp(chance.gauss(0, 0.7))
+        return Faults(
+            latency=min(latency, self.most_latency_s),
+            bytes_per_second=max(speed, self.fewest_bytes_per_s),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"log-normal latency (median {self.latency_s} s, sigma 0.8, at most"
+            f" {self.most_latency_s:.0f} s) and bandwidth (median"
+            f" {self.bytes_per_s / 1e6} MB/s, sigma 0.7, at least"
+            f" {self.fewest_bytes_per_s / 1e6} MB/s)"
+        )
+
+
+USUAL = Speeds(0.3, 5.0, 1_500_000, 200_000)
+# They write the file when it is requested, so that downloads take seconds.
+SLOW = Speeds(3.0, 20.0, 500_000, 100_000)
 
 
 class BadServers(NamedTuple):
@@ -39,16 +62,19 @@ class BadServers(NamedTuple):
 class DistrictServers:
     """The servers of districts 1 to `count`, and what each of them offers."""
 
-    def __init__(self, folder: Path, count: int, seed: int = 1) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self._folder = folder
-        chance = random.Random(f"servers {seed}")  # noqa: S311
         self.numbers = range(1, count + 1)
-        self._usual = {number: draw_speed(chance) for number in self.numbers}
-        self.districts = {
-            f"{number}": District(faults=self._usual[number]) for number in self.numbers
-        }
+        self.districts = {f"{number}": District() for number in self.numbers}
+        self.set_speeds(USUAL)
         # The file of each district that is healthy, and so has to be applied.
         self.offered: dict[int, Path] = {}
+
+    def set_speeds(self, speeds: Speeds | None) -> None:
+        """Draw how fast each server is; without speeds, all answer at once."""
+        chance = random.Random("servers 1")  # noqa: S311
+        for district in self.districts.values():
+            district.faults = speeds.draw(chance) if speeds else Faults()
 
     def path(self, number: int, night: int) -> Path:
         return self._folder / f"night-{night}" / f"district-{number:05}.zip"
@@ -60,10 +86,19 @@ class DistrictServers:
             self.offered[number] = path
             self.districts[f"{number}"].archive = path.read_bytes()
 
-    def break_some(self, seed: int = 1) -> BadServers:
+    def add_large(self, people: int) -> int:
+        """Add a district with two nights and a fast server; return its number."""
+        number = len(self.districts) + 1
+        for night in range(2):
+            district = SyntheticDistrict(number, people, night=night)
+            district.write(self.path(number, night))
+        self.districts[f"{number}"] = District()
+        return number
+
+    def break_some(self) -> BadServers:
         """Let some servers hang, and as many others send broken files."""
         count = max(1, round(BAD_SHARE * len(self.numbers)))
-        chance = random.Random(f"bad {seed}")  # noqa: S311
+        chance = random.Random("bad 1")  # noqa: S311
         chosen = chance.sample(self.numbers, 2 * count)
         for number in chosen[:count]:
             self.districts[f"{number}"].faults = Faults(latency=FOREVER)
@@ -74,28 +109,9 @@ class DistrictServers:
 
     def smallest(self, count: int) -> list[int]:
         """Return the numbers of the districts with the smallest files."""
-        sizes = {
-            number: len(self.districts[f"{number}"].archive) for number in self.numbers
-        }
-        return sorted(sizes, key=sizes.__getitem__)[:count]
-
-    def make_fast(self) -> None:
-        """Answer at once, without a limit of bandwidth."""
-        for district in self.districts.values():
-            district.faults = Faults()
-
-    def make_usual(self) -> None:
-        for number in self.numbers:
-            self.districts[f"{number}"].faults = self._usual[number]
-
-
-def draw_speed(chance: random.Random) -> Faults:
-    latency = LATENCY_S * math.exp(chance.gauss(0, LATENCY_SIGMA))
-    speed = BYTES_PER_S * math.exp(chance.gauss(0, BYTES_SIGMA))
-    return Faults(
-        latency=min(latency, MOST_LATENCY_S),
-        bytes_per_second=max(speed, FEWEST_BYTES_PER_S),
-    )
+        return sorted(
+            self.numbers, key=lambda number: len(self.districts[f"{number}"].archive)
+        )[:count]
 
 
 def cut_in_half(archive: bytes) -> bytes:

@@ -18,6 +18,7 @@ from provisioning.processes import (
     descendants_of,
     is_alive,
     memory_mb,
+    peak_mb,
     start_process,
     stat_of,
     stop_process,
@@ -178,10 +179,29 @@ def test_shared_memory_is_counted_once(parent):
     assert sum(resident) > 80 * 2**20
 
 
+def test_the_peak_counts_shared_memory_in_full_and_what_was_freed(parent):
+    [child] = children_of(parent)
+    assert memory_mb(child) < 40 < peak_mb(child)
+    freed = "held = bytearray(80 * 2**20); held[::4096] = b'1' * 20480; del held; "
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            freed + "import sys; print(1, flush=True); sys.stdin.read()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        process.stdout.readline()
+        assert memory_mb(process.pid) < 60 < 80 < peak_mb(process.pid)
+        process.stdin.close()
+
+
 def test_an_ended_process_has_no_memory():
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert (memory_mb(gone.pid), children_of(gone.pid)) == (0.0, [])
+    assert (memory_mb(gone.pid), peak_mb(gone.pid)) == (0.0, 0.0)
+    assert children_of(gone.pid) == []
 
 
 # Processor time

@@ -6,14 +6,11 @@ path names the district: /north/roster.zip, /north/ims/oneroster/v1p1/users.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import secrets
 import threading
 import time
-import zipfile
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,35 +19,10 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, BinaryIO
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from oauthlib.oauth1 import Client as OAuth1Client
+from survey.simulation.oneroster_objects import COLLECTIONS, Json, schools_and_roles
 
-Json = dict[str, Any]
-
-COLLECTIONS = (
-    "orgs",
-    "academicSessions",
-    "users",
-    "classes",
-    "enrollments",
-    "demographics",
-)
-REFERENCES = {
-    "parentSourcedId": ("parent", "org"),
-    "schoolSourcedId": ("school", "org"),
-    "courseSourcedId": ("course", "course"),
-    "classSourcedId": ("class", "class"),
-    "userSourcedId": ("user", "user"),
-    "orgSourcedId": ("org", "org"),
-    "primaryOrgSourcedId": ("primaryOrg", "org"),
-}
-LISTS = {
-    "orgSourcedIds": ("orgs", "org"),
-    "agentSourcedIds": ("agents", "user"),
-    "termSourcedIds": ("terms", "academicSession"),
-}
 VERSIONS = ("/ims/oneroster/v1p1/", "/ims/oneroster/rostering/v1p2/")
 
 
@@ -106,56 +78,6 @@ class District:
     requests: list[str] = field(default_factory=list)
     tokens: dict[str, float] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
-
-
-def read_archive(file: BinaryIO) -> dict[str, list[Json]]:
-    """Return the objects of a OneRoster ZIP as the REST API spells them."""
-    with zipfile.ZipFile(file) as archive:
-        rows = {
-            name: list(
-                csv.DictReader(io.StringIO(archive.read(path).decode("utf-8-sig")))
-            )
-            for name in (*COLLECTIONS, "roles")
-            if (path := f"{name}.csv") in archive.namelist()
-        }
-    found = {name: [as_json(row) for row in rows.get(name, [])] for name in COLLECTIONS}
-    if "roles" in rows:
-        of_user: dict[str, list[Json]] = {}
-        for row in rows["roles"]:
-            role = as_json(row)
-            of_user.setdefault(role.pop("user")["sourcedId"], []).append(role)
-        for user in found["users"]:
-            user["roles"] = of_user.get(user["sourcedId"], [])
-    return found
-
-
-def as_json(row: Mapping[str, str]) -> Json:
-    result: Json = {}
-    for name, value in row.items():
-        if name in REFERENCES:
-            new, kind = REFERENCES[name]
-            if value:
-                result[new] = reference(value, kind)
-        elif name in LISTS:
-            new, kind = LISTS[name]
-            result[new] = [reference(one, kind) for one in value.split(",") if one]
-        elif name == "userIds":
-            pairs = [one.strip("{} ").partition(":") for one in value.split(",") if one]
-            result[name] = [{"type": kind, "identifier": of} for kind, _, of in pairs]
-        elif name == "grades":
-            result[name] = [one for one in value.split(",") if one]
-        else:
-            result[name] = value
-    result["status"] = result.get("status") or "active"
-    return result
-
-
-def reference(sourced_id: str, kind: str) -> Json:
-    return {
-        "href": f"https://sis.example.org/{kind}s/{sourced_id}",
-        "sourcedId": sourced_id,
-        "type": kind,
-    }
 
 
 @dataclass
@@ -258,6 +180,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _is_signed(self, district: District) -> bool:
         """Sign the same request again and compare."""
+        # Not at the top: the command `provisioning/feeds` starts without .venv.
+        from oauthlib.oauth1 import Client as OAuth1Client
+
         sent = dict(
             part.strip().split("=", 1)
             for part in self.headers["Authorization"].removeprefix("OAuth ").split(",")
@@ -433,9 +358,3 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(part / faults.bytes_per_second)
         else:
             self.wfile.write(body)
-
-
-def schools_and_roles(user: Json) -> set[tuple[str, str]]:
-    if user.get("roles"):
-        return {(role["org"]["sourcedId"], role["role"]) for role in user["roles"]}
-    return {(org["sourcedId"], user.get("role", "")) for org in user.get("orgs", [])}

@@ -23,7 +23,8 @@ from survey.rosters.feeds.downloads import (
 from survey.rosters.feeds.rest_ignored import MOST_NAMES
 from survey.rosters.feeds.rest_pages import as_row, role_rows
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
-from survey.simulation.oneroster_server import District, read_archive, serve
+from survey.simulation.oneroster_objects import read_archive
+from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.servers import raw_server
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,

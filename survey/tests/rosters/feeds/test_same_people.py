@@ -10,7 +10,8 @@ import pytest
 from survey.models import Identity, RosterUpload
 from survey.rosters.feeds.feeds import create_feed
 from survey.rosters.feeds.roster_stages import CHANGES
-from survey.simulation.oneroster_server import District, read_archive, serve
+from survey.simulation.oneroster_objects import read_archive
+from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.feed_scans import USER_COLUMNS, scan
 from survey.tests.rosters.oneroster.archives import archive
 
