@@ -83,8 +83,6 @@ QUERY_TABLES = (
     "roster_conflict",
     # Respondents to withdraw.
     "roster_missing",
-    # Subgroups that the file has no column for; see `unstated_subgroups`.
-    "roster_kept",
 )
 # What happens to the person of a row: values of `roster_match.change`.
 ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"

@@ -35,6 +35,7 @@ def with_unstated_subgroups(
     if not unstated or not columns.attributes:
         return "new.attributes"
     if connection.vendor == "postgresql":
+        staging.execute("DROP TABLE IF EXISTS roster_kept")
         staging.cursor.execute(
             "CREATE TEMPORARY TABLE roster_kept AS SELECT %s::text[] AS names",
             [unstated],
