@@ -11,7 +11,7 @@ from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
 from survey.job_turns import run_next
 from survey.login_cards import card_sets
-from survey.merging import merges  # noqa: F401 - for its jobs
+from survey.merging import joins, merges  # noqa: F401 - for their jobs
 from survey.message_platforms import rebuild as message_platforms
 from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
 from survey.open_codes import code_files, empty_starts, seats

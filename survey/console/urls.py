@@ -16,6 +16,7 @@ from survey.console.merging import views as merging
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
+from survey.console.people import joining
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
@@ -45,6 +46,7 @@ urlpatterns = [
         people.people_reissue,
         name="people_reissue",
     ),
+    path(f"{PEOPLE}<int:respondent>/join/", joining.people_join, name="people_join"),
     path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),
     path(CARDS, cards.cards_list, name="cards_list"),
     path(f"{CARDS}reissue/", cards.cards_reissue, name="cards_reissue"),

@@ -6,7 +6,7 @@ of the administration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,7 @@ from survey.models import (
     CountedGroup,
     Identity,
     PlaceMerge,
+    RecordJoin,
     Respondent,
     RosterUpload,
 )
@@ -40,7 +41,7 @@ MOVED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two records of one person, in both districts."""
+    """Two records of one person: in both districts, or in one under two IDs."""
 
     duplicate: Respondent
     kept: Respondent
@@ -106,8 +107,7 @@ def read_batch(
 ) -> Batch:
     """Find who of these people has a record in the other district, and who has started.
 
-    3 statements. A login or a page save of people whose rows are locked is either
-    seen here, or waits and is then refused.
+    3 statements.
     """
     others = dict(
         Identity.objects.filter(
@@ -117,13 +117,7 @@ def read_batch(
         ).values_list("external_id", "pk")
     )
     keys = [pk for pk, _ in people] + list(others.values())
-    respondents = Respondent.objects.filter(pk__in=keys).order_by("pk")
-    rows = {
-        row.pk: row
-        for row in (respondents.select_for_update() if lock else respondents)
-    }
-    started = {pk for pk, row in rows.items() if row.started_at}
-    started |= answered_people(administration.pk, keys)
+    rows, started = read_records(administration, keys, lock=lock)
     batch = Batch()
     for pk, external_id in people:
         other = others.get(external_id)
@@ -134,6 +128,23 @@ def read_batch(
             continue
         batch.pairs.append(Pair(rows[pk], rows[other], pk in started, other in started))
     return batch
+
+
+def read_records(
+    administration: Administration, keys: Collection[int], *, lock: bool
+) -> tuple[dict[int, Respondent], set[int]]:
+    """Return records of people by key, and which of them have been started.
+
+    2 statements. A login or a page save of people whose rows are locked is either
+    seen here, or waits and is then refused.
+    """
+    respondents = Respondent.objects.filter(pk__in=keys).order_by("pk")
+    rows = {
+        row.pk: row
+        for row in (respondents.select_for_update() if lock else respondents)
+    }
+    started = {pk for pk, row in rows.items() if row.started_at}
+    return rows, started | answered_people(administration.pk, keys)
 
 
 def merge_people_of_districts(
@@ -174,7 +185,7 @@ def _merge_batch(
             left += 1
             continue
         other = pair.kept if survivor is pair.duplicate else pair.duplicate
-        _withdraw_duplicate(writer, other, survivor)
+        withdraw_duplicate(writer, other, survivor)
         if survivor is pair.duplicate:
             moving.append(survivor.pk)
     Identity.objects.filter(pk__in=moving).update(district=kept)
@@ -188,7 +199,7 @@ def _merge_batch(
     return left
 
 
-def _withdraw_duplicate(
+def withdraw_duplicate(
     writer: Staging, other: Respondent, survivor: Respondent
 ) -> None:
     """Withdraw one record of a person; the other one can be used from then on.
@@ -204,6 +215,9 @@ def _withdraw_duplicate(
             keep_groups_of_returning(writer, [survivor.pk])
             Respondent.objects.filter(pk=survivor.pk).update(withdrawn_at=None)
     Identity.objects.filter(pk=other.pk).delete()
+    # IDs of earlier joins lead to the record that is there.
+    joined = RecordJoin.objects.filter(kept=other, state=RecordJoin.State.JOINED)
+    joined.update(kept=survivor)
     people_changed([other.pk, survivor.pk])
 
 

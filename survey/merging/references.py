@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
 from django.apps import apps
-from django.db.models import Model
+from django.db.models import Exists, Model, OuterRef
 from django.utils import timezone
 
 from accounts.models import District, Membership, School, SchoolListing
-from survey.models import Administration, RosterFeed, SchoolCount, Wave
+from survey.models import Administration, RecordJoin, RosterFeed, SchoolCount, Wave
 
 
 class Reference(Enum):
@@ -69,6 +69,7 @@ DISTRICT_REFERENCES: Mapping[str, Reference] = {
     "survey.MessagePlatform.district": R.MOVED,
     "survey.OpenCodeFile.district": R.MOVED,
     "survey.PlaceMerge.district": R.MOVED,
+    "survey.RecordJoin.district": R.ADAPTED,
     "survey.RosterFeed.district": R.ADAPTED,
     "survey.RosterLayoutChoice.district": R.MOVED,
     "survey.RosterUpload.district": R.MOVED,
@@ -84,6 +85,9 @@ RESPONDENT_REFERENCES: Mapping[str, Reference] = {
     # Deleted with the duplicate's name; the ID belongs to one person then.
     "survey.Identity.respondent": R.PEOPLE,
     "survey.OpenCodeSeat.respondent": R.STAYS,
+    # Leads to the record that stays from then on.
+    "survey.RecordJoin.kept": R.PEOPLE,
+    "survey.RecordJoin.other": R.STAYS,
     "survey.RosterChange.respondent": R.STAYS,
     "survey.RosterMissing.respondent": R.STAYS,
 }
@@ -185,6 +189,17 @@ def _adapt_feeds(duplicate: District, kept: District) -> None:
         feed.save(update_fields=["name"])
 
 
+def _adapt_joins(duplicate: District, kept: District) -> None:
+    """Forget IDs of joined records that lead to somebody of the other district."""
+    joined = RecordJoin.objects.filter(state=RecordJoin.State.JOINED)
+    same = joined.filter(
+        district=kept,
+        administration=OuterRef("administration"),
+        external_id=OuterRef("external_id"),
+    )
+    joined.filter(Exists(same), district=duplicate).update(district=None)
+
+
 def _names(rows: object) -> list[str]:
     return list(rows.values_list("name", flat=True))  # type: ignore[attr-defined]
 
@@ -200,5 +215,11 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 ADAPTERS: Mapping[type, tuple[Callable[..., None], ...]] = {
     School: (_adapt_memberships, _adapt_offers, _adapt_counts, _adapt_listing),
-    District: (_adapt_memberships, _adapt_offers, _adapt_waves, _adapt_feeds),
+    District: (
+        _adapt_memberships,
+        _adapt_offers,
+        _adapt_waves,
+        _adapt_feeds,
+        _adapt_joins,
+    ),
 }

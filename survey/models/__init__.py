@@ -37,6 +37,7 @@ from survey.models.open_code import (
     OpenDecline,
 )
 from survey.models.place_merge import PlaceMerge
+from survey.models.record_join import RecordJoin
 from survey.models.response import Response
 from survey.models.roster import (
     RosterLayoutChoice,
@@ -78,6 +79,7 @@ __all__ = [
     "Page",
     "PlaceMerge",
     "PublishedSurvey",
+    "RecordJoin",
     "Respondent",
     "Response",
     "Retirement",

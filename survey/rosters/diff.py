@@ -23,6 +23,7 @@ from survey.rosters.identity_changes import (
     refuse_other_identifiers,
     reject_identity_conflicts,
 )
+from survey.rosters.joined_ids import replace_joined_ids
 from survey.rosters.report import RejectionLog, RosterReport
 from survey.rosters.row_parser import (
     CellRejection,
@@ -142,6 +143,7 @@ def compare_roster(
         leavers.remove_repeated_leavers(staging, report)
         schools = match_schools(staging, parser, columns, scope, log)
         leavers.match_places_of_leavers(staging, parser, scope)
+        notes |= replace_joined_ids(staging, administration, columns, scope, log)
         # Once more, now that a district's code and its name are known to be one.
         row_checks.reject_repeated_people(
             staging, columns, log, by_matched_district=True

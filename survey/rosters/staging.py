@@ -79,6 +79,9 @@ QUERY_TABLES = (
     "roster_lost_zero",
     # Changed e-mail addresses that a school may not change.
     "roster_new_address",
+    # IDs of joined records, and rows with such an ID.
+    "roster_joined",
+    "roster_joined_row",
     # Rows whose new and previous IDs lead to different people.
     "roster_conflict",
     # Respondents to withdraw.

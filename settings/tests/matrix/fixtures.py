@@ -42,6 +42,7 @@ from survey.models import (
     OpenCodeFile,
     PlaceMerge,
     PublishedSurvey,
+    RecordJoin,
     Respondent,
     Response,
     Retirement,
@@ -275,6 +276,7 @@ def create_place(
     )
     respondent = create_respondent(administration, school, published, mark)
     respondent_of_shared = create_respondent(shared, school, published, mark)
+    create_join(mark, respondent, administrator)
     surveys = create_surveys(mark, administrator, district)
     parents = create_administration(
         f"{mark}-own-survey",
@@ -722,6 +724,28 @@ def create_respondent(
         saved_at=now - timedelta(hours=1),
     )
     return respondent
+
+
+def create_join(mark: str, kept: Respondent, by: User) -> RecordJoin:
+    """Join a withdrawn record of the same person with `kept`."""
+    now = timezone.now()
+    other = Respondent.objects.create(
+        administration=kept.administration,
+        school=kept.school,
+        code_digest=f"joined {mark}".encode(),
+        code_key_version=current_version(),
+        withdrawn_at=now,
+    )
+    return RecordJoin.objects.create(
+        administration=kept.administration,
+        kept=kept,
+        other=other,
+        state="joined",
+        district=kept.school.district,
+        external_id=f"{mark}-2",
+        by=by,
+        ended_at=now,
+    )
 
 
 def codes_of(respondent: Respondent) -> list[str]:

@@ -34,6 +34,7 @@ from survey.console.people.scope import (
 from survey.console.people.search import MAX_FOUND, find_people
 from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
+from survey.merging.joins import joins_of
 from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Respondent
 from survey.reminders.suppression import is_suppressed
@@ -148,7 +149,7 @@ def _people_of_school(
             "class": ("classroom", *BY_NAME),
         },
     )
-    _record_view(request, administration, listing, school=school, filters=filters)
+    record_view(request, administration, listing, school=school, filters=filters)
     return listing.render(
         "survey/console/people_list.html",
         {
@@ -176,7 +177,7 @@ def _search_people(
             "id": ("identity__external_id",),
         },
     )
-    _record_view(request, administration, listing, school=None, filters={})
+    record_view(request, administration, listing, school=None, filters={})
     schools = schools_for(request, administration).select_related("district")
     return listing.render(
         "survey/console/people_list.html",
@@ -192,7 +193,7 @@ def _search_people(
     )
 
 
-def _record_view(
+def record_view(
     request: StaffRequest,
     administration: Administration,
     listing: Listing[Respondent],
@@ -251,6 +252,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "code": code,
             "shows_progress": not administration.is_completion_confidential,
             "may_reissue": _may_reissue(request, person),
+            "joins": joins_of(person),
             "wants_no_email": bool(
                 identity and identity.email and is_suppressed(identity.email)
             ),

@@ -1,0 +1,109 @@
+"""A coordinator joins two records of one person in the browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from survey.models import RecordJoin, Respondent
+from survey.tests.browser.accessibility import scrolls_sideways, violations
+from survey.tests.browser.test_cards_journey import open_console
+from survey.tests.people import invite
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def records(server, administration, staff) -> list[Respondent]:
+    administration.coordinators_see_finished = True
+    administration.save()
+    return [
+        invite(administration, staff.lincoln, *person, classroom="7B", grade="07")
+        for person in (
+            ("00123", "Maya López"),
+            ("A-77-2027-0000123", "Maya López"),
+            ("00124", "Alexandria-Konstantina Featherstonehaugh-Papadopoulos"),
+        )
+    ]
+
+
+def test_a_coordinator_joins_two_records(
+    device: Callable, server, staff, administration, records
+):
+    maya, other, _ = records
+    page = open_console(device(viewport=DESK), staff.chen, server.url)
+    page.goto(f"/console/administrations/{administration.pk}/people/{maya.pk}/")
+    page.get_by_role("link", name="Join with another record").click()
+    page.get_by_role("link", name="López, Maya").click()
+    page.get_by_label("ID of the other record").fill("A-77-2027-0000123")
+    page.get_by_role("button", name="Join records").click()
+    expect(page.get_by_text("Other IDs")).to_be_visible()
+    expect(page.locator("#main")).to_contain_text("A-77-2027-0000123")
+    assert RecordJoin.objects.get().state == "joined"
+    other.refresh_from_db()
+    assert other.withdrawn_at
+
+
+def test_the_pages_are_accessible_and_fit_the_screen(
+    device: Callable, server, staff, administration, records
+):
+    maya, other, _ = records
+    base = f"/console/administrations/{administration.pk}/people"
+    sights = {
+        "person": f"{base}/{maya.pk}/",
+        "search": f"{base}/{maya.pk}/join/",
+        "search nobody": f"{base}/{maya.pk}/join/?q=nobody",
+        "compare": f"{base}/{maya.pk}/join/?other={other.pk}",
+    }
+    for viewport in (DESK, PHONE):
+        page = open_console(device(viewport=viewport), staff.chen, server.url)
+        for name, address in sights.items():
+            page.goto(address)
+            check(page, name)
+        for started in (other, maya):
+            people = Respondent.objects.filter(pk=started.pk)
+            people.update(started_at=timezone.now())
+            page.goto(sights["compare"])
+            check(page, f"compare, {started.identity.external_id} started")
+        page.get_by_label("ID of the other record").fill("x")
+        page.get_by_label("The record with the ID 00123").check()
+        page.get_by_role("button", name="Join records").click()
+        expect(page.locator(".error")).to_be_visible()
+        check(page, "wrong ID")
+        administration.coordinators_see_finished = False
+        administration.save()
+        page.goto(sights["search"])
+        check(page, "hidden")
+        administration.coordinators_see_finished = True
+        administration.save()
+        Respondent.objects.update(started_at=None)
+    RecordJoin.objects.create(
+        administration=administration,
+        kept=maya,
+        other=other,
+        state="joined",
+        district=staff.riverside,
+        external_id="A-77-2027-0000123",
+        by=staff.chen,
+    )
+    other.identity.delete()
+    Respondent.objects.filter(pk=other.pk).update(withdrawn_at=timezone.now())
+    for viewport in (DESK, PHONE):
+        page = open_console(device(viewport=viewport), staff.chen, server.url)
+        for one, name in ((maya, "kept"), (other, "withdrawn")):
+            page.goto(f"{base}/{one.pk}/")
+            check(page, name)
+
+
+def check(page: Page, name: str) -> None:
+    folder = os.environ.get("SHOTS")
+    if folder:
+        width = page.viewport_size["width"]
+        page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
+    assert (name, violations(page)) == (name, [])
+    assert (name, scrolls_sideways(page)) == (name, False)

@@ -1,0 +1,273 @@
+"""The console's pages for joining two records of one person."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from survey import jobs
+from survey.models import Identity, Job, RecordJoin, Respondent
+from survey.tests.people import invite
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def administration(administration):
+    """Let staff see who has started."""
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+    return administration
+
+
+@pytest.fixture
+def confidential(administration):
+    administration.coordinators_see_finished = False
+    administration.save(update_fields=["coordinators_see_finished"])
+    return administration
+
+
+@pytest.fixture
+def maya(administration, staff) -> Respondent:
+    return invite(administration, staff.lincoln, "00123", "Maya Lopez", grade="07")
+
+
+@pytest.fixture
+def other(administration, staff) -> Respondent:
+    return invite(administration, staff.lincoln, "A-77", "Maya Lopez", grade="08")
+
+
+def address(person, other=None, action="join/"):
+    base = f"/console/administrations/{person.administration_id}/people/{person.pk}/"
+    return f"{base}{action}" + (f"?other={other.pk}" if other else "")
+
+
+def text_of(response) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
+
+
+def start(person):
+    Respondent.objects.filter(pk=person.pk).update(started_at=timezone.now())
+
+
+def seen(*people):
+    return " ".join(str(person.pk) for person in people)
+
+
+def run_job():
+    jobs.run(Job.objects.get(kind="people.join").pk)
+
+
+def test_a_coordinator_joins_two_records(client, staff, maya, other):
+    log_in(client, staff.chen)
+    page = client.get(address(maya, action="")).content.decode()
+    assert address(maya) in page
+    # The record with the same name is there at once.
+    page = client.get(address(maya))
+    assert "A-77" in text_of(page)
+    assert address(maya, other) in page.content.decode()
+
+    page = client.get(address(maya, other))
+    assert "00123" in text_of(page) and "A-77" in text_of(page)
+    form = {"kept": maya.pk, "seen": "", "typed": "00123"}
+    page = client.post(address(maya, other), form)
+    assert "Type the ID of the record that is withdrawn: A-77" in text_of(page)
+    assert not RecordJoin.objects.exists()
+    reply = client.post(address(maya, other), {**form, "typed": " a-77 "})
+    assert reply.url == address(maya, action="")
+    assert "job-message" in client.get(reply.url).content.decode()
+
+    run_job()
+    maya.refresh_from_db()
+    other.refresh_from_db()
+    assert maya.withdrawn_at is None and other.withdrawn_at
+    assert "Other IDs A-77" in text_of(client.get(reply.url))
+    page = text_of(client.get(address(other, action="")))
+    assert "This record was joined with the record that stays" in page
+    assert client.get(address(other)).status_code == 404
+
+
+def test_the_record_that_has_been_started_stays(client, staff, maya, other):
+    start(other)
+    log_in(client, staff.chen)
+    page = text_of(client.get(address(maya, other)))
+    assert "Which record stays" not in page
+    assert "To confirm, type: 00123" in page
+    form = {"seen": seen(other), "kept": maya.pk, "typed": "00123"}
+    reply = client.post(address(maya, other), form)
+    assert reply.url == address(other, action="")
+    assert RecordJoin.objects.get().kept == other
+
+
+def test_somebody_chooses_where_both_have_been_started(client, staff, maya, other):
+    start(maya)
+    start(other)
+    log_in(client, staff.chen)
+    page = client.get(address(maya, other))
+    assert "Both records have been started" in text_of(page)
+    assert "checked" not in page.content.decode()
+    form = {"seen": seen(maya, other), "typed": "00123"}
+    assert client.post(address(maya, other), form).status_code == 200
+    assert not RecordJoin.objects.exists()
+    client.post(address(maya, other), {**form, "kept": other.pk})
+    join = RecordJoin.objects.get()
+    assert (join.kept, join.is_chosen) == (other, True)
+
+
+def test_a_start_after_the_page_was_shown_is_shown_first(client, staff, maya, other):
+    log_in(client, staff.chen)
+    start(other)
+    form = {"seen": "", "kept": maya.pk, "typed": "A-77"}
+    page = client.post(address(maya, other), form, follow=True)
+    assert "has been started in the meantime" in text_of(page)
+    assert not RecordJoin.objects.exists()
+
+
+def test_why_records_were_not_joined_is_shown(client, staff, maya, other):
+    log_in(client, staff.chen)
+    client.post(address(maya, other), {"kept": maya.pk, "seen": "", "typed": "A-77"})
+    start(maya)
+    start(other)
+    run_job()
+    page = text_of(client.get(address(maya, action="")))
+    assert "Both records have been started in the meantime" in page
+
+
+def test_only_records_that_the_user_may_change_are_offered(
+    client, staff, administration, maya, other
+):
+    washington = invite(administration, staff.washington, "W-1", "Maya Lopez")
+    lakeside = invite(administration, staff.roosevelt, "L-1", "Maya Lopez")
+    for user, expected in (
+        (staff.chen, {"A-77"}),
+        (staff.dana, {"A-77", "W-1"}),
+        # Of another district: not even for the state.
+        (staff.state, {"A-77", "W-1"}),
+    ):
+        log_in(client, user)
+        for query in ("", "?q=maya", "?q=L-1"):
+            page = text_of(client.get(address(maya) + query))
+            listed = {one for one in ("A-77", "W-1", "L-1") if f" {one} " in page}
+            assert listed == (set() if "L-1" in query else expected)
+        found = {
+            one
+            for one in (other, washington, lakeside)
+            if client.get(address(maya, one)).status_code == 200
+        }
+        assert len(found) == len(expected)
+        assert lakeside not in found
+    log_in(client, staff.chen)
+    form = {"kept": maya.pk, "seen": "", "typed": "W-1"}
+    assert client.post(address(maya, washington), form).status_code == 404
+    assert not RecordJoin.objects.exists()
+
+
+def test_people_of_other_schools_are_not_found(client, staff, maya, other):
+    for user in (staff.sam, staff.analyst):
+        log_in(client, user)
+        assert client.get(address(maya)).status_code == 404
+        assert client.get(address(maya, other)).status_code == 404
+        form = {"kept": maya.pk, "seen": "", "typed": "A-77"}
+        assert client.post(address(maya, other), form).status_code == 404
+    assert not RecordJoin.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["x", "²", "9" * 30, "-1", "0"])
+def test_nonsense_is_not_found(client, staff, maya, key):
+    log_in(client, staff.state)
+    assert client.get(address(maya), {"other": key}).status_code == 404
+    assert client.get(address(maya), {"other": maya.pk}).status_code == 404
+
+
+@pytest.mark.parametrize("who", ["state", "dana", "chen"])
+def test_where_progress_is_hidden_nobody_learns_it(
+    client, staff, confidential, maya, other, who
+):
+    log_in(client, getattr(staff, who))
+
+    def pages():
+        form = {"kept": maya.pk, "seen": "", "typed": "A-77"}
+        return [
+            re.sub("csrfmiddlewaretoken[^>]*", "", response.content.decode())
+            for response in (
+                client.get(address(maya)),
+                client.get(address(maya, other)),
+                client.post(address(maya, other), form),
+            )
+        ]
+
+    before = pages()
+    start(other)
+    assert pages() == before
+    assert "Nobody may see who has started" in before[0]
+    assert not RecordJoin.objects.exists()
+    # There is something to hide: elsewhere the same pages show it.
+    confidential.coordinators_see_finished = True
+    confidential.save()
+    assert "has been started stays" in text_of(client.get(address(maya, other)))
+
+
+def test_before_the_opening_a_district_joins_records_where_progress_is_hidden(
+    client, staff, confidential, maya, other
+):
+    confidential.opens_at = timezone.now() + timedelta(days=1)
+    confidential.save()
+    log_in(client, staff.chen)
+    assert "Ask your district" in text_of(client.get(address(maya, other)))
+    log_in(client, staff.dana)
+    page = text_of(client.get(address(maya, other)))
+    assert "Progress" not in page
+    form = {"kept": maya.pk, "seen": "", "typed": "A-77"}
+    assert client.post(address(maya, other), form).status_code == 302
+    run_job()
+    assert RecordJoin.objects.get().state == "joined"
+
+
+def test_different_birth_dates_are_pointed_out(client, staff, maya, other):
+    log_in(client, staff.chen)
+    Identity.objects.filter(pk=maya.pk).update(birth_date=date(2014, 3, 4))
+    assert "birth dates" not in text_of(client.get(address(maya, other)))
+    Identity.objects.filter(pk=other.pk).update(birth_date=date(2014, 3, 5))
+    page = text_of(client.get(address(maya, other)))
+    assert "different birth dates" in page
+    assert "2014" not in page
+
+
+def test_viewing_both_records_is_logged_without_names(client, staff, maya, other):
+    log_in(client, staff.chen)
+    client.get(address(maya))
+    client.get(address(maya, other))
+    actions = AuditEntry.objects.order_by("pk").values_list("action", "subject_id")
+    assert list(actions) == [
+        ("look at people", maya.administration_id),
+        ("look at a person", other.pk),
+    ]
+    assert "Lopez" not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_pages_cost_the_same_for_any_number_of_records(
+    staff, administration, maya, rows, django_assert_num_queries
+):
+    others = [
+        invite(administration, staff.lincoln, f"A-{n}", "Maya Lopez")
+        for n in range(rows)
+    ]
+    client = log_in(Client(), staff.chen)
+    # Session, user, permissions; the administration, the person; districts, matches,
+    # their number, the records; the audit.
+    with django_assert_num_queries(10):
+        client.get(address(maya))
+    # Session, user, permissions; the administration, both records; the audit.
+    with django_assert_num_queries(7):
+        client.get(address(maya, others[0]))
+    # Session, user, permissions; the administration, the person; the audit, joins.
+    with django_assert_num_queries(7):
+        client.get(address(maya, action=""))
