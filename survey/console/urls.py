@@ -13,6 +13,7 @@ from survey.console.feeds import scan_views, window_views
 from survey.console.feeds import views as feeds
 from survey.console.login_cards import views as cards
 from survey.console.merging import views as merging
+from survey.console.merging.people import merge_people
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
@@ -341,6 +342,7 @@ urlpatterns = [
     path("merges/", merging.merge_list, name="merge_list"),
     path("merges/new/", merging.merge_new, name="merge_new"),
     path("merges/<int:pk>/", merging.merge_detail, name="merge_detail"),
+    path("merges/<int:pk>/people/", merge_people, name="merge_people"),
     path("merges/<int:pk>/confirm/", merging.merge_confirm, name="merge_confirm"),
     path("merges/<int:pk>/cancel/", merging.merge_cancel, name="merge_cancel"),
 ]

@@ -18,6 +18,7 @@ from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from survey.database import advisory_locks
 from survey.jobs import JobRefused, Progress, job, start
+from survey.merging.choices import choices_of, store_choices
 from survey.merging.dry_run import MergeReport, check_districts, check_schools
 from survey.merging.places import merge_districts, merge_schools
 from survey.models import Job, PlaceMerge
@@ -25,6 +26,8 @@ from survey.rosters.staging import PostgreSQLStaging, open_staging
 
 State, Kind, Keep = PlaceMerge.State, PlaceMerge.Kind, PlaceMerge.Keep
 KINDS = ("places.check", "places.merge")
+# A merge that stopped is still being merged, without a job that runs.
+CONFIRMABLE = (State.CHECKED, State.PARTLY, State.MERGING)
 
 GONE = "One of the two no longer exists. It may have been merged already."
 NOT_SAME_DISTRICT = "The two schools are in different districts. Merge these first."
@@ -97,7 +100,7 @@ def confirm_merge(
         raise MergeConflict("This merge is already being processed.")
     _change_state(
         merge,
-        allowed=(State.CHECKED, State.PARTLY, State.MERGING),
+        allowed=CONFIRMABLE,
         state=State.MERGING,
         message="",
         keep=keep,
@@ -121,6 +124,28 @@ def cancel_merge(
         ended_at=timezone.now(),
     )
     _record("cancel merge", merge, by=by, request=request)
+
+
+@transaction.atomic
+def choose_records(
+    merge: PlaceMerge,
+    keep_of: Mapping[int, str],
+    *,
+    by: User,
+    request: HttpRequest | None = None,
+) -> None:
+    """Choose which records of single people stay. Raises MergeConflict.
+
+    `keep_of` has the choice by the respondent of the duplicate; without a text, the
+    choice for all of them counts.
+    """
+    # Confirming waits for this, and then uses these choices.
+    current = PlaceMerge.objects.select_for_update().get(pk=merge.pk)
+    job = latest_job(merge)
+    if current.state not in CONFIRMABLE or (job and not job.is_over):
+        raise MergeConflict("This merge is being processed. Choose when it has ended.")
+    people = store_choices(current, keep_of)
+    _record("choose records", current, by=by, request=request, people=people)
 
 
 def latest_job(merge: PlaceMerge) -> Job | None:
@@ -206,6 +231,7 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
         District.objects.get(pk=merge.kept_id),
         schools=dict(report.merged_schools),
         keep=merge.keep,
+        choices=choices_of(merge),
     )
 
 

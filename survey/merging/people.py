@@ -154,15 +154,23 @@ def merge_people_of_districts(
     *,
     schools: Mapping[int, int],
     keep: str,
+    choices: Mapping[int, str],
 ) -> int:
     """Move all people of a district; return how many are left for a decision.
 
     `schools` maps the schools of the duplicate to those that they are merged into.
+    `choices` has what is kept of single people of the duplicate, instead of `keep`.
     """
     left = 0
     for people in people_in_batches(administration, duplicate):
         write = partial(
-            _merge_batch, administration, people, kept, schools=schools, keep=keep
+            _merge_batch,
+            administration,
+            people,
+            kept,
+            schools=schools,
+            keep=keep,
+            choices=choices,
         )
         left += write_batch(write)
     return left
@@ -176,11 +184,12 @@ def _merge_batch(
     *,
     schools: Mapping[int, int],
     keep: str,
+    choices: Mapping[int, str],
 ) -> int:
     batch = read_batch(administration, people, kept, lock=True)
     moving, left = list(batch.alone), 0
     for pair in batch.pairs:
-        survivor = pair.survivor(keep)
+        survivor = pair.survivor(choices.get(pair.duplicate.pk, keep))
         if survivor is None:
             left += 1
             continue

@@ -70,11 +70,17 @@ def merge_schools(duplicate: School, kept: School) -> None:
 
 
 def merge_districts(
-    duplicate: District, kept: District, *, schools: Mapping[int, int], keep: str
+    duplicate: District,
+    kept: District,
+    *,
+    schools: Mapping[int, int],
+    keep: str,
+    choices: Mapping[int, str],
 ) -> int:
     """Move everything from one district to another, and delete it.
 
     `schools` maps schools of the duplicate to schools of `kept`; the others move.
+    `choices` has what is kept of single people, instead of `keep`.
     Returns how many people have started with both of their records and stay in the
     duplicate, which then stays too.
     """
@@ -87,7 +93,12 @@ def merge_districts(
     for administration in administrations_of(duplicate):
         with roster_lock(administration):
             left += merge_people_of_districts(
-                administration, duplicate, kept, schools=schools, keep=keep
+                administration,
+                duplicate,
+                kept,
+                schools=schools,
+                keep=keep,
+                choices=choices,
             )
     waiting = set(
         Respondent.objects.filter(identity__district=duplicate).values_list(

@@ -36,7 +36,7 @@ from survey.models.open_code import (
     OpenCodeSeat,
     OpenDecline,
 )
-from survey.models.place_merge import PlaceMerge
+from survey.models.place_merge import PairChoice, PlaceMerge
 from survey.models.record_join import RecordJoin
 from survey.models.response import Response
 from survey.models.roster import (
@@ -77,6 +77,7 @@ __all__ = [
     "Option",
     "OptionSet",
     "Page",
+    "PairChoice",
     "PlaceMerge",
     "PublishedSurvey",
     "RecordJoin",

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
+from survey.models.administration import Respondent
 
 
 class PlaceMergeQuerySet(models.QuerySet["PlaceMerge"]):
@@ -88,3 +89,27 @@ class PlaceMerge(models.Model):
 
     def __str__(self) -> str:
         return f"{self.duplicate_name} into {self.kept_name}"
+
+
+class PairChoice(models.Model):
+    """Which record of one person stays, if both have been started."""
+
+    merge = models.ForeignKey(
+        PlaceMerge, on_delete=models.CASCADE, related_name="choices", db_index=False
+    )
+    # The record of the duplicate.
+    respondent = models.ForeignKey(
+        Respondent, on_delete=models.CASCADE, related_name="+"
+    )
+    keep = models.CharField(max_length=16, choices=PlaceMerge.Keep)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("merge", "respondent"),
+                name="one_choice_for_each_person_of_a_merge",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.get_keep_display()} for respondent {self.respondent_id}"

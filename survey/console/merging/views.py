@@ -97,14 +97,14 @@ def _chosen_district(request: StaffRequest) -> District | None:
 @needs(MANAGE)
 @require_safe
 def merge_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    merge = _merge_or_404(request, pk)
+    merge = merge_or_404(request, pk)
     return _render(request, merge, ConfirmMergeForm(merge=merge))
 
 
 @needs(MANAGE)
 @require_POST
 def merge_confirm(request: StaffRequest, pk: int) -> HttpResponse:
-    merge = _merge_or_404(request, pk)
+    merge = merge_or_404(request, pk)
     form = ConfirmMergeForm(request.POST, merge=merge)
     if form.is_valid():
         try:
@@ -125,7 +125,7 @@ def merge_confirm(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def merge_cancel(request: StaffRequest, pk: int) -> HttpResponse:
-    merge = _merge_or_404(request, pk)
+    merge = merge_or_404(request, pk)
     try:
         merges.cancel_merge(merge, by=request.user, request=request)
         messages.success(request, "Merge cancelled. Nothing was changed.")
@@ -134,7 +134,7 @@ def merge_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     return redirect("merge_detail", pk)
 
 
-def _merge_or_404(request: StaffRequest, pk: int) -> PlaceMerge:
+def merge_or_404(request: StaffRequest, pk: int) -> PlaceMerge:
     visible = PlaceMerge.objects.visible_to(request.permissions)
     return get_object_or_404(visible.select_related("by", "confirmed_by"), pk=pk)
 

@@ -9,7 +9,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from survey.models import RecordJoin, Respondent
+from accounts.models import School
+from survey.merging.dry_run import MergeReport
+from survey.models import PlaceMerge, RecordJoin, Respondent
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.test_cards_journey import open_console
 from survey.tests.people import invite
@@ -98,6 +100,40 @@ def test_the_pages_are_accessible_and_fit_the_screen(
         for one, name in ((maya, "kept"), (other, "withdrawn")):
             page.goto(f"{base}/{one.pk}/")
             check(page, name)
+
+
+def test_the_list_of_people_with_two_records_fits_the_screen(
+    device: Callable, server, staff, administration, records
+):
+    copy = School.objects.create(district=staff.lakeside, code="x", name="Lincoln")
+    for record in records:
+        name = f"{record.identity.given_name} {record.identity.family_name}"
+        invite(administration, copy, record.identity.external_id, name)
+    Respondent.objects.update(started_at=timezone.now())
+    merge = PlaceMerge.objects.create(
+        kind="districts",
+        district=staff.riverside,
+        kept_id=staff.riverside.pk,
+        kept_name="Riverside",
+        duplicate_id=staff.lakeside.pk,
+        duplicate_name="Lakeside",
+        duplicate_code="lakeside",
+        state="checked",
+        by=staff.state,
+        report=MergeReport(pairs=3).as_dict(),
+    )
+    for viewport in (DESK, PHONE):
+        page = open_console(device(viewport=viewport), staff.state, server.url)
+        page.goto(f"/console/merges/{merge.pk}/")
+        check(page, "merge")
+        page.get_by_role("link", name="Choose for single people").click()
+        check(page, "people of a merge")
+        page.get_by_label("Record that stays").first.select_option("kept")
+        page.get_by_role("button", name="Save choices").click()
+        expect(page.get_by_text("Choices saved")).to_be_visible()
+        check(page, "people of a merge, chosen")
+        page.goto(f"/console/merges/{merge.pk}/people/?q=nobody")
+        check(page, "nobody of a merge")
 
 
 def check(page: Page, name: str) -> None:
