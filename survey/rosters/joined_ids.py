@@ -95,13 +95,14 @@ def replace_joined_ids(
 ) -> dict[str, int]:
     """Replace IDs of joined records by those of the people; return notes.
 
-    Call it once the places of the rows are known. 2 statements if nobody's records
+    Call it once the places of the rows are known. 1 statement if nobody's records
     were joined.
     """
+    joins = "SELECT 1 FROM survey_recordjoin WHERE administration_id = %s LIMIT 1"
+    if not staging.fetch_all(joins, [administration.pk]):
+        return {}
     joined = _JOINED.format(administration=int(administration.pk))
     staging.execute(f"CREATE TEMPORARY TABLE roster_joined AS {joined}")
-    if not staging.fetch_all("SELECT 1 FROM roster_joined LIMIT 1"):
-        return {}
     staging.execute(_EXEMPT)
     staging.execute(_KEEP_LEAVERS)
     staging.execute(f"CREATE TEMPORARY TABLE roster_joined_row AS {_ROWS}")
