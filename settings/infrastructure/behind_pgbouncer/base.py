@@ -14,10 +14,17 @@ from django.db.backends.utils import CursorWrapper
 class DatabaseCreation(creation.DatabaseCreation):
     def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:
         # pgbouncer keeps connections to the test database open after the tests
-        # have closed theirs, and each of them would prevent a plain DROP.
+        # have closed theirs, and each of them would prevent a plain DROP. WITH
+        # (FORCE) would end them too, but fails while autovacuum is working in
+        # the database, which a plain DROP stops.
         quoted = self.connection.ops.quote_name(test_database_name)
         with self._nodb_cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = %s AND usename = current_user",
+                [test_database_name],
+            )
+            cursor.execute(f"DROP DATABASE {quoted}")
 
 
 class DatabaseOperations(operations.DatabaseOperations):
