@@ -8,7 +8,7 @@ ROSTER = 7_105_001
 ROLLUP = 7_105_002
 # One process writes what message platforms read.
 MESSAGES = 7_105_003
-# One roster at a time creates districts and schools.
+# One roster, or one import of schools, at a time creates districts and schools.
 PLACES = 7_105_004
 # One merge of districts or schools at a time.
 MERGES = 7_105_006

@@ -38,10 +38,6 @@ from survey.rosters.text_reader import (
     encoding_of,
     text_rows,
 )
-
-# For the readers of OneRoster, too.
-from survey.rosters.text_reader import LONGEST_LINE as LONGEST_LINE
-from survey.rosters.text_reader import MOST_ROWS as MOST_ROWS
 from survey.rosters.unreadable import RosterUnreadable, TooLarge
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO
 
-from survey.rosters.file_reader import LONGEST_LINE
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
+from survey.rosters.text_reader import LONGEST_LINE
 from survey.spreadsheets.workbook_guard import HIGHEST_RATIO, MIB, ROSTER
 
 MANIFEST = "manifest"

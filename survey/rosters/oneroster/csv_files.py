@@ -12,8 +12,9 @@ from operator import itemgetter
 from typing import IO
 
 from survey.rosters.columns import clean_header, squeeze
-from survey.rosters.file_reader import DELIMITERS, MOST_COLUMNS, MOST_ROWS
+from survey.rosters.file_reader import MOST_COLUMNS
 from survey.rosters.oneroster.schema import ALIASES, Collection, OneRosterInvalid
+from survey.rosters.text_reader import DELIMITERS, MOST_ROWS
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 

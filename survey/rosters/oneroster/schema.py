@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from survey.models import Role
-from survey.rosters.file_reader import RosterUnreadable
+from survey.rosters.unreadable import RosterUnreadable
 
 
 class OneRosterInvalid(RosterUnreadable):
