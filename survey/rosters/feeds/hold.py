@@ -44,9 +44,9 @@ def _reason(upload: RosterUpload) -> str:
     people = sum(school.people for school in known)
     if added > people * MOST_NEW_SHARE:
         return (
-            f"{added:,} people are unknown, and {people:,} are known. If the source"
-            " has changed its IDs, change the feed's ID column first: otherwise"
-            " everybody would be added a second time."
+            f"{added:,} people are unknown, and {people:,} are known. If the source has"
+            " changed its IDs, change “What identifies a person” in the feed's settings"
+            " first: otherwise everybody would be added a second time."
         )
     new = [school for school in schools if school.school_id is None]
     if len(new) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
