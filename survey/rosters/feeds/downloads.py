@@ -35,8 +35,8 @@ def download(
 def load_into(store: OneRosterStore, download: Download) -> list[str]:
     """Load a download into a store, completely or not at all.
 
-    Returns which files, columns and fields were ignored or read differently. Raises
-    OneRosterInvalid.
+    Returns which files, columns, fields and values were ignored or read differently.
+    Raises OneRosterInvalid.
     """
     if download.path is None:
         raise ValueError("An unchanged download has no content.")

@@ -23,6 +23,7 @@ from survey.rosters.feeds.outgoing import Limits
 from survey.rosters.feeds.rest_auth import authorization_of
 from survey.rosters.feeds.rest_ignored import IgnoredNames
 from survey.rosters.feeds.rest_pages import Json, PageWriter, UnusableAnswer
+from survey.rosters.oneroster.loading import is_storable, name_unstorable
 
 SERVICES = {"1.1": "/ims/oneroster/v1p1", "1.2": "/ims/oneroster/rostering/v1p2"}
 # Collection -> endpoints of a whole district, and of one school.
@@ -50,7 +51,16 @@ PAGE_SIZE = 1000
 # Of servers that refuse larger pages; the standard's own default.
 SMALL_PAGE_SIZE = 100
 PAGE_BYTES = 64 * 1024**2
+# Commas, colons and brackets of a page: each stands for a value in memory. Some
+# servers ignore `limit`, so a page may have 138 times as many users as are asked for,
+# which are 64 MB and take 430 MB. As many small objects would take 2.3 GB; with this
+# limit they take 570 MB.
+MOST_SIGNS = 8_000_000
 MOST_PAGES = 200_000
+TOO_MUCH = (
+    "{} sent too much in one page. Ask the vendor of the student information system to"
+    " send no more objects than the parameter limit asks for."
+)
 
 ATTEMPTS = 6
 # In seconds; doubled from attempt to attempt.
@@ -277,6 +287,11 @@ class Reply:
 
 def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
     """Return the objects of a page, in any of the usual envelopes."""
+    if (
+        len(content) >= PAGE_BYTES
+        or sum(map(content.count, (b",", b":", b"[", b"{"))) > MOST_SIGNS
+    ):
+        raise UnusableAnswer(TOO_MUCH.format(endpoint))
     try:
         page = json.loads(content)
     except (ValueError, RecursionError):
@@ -292,6 +307,9 @@ def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
             [page] = lists.values()
     if not isinstance(page, list) or not all(isinstance(one, dict) for one in page):
         raise UnusableAnswer(f"{endpoint} answered with no list of {collection}.")
+    for found in page:
+        if not is_storable(identifier := str(found.get("sourcedId"))):
+            raise UnusableAnswer(name_unstorable(collection, identifier, "sourcedId"))
     return page
 
 

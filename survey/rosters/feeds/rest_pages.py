@@ -191,8 +191,10 @@ def is_rest(path: Path) -> bool:
 def load_into(store: OneRosterStore, path: Path) -> list[str]:
     """Load a downloaded file into a store, completely or not at all.
 
-    Returns which fields were ignored. Raises OneRosterInvalid.
+    Returns which fields were ignored, and which values were left blank. Raises
+    OneRosterInvalid.
     """
+    blanked: list[str] = []
     with zipfile.ZipFile(path) as archive, store.changes():
         names = set(archive.namelist())
         replace = "delta" not in names
@@ -200,9 +202,10 @@ def load_into(store: OneRosterStore, path: Path) -> list[str]:
             name = f"{collection}.jsonl"
             if name not in names:
                 continue
-            store.put(collection, map(as_row, _read(archive, name)), replace=replace)
+            rows = map(as_row, _read(archive, name))
+            blanked += store.put(collection, rows, replace=replace)
             if collection == "users":
-                store.put(
+                blanked += store.put(
                     "roles",
                     (
                         role
@@ -213,7 +216,7 @@ def load_into(store: OneRosterStore, path: Path) -> list[str]:
                 )
         # A download of the version before has no notes.
         notes: list[str] = json.loads(archive.read(IGNORED)) if IGNORED in names else []
-    return notes
+    return notes + blanked
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> Iterator[Json]:
@@ -244,13 +247,17 @@ def as_row(found: Json) -> dict[str, str]:
 def role_rows(user: Json, *, is_delta: bool) -> Iterator[dict[str, str]]:
     """Yield the rows of roles.csv of a user of version 1.2.
 
-    None for a user with the one role of version 1.1: any row would replace it.
+    None for a user with the one role of version 1.1: any row would replace it. Raises
+    OneRosterInvalid.
     """
     if "roles" not in user or user.get("role"):
         return
     roles = [role for role in _list(user.get("roles")) if isinstance(role, dict)]
     if len(roles) > MOST_ROLES:
-        raise UnusableAnswer(f"A user has more than {MOST_ROLES} roles.")
+        raise schema.OneRosterInvalid(
+            f"users, sourcedId '{str(user['sourcedId'])[:60]}': more than"
+            f" {MOST_ROLES} roles."
+        )
     deleted = str(user.get("status") or "").casefold() not in ("", "active")
     for number in range(MOST_ROLES if is_delta else len(roles)):
         row = {"sourcedId": f"{user['sourcedId']} role {number}"}

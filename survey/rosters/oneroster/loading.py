@@ -24,6 +24,27 @@ class InvalidValue(ValueError):
         self.column, self.value, self.occurrence = column, value, occurrence
 
 
+def is_storable(text: str) -> bool:
+    """Test for characters that databases refuse: NUL and lone surrogates."""
+    if "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def name_unstorable(collection: str, sourced_id: str, field: str) -> str:
+    """Return which field cannot be stored, and what to do."""
+    shown = "".join(sign for sign in sourced_id if sign.isprintable())
+    return (
+        f"{collection}, sourcedId '{shown[:60]}': {field} has a character that cannot"
+        " be stored (NUL or a lone surrogate). Correct the record in the student"
+        " information system, then scan the feed again."
+    )
+
+
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ].*)?")
 _EIGHT_DIGITS = re.compile(r"(\d{4})(\d\d)(\d\d)")
 _MONTH_FIRST = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
@@ -141,14 +162,14 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
         if column in DATES:
             wrong = f"{column} <> '' AND {column} NOT GLOB '{digits}'"
             new = f"iso_date({column})"
-            what = "is no date in the form 2026-08-31"
+            what = "that are not dates in the form 2026-08-31"
         elif column in FLAGS and collection.name == "demographics":
             wrong = f"{column} NOT IN ('', 'true', 'false')"
             new = (
                 f"CASE WHEN lower({column}) IN ('true', 'false')"
                 f" THEN lower({column}) ELSE '' END"
             )
-            what = "is neither true nor false"
+            what = "other than true and false"
         else:
             continue
         db.execute(
@@ -158,7 +179,7 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
             f"UPDATE incoming SET {column} = '' WHERE {wrong}"  # noqa: S608
         ).rowcount
         if blanked:
-            notes.append(f"column {column}: a value {what}: left blank ({blanked:,})")
+            notes.append(f"{column}: values {what} were left blank ({blanked:,})")
     if collection.name == "academicSessions":
         [backward] = db.execute(
             "SELECT count(*) FROM incoming"

@@ -22,7 +22,13 @@ from django.utils import timezone
 
 from survey.rosters.oneroster import flat_rows
 from survey.rosters.oneroster.flat_rows import RowOptions
-from survey.rosters.oneroster.loading import InvalidValue, create_table, load_rows
+from survey.rosters.oneroster.loading import (
+    InvalidValue,
+    create_table,
+    is_storable,
+    load_rows,
+    name_unstorable,
+)
 from survey.rosters.oneroster.people import user_ids_by_kind
 from survey.rosters.oneroster.places import read_orgs
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
@@ -100,8 +106,8 @@ class OneRosterStore:
         objects: Iterable[Mapping[str, str]],
         *,
         replace: bool,
-    ) -> int:
-        """Replace or merge objects of a collection; return how many there were.
+    ) -> list[str]:
+        """Replace or merge objects of a collection; return notes about blanked values.
 
         `collection` is the name of the CSV file without its ending, and objects
         are spelled as its rows: lists are joined with commas, `userIds` are
@@ -112,30 +118,32 @@ class OneRosterStore:
         Raises OneRosterInvalid.
         """
         if collection in NOT_NEEDED:
-            return sum(1 for _ in objects)
+            return []
         kept = COLLECTIONS[collection].kept
-        count = 0
 
         def rows() -> Iterator[list[str]]:
-            nonlocal count
             for one in objects:
                 if not one.get("sourcedId", "").strip():
                     raise OneRosterInvalid(f"{collection}: a sourcedId is missing.")
-                count += 1
-                yield [one.get(name, "").strip() for name in kept]
+                row = [one.get(name, "").strip() for name in kept]
+                if not is_storable("".join(row)):
+                    named = zip(kept, row, strict=True)
+                    field = next(name for name, text in named if not is_storable(text))
+                    raise OneRosterInvalid(name_unstorable(collection, row[0], field))
+                yield row
 
         with self.changes():
             db = self._draft
             assert db is not None  # noqa: S101
             try:
-                load_rows(db, COLLECTIONS[collection], rows(), replace=replace)
+                notes = load_rows(db, COLLECTIONS[collection], rows(), replace=replace)
             except InvalidValue as error:
                 raise OneRosterInvalid(
                     f"{collection}, {error.column} '{error.value[:60]}': {error}."
                 ) from error
             if replace:
                 db.execute("INSERT OR IGNORE INTO loaded VALUES (?)", [collection])
-        return count
+        return [f"{collection}: {note}" for note in notes]
 
     def districts(self) -> list[tuple[str, str]]:
         """Return the codes and names of the districts."""

@@ -4,6 +4,8 @@ import io
 import json
 import logging
 import stat
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +23,7 @@ from survey.rosters.feeds.downloads import (
     load_into,
 )
 from survey.rosters.feeds.rest_ignored import MOST_NAMES
-from survey.rosters.feeds.rest_pages import as_row, role_rows
+from survey.rosters.feeds.rest_pages import MOST_ROLES, as_row, role_rows
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
@@ -35,6 +37,7 @@ from survey.tests.rosters.oneroster.archives import (
     VERSION_12,
     archive,
 )
+from survey.tests.test_jobs import environment
 
 SECRET = "correct-horse-battery-staple"
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -630,6 +633,111 @@ def test_usual_envelopes_are_read(body):
     assert rest._objects(body, "orgs", "orgs") == []
 
 
+UNSTORABLE = ["\x00", "\ud83d", "\ude00"]
+
+
+@pytest.mark.parametrize("sign", UNSTORABLE)
+def test_a_character_that_cannot_be_stored_is_named_with_its_record(
+    source, folder, north, sign
+):
+    store = OneRosterStore(folder / "store")
+    load_into(store, fetch(source, folder))
+    before = people_of(store)
+    maya = next(u for u in north.collections["users"] if u["givenName"] == "Maya")
+    maya |= {"givenName": f"Ma{sign}ya", "unused": sign}
+    message = f"users, sourcedId '{maya['sourcedId']}': givenName has a character"
+    with pytest.raises(OneRosterInvalid, match=message):
+        load_into(store, fetch(source, folder))
+    assert people_of(store) == before
+
+    # A field that is not read harms nobody, and neither does a whole emoji.
+    maya["givenName"] = "Maya 😀"
+    load_into(store, fetch(source, folder))
+    assert "Maya 😀" in str(people_of(store))
+
+
+@pytest.mark.parametrize("sign", UNSTORABLE)
+@pytest.mark.parametrize("per_school", [True, False])
+def test_an_id_that_cannot_be_stored_is_named(source, folder, north, sign, per_school):
+    north.collections["orgs"][1]["sourcedId"] += sign
+    message = "orgs, sourcedId 'o-[a-z]+': sourcedId has a character"
+    since = NIGHT if per_school else None
+    asked = replace(with_options(source, per_school=per_school), changed_since=since)
+    with pytest.raises(DownloadFailed, match=message) as failed:
+        fetch(asked, folder)
+    # A server can store and send the message.
+    assert failed.value.message.isprintable()
+    assert failed.value.message.isascii()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_user_with_too_many_roles_is_named():
+    user = {"sourcedId": "u-1", "roles": [{"role": "teacher"}] * (MOST_ROLES + 1)}
+    with pytest.raises(OneRosterInvalid, match="users, sourcedId 'u-1': more than 16"):
+        list(role_rows(user, is_delta=False))
+
+
+# 64 MB in one page; the memory of the process is limited, so that it fails quickly.
+LARGE_PAGE = """
+import resource, sys, django
+django.setup()
+from survey.rosters.feeds import rest
+if sys.argv[2] == "unlimited":
+    rest.MOST_SIGNS = rest.PAGE_BYTES
+record = sys.argv[1].encode()
+page = b"[" + record * (rest.PAGE_BYTES // len(record) - 2) + record[:-1] + b"]"
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+try:
+    rest._objects(page, "users", "users")
+except rest.UnusableAnswer as error:
+    print(error.message)
+"""
+
+
+def read_large_page(record, limit):
+    return subprocess.run(
+        [sys.executable, "-c", LARGE_PAGE, record, limit],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("record", ["{},", '{"a":[{}]},'])
+def test_a_page_that_would_fill_the_memory_is_refused(record):
+    assert "users sent too much in one page" in read_large_page(record, "").stdout
+    # The twin: without the limit, the process has no memory left.
+    assert "MemoryError" in read_large_page(record, "unlimited").stderr
+
+
+def test_a_server_that_ignores_the_limit_may_send_many_times_as_much():
+    """What systems send for one user, with all fields of the standard."""
+    user = {
+        "sourcedId": "f8a2c1d0-5b1e-4f3c-9f57-3f0c8f5c7a10",
+        "status": "active",
+        "dateLastModified": LONG_AGO,
+        "username": "maya.lopez@riverside.example.org",
+        "userIds": [{"type": "SIS", "identifier": "00123"}],
+        "enabledUser": "true",
+        "givenName": "Maya",
+        "familyName": "Lopez",
+        "middleName": "",
+        "role": "student",
+        "identifier": "00123",
+        "email": "maya.lopez@riverside.example.org",
+        "sms": "",
+        "phone": "",
+        "agents": [],
+        "orgs": [{"href": "https://sis/orgs/1", "sourcedId": "1", "type": "org"}],
+        "grades": ["07"],
+    }
+    page = json.dumps([user] * (50 * rest.PAGE_SIZE)).encode()
+    assert len(rest._objects(page, "users", "users")) == 50 * rest.PAGE_SIZE
+    with pytest.raises(DownloadFailed, match="too much in one page"):
+        rest._objects(b" " * rest.PAGE_BYTES, "users", "users")
+
+
 def test_an_object_without_an_id_fails(source, folder, north):
     north.collections["users"][1]["sourcedId"] = ""
     with pytest.raises(DownloadFailed, match="without a sourcedId"):
@@ -695,6 +803,19 @@ def test_collections_that_are_not_offered_are_named(source, folder, north):
     north.faults.not_offered = ("demographics",)
     [note, *_] = load_into(OneRosterStore(folder / "store"), fetch(source, folder))
     assert note == "demographics: not read, because the server does not offer it"
+
+
+def test_values_that_were_left_blank_are_named_as_those_of_a_zip(source, folder, north):
+    [first, second, *_] = north.collections["enrollments"]
+    first["beginDate"], second["beginDate"] = "03/04/2026", "soon"
+    north.collections["demographics"][0]["asian"] = "Y"
+    notes = load_into(OneRosterStore(folder / "store"), fetch(source, folder))
+    blanked = [note for note in notes if "left blank" in note]
+    assert blanked == [
+        "enrollments: beginDate: values that are not dates in the form 2026-08-31 were"
+        " left blank (2)",
+        "demographics: asian: values other than true and false were left blank (1)",
+    ]
 
 
 def test_the_list_of_ignored_fields_has_an_end(source, folder, north):

@@ -212,8 +212,8 @@ def test_demographic_flags_are_the_words_true_and_false(store):
     assert maya["asian"] == maya["americanIndianOrAlaskaNative"] == ""
     assert maya["hispanicOrLatinoEthnicity"] == "true"
     assert (
-        "demographics.csv: column asian: a value is neither true nor false: left"
-        " blank (1)" in report.notes
+        "demographics.csv: asian: values other than true and false were left blank (1)"
+        in report.notes
     )
 
 
