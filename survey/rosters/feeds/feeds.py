@@ -29,6 +29,11 @@ from survey.rosters.oneroster.store import OneRosterStore
 from survey.rosters.retention import delete_files
 
 NAME_TAKEN = "This district has another feed with this name."
+TWO_FEEDS = (
+    "The feed “{feed}” already brings people of this district to “{administration}”."
+    " Two feeds would withdraw each other's people. Take the administration out of one"
+    " feed, or remove the feed that you no longer need."
+)
 # What names the source: with another one, the data of the old one is dropped.
 SOURCE = ("kind", "address", "options")
 SETTINGS = (*SOURCE, "name", "identity", "window_begins", "window_ends")
@@ -60,7 +65,11 @@ def create_feed(
     window_ends: time | None = None,
     request: HttpRequest | None = None,
 ) -> RosterFeed:
-    """Create a feed that `by` owns. Raises ValidationError for a name in use."""
+    """Create a feed that `by` owns.
+
+    Raises ValidationError for a name in use, and for an administration that another
+    feed of the district brings people to.
+    """
     try:
         with transaction.atomic():
             feed = RosterFeed.objects.create(
@@ -76,7 +85,7 @@ def create_feed(
                 window_begins=window_begins,
                 window_ends=window_ends,
             )
-            feed.administrations.set(administrations)
+            _set_administrations(feed, administrations)
             record_feed("add feed", feed, by=by, request=request, after=_shown(feed))
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
@@ -107,7 +116,8 @@ def change_feed(
 
     The user who changes a feed becomes its owner. Raises CredentialsNeeded if the
     stored credentials would be sent to another server, and ValidationError for a
-    name in use, for a removed feed, or while a scan is being applied.
+    name in use, for an administration of another feed, for a removed feed, or while a
+    scan is being applied.
     """
     if unknown := settings.keys() - set(SETTINGS):
         raise TypeError(f"feeds have no {', '.join(sorted(unknown))}")
@@ -149,7 +159,7 @@ def change_feed(
             current.by, current.is_store_applied = by, False
             current.save()
             if administrations is not None:
-                current.administrations.set(administrations)
+                _set_administrations(current, administrations)
             after = _shown(current)
             if credentials is not None:
                 after["credentials"] = "changed"
@@ -165,6 +175,26 @@ def change_feed(
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     feed.refresh_from_db()
+
+
+def _set_administrations(
+    feed: RosterFeed, administrations: Iterable[Administration]
+) -> None:
+    """Choose whose rosters a feed brings.
+
+    Raises ValidationError if another feed of the district brings one of them: a roster
+    withdraws the people of the district whom it does not list.
+    """
+    chosen = list(administrations)
+    # Of two feeds at once, the second one sees the first.
+    District.objects.select_for_update(no_key=True).get(pk=feed.district_id)
+    others = RosterFeed.objects.current().filter(district=feed.district_id)
+    for administration in chosen:
+        taken = others.filter(administrations=administration).exclude(pk=feed.pk)
+        if other := taken.first():
+            message = TWO_FEEDS.format(feed=other, administration=administration.title)
+            raise ValidationError({"administrations": message})
+    feed.administrations.set(chosen)
 
 
 def _sealed(credentials: Mapping[str, str] | None) -> bytes:

@@ -89,6 +89,18 @@ def test_an_administrator_adds_a_feed(client, staff, administration, public_host
     assert "Try it" in page
 
 
+def test_a_second_feed_for_an_administration_is_refused_beside_the_field(
+    client, staff, administration, feed, new_feed, public_hosts
+):
+    log_in(client, staff.dana)
+    refused = client.post(new_feed, form_of(administration, name="Aeries"))
+    errors = errors_of(refused)
+    assert errors.keys() == {"administrations"}
+    assert "The feed “PowerSchool” already brings people" in errors["administrations"]
+    assert administration.title in errors["administrations"]
+    assert RosterFeed.objects.get() == feed
+
+
 def test_without_keys_for_credentials_a_feed_is_refused_with_the_reason(
     client, staff, administration, public_hosts, settings
 ):

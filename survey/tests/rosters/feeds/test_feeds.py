@@ -191,6 +191,37 @@ def test_two_feeds_of_a_district_have_different_names(feed, staff):
         )
 
 
+def test_two_feeds_of_a_district_never_bring_people_to_one_administration(
+    feed, staff, administration
+):
+    """Each would withdraw the people of the other."""
+
+    def add(name, district=staff.riverside, administrations=(administration,)):
+        return create_feed(
+            district=district,
+            kind="zip",
+            name=name,
+            address="x",
+            administrations=administrations,
+            by=staff.state,
+        )
+
+    with pytest.raises(ValidationError, match="“PowerSchool” already brings people"):
+        add("Aeries")
+    assert not RosterFeed.objects.filter(name="Aeries").exists()
+    aeries = add("Aeries", administrations=())
+    with pytest.raises(ValidationError, match="“PowerSchool” already brings people"):
+        change_feed(aeries, by=staff.dana, administrations=[administration])
+    assert not aeries.administrations.exists()
+
+    # Its own administrations are no reason, and neither is another district's feed.
+    change_feed(feed, by=staff.dana, administrations=[administration])
+    assert add("Lakeside", staff.lakeside).administrations.get() == administration
+    remove_feed(feed, by=staff.dana)
+    change_feed(aeries, by=staff.dana, administrations=[administration])
+    assert aeries.administrations.get() == administration
+
+
 def test_pausing_is_recorded_once(feed, staff):
     for _ in range(2):
         pause_feed(feed, is_paused=True, by=staff.dana)

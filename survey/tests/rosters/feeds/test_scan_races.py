@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 
 from accounts.models import AuditEntry, Letter
@@ -32,17 +33,23 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def staff_feed(feed, administration, staff):
-    """Another feed of the district."""
+def add_feed(feed, name, by, administrations=()):
     return create_feed(
         district=feed.district,
         kind="zip",
-        name="Staff",
+        name=name,
         address=feed.address,
-        administrations=[administration],
-        by=staff.dana,
+        administrations=administrations,
+        by=by,
     )
+
+
+@pytest.fixture
+def staff_feed(feed, administration, staff):
+    """Another feed of the district, from before two feeds for one were refused."""
+    other = add_feed(feed, "Staff", staff.dana)
+    other.administrations.add(administration)
+    return other
 
 
 def entries(action):
@@ -220,3 +227,16 @@ def test_a_scan_that_starts_waits_for_one_that_ends(feed, sis, staff, monkeypatc
     run_jobs()
     second.refresh_from_db()
     assert second.state == "unchanged"
+
+
+def test_of_two_feeds_at_once_for_one_administration_one_is_added(
+    feed, staff, administration
+):
+    feed.administrations.clear()
+    outcome = while_open(
+        lambda: add_feed(feed, "North", staff.dana, [administration]),
+        lambda: add_feed(feed, "South", staff.state, [administration]),
+    )
+    assert isinstance(outcome, ValidationError)
+    assert "“North” already brings people" in str(outcome)
+    assert [one.name for one in administration.feeds.all()] == ["North"]
