@@ -40,6 +40,11 @@ MOST_BYTES = 20 * 10**9
 
 # Before somebody has confirmed what the columns would change.
 COLUMNS_CAN_CHANGE = (State.MAPPING, State.CHECKED, State.REFUSED)
+NOBODY_TO_INVITE = (
+    "There is nothing to apply: nobody in this file has the role of this"
+    " administration. Upload the file to an administration for the people in it, or"
+    " check which column holds the role."
+)
 
 
 class TooManyFiles(Exception):
@@ -164,6 +169,8 @@ def confirm(
     Raises UploadConflict and WrongNumberTyped.
     """
     refuse_of_scan(upload)
+    if is_for_other_roles(upload):
+        raise UploadConflict(NOBODY_TO_INVITE)
     if seen != str(upload.withdrawn) or columns not in (None, columns_key(upload)):
         raise UploadConflict(
             "The figures have changed. Check them again before you confirm."
@@ -211,6 +218,12 @@ def refuse_of_scan(upload: RosterUpload) -> None:
         raise UploadConflict(
             "This roster is part of a scan of a feed. Confirm or cancel the scan."
         )
+
+
+def is_for_other_roles(upload: RosterUpload) -> bool:
+    """Test if nobody in a checked file has the right role, and nobody is withdrawn."""
+    rows, others = upload.report.get("rows", 0), upload.report.get("other_roles")
+    return 0 < rows == sum((others or {}).values()) and not upload.withdrawn
 
 
 def columns_key(upload: RosterUpload) -> str:

@@ -22,8 +22,5 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
         "other_left_schools": len(schools[MOST_SCHOOLS_LISTED:]),
         "later": report.get("later", 0),
         "other_roles": sorted(other_roles.items()),
-        # Nobody in the file has the administration's role, and nobody is withdrawn.
-        "is_for_other_roles": 0 < report.get("rows", 0) == sum(other_roles.values())
-        and not report.get("withdrawn"),
         "dropped": report.get("dropped") or [],
     }

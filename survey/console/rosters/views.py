@@ -229,6 +229,7 @@ def _render_detail(
             ],
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
+            "is_for_other_roles": uploads.is_for_other_roles(upload),
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
             "layout_title": _layout_title(upload),

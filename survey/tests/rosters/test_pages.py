@@ -230,6 +230,13 @@ def test_a_file_of_other_roles_offers_nothing_to_apply(
     assert "Nobody in this file has the role of this administration" in page
     assert "which is for students" in page and "Teacher: 2 rows" in page
     assert "Apply roster" not in page and "/confirm/" not in page
+    refused = dana.client.post(
+        f"/console/rosters/{upload.pk}/confirm/", {"seen": "0"}, follow=True
+    )
+    assert "There is nothing to apply: nobody in this file" in refused.content.decode()
+    upload.refresh_from_db()
+    assert upload.state == "checked"
+    assert not AuditEntry.objects.filter(action="confirm roster").exists()
     dana.post(f"/console/rosters/{upload.pk}/cancel/")
     upload.refresh_from_db()
     assert upload.state == "cancelled"
