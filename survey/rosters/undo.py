@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import User
 from accounts.permissions import Permissions
@@ -50,8 +51,8 @@ NOT_RECORDED = (
     " kept for 30 days, and until a roster is imported without the console."
 )
 LATER_ROSTER = (
-    "“{name}” was applied later and lists people of the same schools. Undo that roster"
-    " first."
+    "“{name}” of {date} was applied later, at least in part, and lists people of the"
+    " same schools. Undo that roster first."
 )
 STARTED = (
     "At least one person whom this roster added or brought back has started the survey,"
@@ -62,6 +63,8 @@ TOO_FEW = (
     " people would show it. To remove them, upload a roster without them."
 )
 NOT_PERMITTED = "You may no longer manage rosters in the place of this roster."
+# A roster that was not fully applied has records of the people whom it changed.
+CAN_BE_UNDONE = (State.APPLIED, State.FAILED)
 # As for login cards: among fewer people, each is known.
 FEWEST_HIDDEN = CardSet.MIN_DRAWN
 
@@ -94,7 +97,10 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
     if undo is None:
         return NOT_RECORDED
     if later := _later_roster(upload, undo):
-        return LATER_ROSTER.format(name=later.name)
+        uploaded_at = timezone.localtime(later.uploaded_at)
+        return LATER_ROSTER.format(
+            name=later.name, date=date_format(uploaded_at, "M j, Y, H:i")
+        )
     changes = count_changes(upload)
     new = changes[Change.ADDED] + changes[Change.BACK]
     administration = upload.administration
@@ -109,10 +115,16 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
 
 def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None:
     """Return a roster applied since then that names one of the same schools."""
+    jobs = Job.objects.filter(kind="roster.apply", subject_id=OuterRef("pk"))
     others = RosterUpload.objects.filter(
         Q(ended_at__gte=undo.began_at, state=State.APPLIED)
         | Q(state__in=(State.APPLYING, State.UNDOING))
-        | Q(state=State.FAILED, confirmed_at__isnull=False),
+        # Without a record, nothing of it was applied.
+        | Q(state=State.FAILED, confirmed_at__isnull=False, undo__isnull=False)
+        & (
+            Q(scan__ended_at__gte=undo.began_at)
+            | Exists(jobs.filter(ended_at__gte=undo.began_at))
+        ),
         administration=upload.administration_id,
     ).exclude(pk=upload.pk)
     schools = set(undo.schools)
@@ -136,7 +148,7 @@ def _have_started(upload: RosterUpload, undo: RosterUndo) -> bool:
 def start_undo(
     upload: RosterUpload, *, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Start undoing an applied roster, or go on after it was interrupted.
+    """Start undoing a roster, also one that was applied in part, or go on with it.
 
     Raises UploadConflict.
     """
@@ -145,11 +157,11 @@ def start_undo(
         jobs = Job.objects.filter(kind="roster.undo", subject_id=upload.pk)
         if jobs.filter(ended_at=None).exists():
             raise UploadConflict("This roster is already being undone.")
-    elif current.state == State.APPLIED and (reason := reason_not_to_undo(upload)):
+    elif current.state in CAN_BE_UNDONE and (reason := reason_not_to_undo(upload)):
         raise UploadConflict(reason)
     change_state(
         upload,
-        allowed=(State.APPLIED, State.UNDOING),
+        allowed=(*CAN_BE_UNDONE, State.UNDOING),
         values={"state": State.UNDOING, "message": ""},
     )
     RosterUndo.objects.filter(upload=upload).update(by=by)
@@ -177,7 +189,7 @@ def undo_roster(job: Job, progress: Progress) -> None:
             change_state(
                 upload,
                 allowed=(State.UNDOING,),
-                values={"state": State.APPLIED, "message": reason},
+                values={"state": _state_before(upload), "message": reason},
             )
             raise JobRefused(reason)
         undo_changes(upload, undo, progress)
@@ -187,6 +199,11 @@ def undo_roster(job: Job, progress: Progress) -> None:
             _finish(upload)
             progress.confirm()
     progress.message = "Undone."
+
+
+def _state_before(upload: RosterUpload) -> State:
+    """Return the state of a roster whose undoing has not begun."""
+    return State.APPLIED if upload.ended_at else State.FAILED
 
 
 def _refusal(upload: RosterUpload, undo: RosterUndo) -> str:

@@ -11,11 +11,15 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.rosters.views import _uploads
-from survey.models import RosterChange, RosterUpload
-from survey.rosters.undo import count_changes, reason_not_to_undo, start_undo
+from survey.models import RosterChange
+from survey.rosters.undo import (
+    CAN_BE_UNDONE,
+    count_changes,
+    reason_not_to_undo,
+    start_undo,
+)
 from survey.rosters.upload_state import UploadConflict
 
-State = RosterUpload.State
 NOT_APPLIED = "Only an applied roster can be undone. Status of this roster: {state}."
 
 
@@ -32,7 +36,7 @@ def roster_undo(request: StaffRequest, pk: int) -> HttpResponse:
         return redirect("roster_detail", pk)
     reason = (
         reason_not_to_undo(upload)
-        if upload.state == State.APPLIED
+        if upload.state in CAN_BE_UNDONE
         else NOT_APPLIED.format(state=upload.get_state_display())
     )
     changes, change = count_changes(upload), RosterChange.Change

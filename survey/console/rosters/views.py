@@ -219,6 +219,7 @@ def _render_detail(
             "job": job,
             # The job failed, its worker died, or it was cancelled before it started.
             "has_stopped": upload.state in ("checking", "applying", "failed")
+            and upload.scan is None
             and (job is None or job.is_over),
             "mapping": [
                 (report["columns"][name], FIELD_LABELS.get(name, name))
@@ -363,7 +364,10 @@ def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
         "school__district",
         "undo__by",
         "layout_choice__by",
+        "scan__feed",
     ).defer(
+        "scan__feed__credentials",
+        "scan__feed__options",
         "administration__published__definition",
         "administration__published__survey__source",
     )

@@ -77,9 +77,8 @@ def fail_scan(scan: FeedScan, message: str) -> None:
     ):
         return
     log.warning("the scan %s of the feed %s failed", scan.pk, scan.feed_id)
-    scan.uploads.filter(state=Upload.APPLYING).update(
-        state=Upload.FAILED, message=message[:500], ended_at=timezone.now()
-    )
+    applying = scan.uploads.filter(state=Upload.APPLYING)
+    applying.update(state=Upload.FAILED, message=message[:500])
     drop_uploads(scan)
     delete_downloads(scan)
     if scan.reason == FeedScan.Reason.TRY:

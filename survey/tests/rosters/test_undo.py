@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import AuditEntry, District, School
 from settings.tests.patience import patience
@@ -157,8 +158,9 @@ def test_rosters_are_undone_one_after_the_other(administration, dana):
     second = dana.apply(administration, HEADER, MAYA, ALI)
     undo_upload(dana, first)
     assert first.state == "applied"
+    when = date_format(timezone.localtime(second.uploaded_at), "M j, Y, H:i")
     page = dana.get(f"/console/rosters/{first.pk}/undo/").content.decode()
-    assert LATER_ROSTER.format(name="roster.csv") in page
+    assert LATER_ROSTER.format(name="roster.csv", date=when) in page
 
     undo_upload(dana, second)
     undo_upload(dana, first)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from survey.files import path_of
-from survey.models import FeedScan
+from survey.models import FeedScan, RosterUpload
+from survey.rosters import apply, apply_job
+from survey.rosters.change_record import BEING_UNDONE
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,
@@ -127,8 +130,11 @@ def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
     file, own = path_of(upload.file), f"/console/rosters/{upload.pk}/"
     typed = {"seen": "4", "typed": "4"}
     log_in(client, staff.dana)
-    for shown in (own, f"{own}missing/"):
-        assert client.get(shown).status_code == 200
+    shown = client.get(own).content.decode()
+    assert f'href="{page}"' in shown and "Review the scan" in shown
+    assert "Apply roster" not in shown and f"{own}confirm/" not in shown
+    assert f"{own}cancel/" not in shown
+    assert client.get(f"{own}missing/").status_code == 200
     for action in ("confirm/", "cancel/", "again/"):
         refused = client.post(own + action, typed, follow=True).content.decode()
         assert "This roster is part of a scan of a feed." in refused
@@ -164,3 +170,125 @@ def test_a_number_that_was_typed_for_another_scan_confirms_nothing(
         "held",
         30,
     )
+
+
+def test_the_roster_of_a_trial_leads_back_to_the_trial(client, staff, feed, sis):
+    offer(sis, zip_of(*students()))
+    tried = scan(feed, reason="try")
+    [upload] = tried.uploads.all()
+    log_in(client, staff.dana)
+    shown = client.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert f"/console/feeds/{feed.pk}/scans/{tried.pk}/" in shown
+    assert "which never changes anything" in shown
+    assert "Apply roster" not in shown and "/confirm/" not in shown
+    # The twin: an uploaded roster with the same figures is confirmed on its own page.
+    RosterUpload.objects.filter(pk=upload.pk).update(scan=None)
+    shown = client.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Apply roster" in shown
+
+
+@pytest.mark.parametrize("state", ["checking", "checked", "applying"])
+def test_a_scan_that_is_running_offers_nothing_on_its_rosters(
+    client, staff, held, page, state
+):
+    """No job of the roster's own runs then."""
+    [upload] = held.uploads.all()
+    FeedScan.objects.filter(pk=held.pk).update(state="running")
+    confirmed = {"confirmed_at": timezone.now()} if state == "applying" else {}
+    held.uploads.update(state=state, **confirmed)
+    log_in(client, staff.dana)
+    shown = client.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert page in shown
+    for words in ("Processing has stopped", "Start again", "Apply roster"):
+        assert words not in shown
+    assert f"/console/rosters/{upload.pk}/confirm/" not in shown
+
+
+@pytest.fixture
+def half_applied(feed, sis, administration, monkeypatch):
+    """A scan that applied 30 people, and one that failed before it withdrew two."""
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+    offer(sis, zip_of(*students()))
+    first = scan(feed)
+    offer(sis, zip_of(*students(28), *students(2, first=90)))
+    with monkeypatch.context() as patch:
+        patch.setattr(apply, "withdraw_people", lambda *_: 1 / 0)
+        second = scan(feed)
+    assert (first.state, second.state) == ("applied", "failed")
+    assert len(invited()) == 32
+    return first.uploads.get(), second.uploads.get()
+
+
+def undo(client, upload):
+    client.post(f"/console/rosters/{upload.pk}/undo/")
+    run_jobs()
+    upload.refresh_from_db()
+    return upload.state
+
+
+def test_a_roster_that_was_applied_in_part_is_undone(client, staff, half_applied):
+    first, second = half_applied
+    log_in(client, staff.dana)
+    # The earlier roster names it, and waits.
+    shown = client.get(f"/console/rosters/{first.pk}/undo/").content.decode()
+    assert "“PowerSchool” of " in shown and "Undo that roster first." in shown
+    assert undo(client, first) == "applied"
+
+    shown = client.get(f"/console/rosters/{second.pk}/").content.decode()
+    assert f"/console/rosters/{second.pk}/undo/" in shown
+    assert "The next scan of the feed PowerSchool applies the rest" in shown
+    assert undo(client, second) == "undone"
+    assert invited() == [f"u{n:04}" for n in range(30)]
+    shown = client.get(f"/console/rosters/{second.pk}/").content.decode()
+    assert "applied in part and then undone" in shown
+    assert undo(client, first) == "undone"
+    assert invited() == []
+
+
+def test_the_next_scan_applies_the_rest_of_a_roster(client, staff, half_applied, feed):
+    _, second = half_applied
+    assert scan(feed).state == "applied"
+    assert len(invited()) == 30
+    # Its changes are undone after those of the scan that followed, which it does not
+    # block, because they are older.
+    log_in(client, staff.dana)
+    assert undo(client, second) == "failed"
+    newest = feed.scans.first().uploads.get()
+    assert undo(client, newest) == "undone"
+    assert undo(client, second) == "undone"
+    assert invited() == [f"u{n:04}" for n in range(30)]
+
+
+def test_an_undo_that_is_refused_by_its_job_leaves_the_roster_as_it_was(
+    client, staff, half_applied
+):
+    _, second = half_applied
+    log_in(client, staff.dana)
+    client.post(f"/console/rosters/{second.pk}/undo/")
+    staff.dana.memberships.update(ended_at=timezone.now())
+    run_jobs()
+    second.refresh_from_db()
+    assert second.state == "failed"
+    assert len(invited()) == 32
+
+
+def test_a_scan_that_failed_before_it_changed_anything_blocks_nothing(
+    client, staff, feed, sis, administration, monkeypatch
+):
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+    offer(sis, zip_of(*students()))
+    first = scan(feed).uploads.get()
+    offer(sis, zip_of(*students(28)))
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_job, "refuse_while_undoing", lambda _: BEING_UNDONE)
+        failed = scan(feed)
+    [upload] = failed.uploads.all()
+    assert (failed.message, upload.state) == (BEING_UNDONE, "failed")
+    assert upload.confirmed_at
+    log_in(client, staff.dana)
+    shown = client.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Undo what was applied" not in shown
+    assert undo(client, first) == "undone"
+    assert invited() == []
