@@ -37,6 +37,18 @@ STORAGES = {
 }
 
 DATABASES = {"default": sqlite_database(DATA_DIR / "groundswell.sqlite3")}
+# Outermost, as in the stack, so that /healthz answers when nothing else works.
+MIDDLEWARE = [
+    "settings.monitoring.middleware.MonitoringMiddleware",
+    *base.MIDDLEWARE,
+]
+# Without the stack's log format, a slow request is one word on the terminal.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "loggers": {"settings.monitoring.middleware": {"level": "ERROR"}},
+}
+
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     # Shared by the server and `manage.py work`.

@@ -111,6 +111,9 @@ def test_the_demo_continues_with_its_data(with_data, loaded, port):
         assert demo.codes == loaded.codes
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")  # noqa: S310
         assert page.status == 200
+        for name in ("healthz", "readyz"):
+            address = f"http://127.0.0.1:{port}/{name}"
+            assert urllib.request.urlopen(address).status == 200  # noqa: S310
         # Three cards, and two open codes for parents.
         assert len(set(demo.codes)) == 5
         assert f"http://127.0.0.1:{port}/open/#{demo.codes[3]}" in demo.output

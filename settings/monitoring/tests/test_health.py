@@ -261,10 +261,11 @@ def test_requests_waiting_at_a_socket_are_counted(tmp_path, settings):
     ("pool", "pages"),
     [
         ("stack", ["/healthz", "/readyz", "/metrics"]),
+        ("embedded", ["/healthz", "/readyz", "/metrics"]),
         ("respondent_pool", ["/healthz", "/durability"]),
     ],
 )
-def test_each_pool_has_its_monitoring_pages(pool, pages):
+def test_each_pool_has_its_monitoring_pages(pool, pages, tmp_path):
     program = (
         "import json; from django.conf import settings as s;"
         "print(json.dumps([list(s.MONITORING), s.MIDDLEWARE[0],"
@@ -277,6 +278,7 @@ def test_each_pool_has_its_monitoring_pages(pool, pages):
             **{k: v for k, v in os.environ.items() if "GROUNDSWELL" not in k},
             "DJANGO_SETTINGS_MODULE": f"settings.{pool}",
             "GROUNDSWELL_SECRET_KEY": "a-secret-of-the-stack-" * 3,
+            "GROUNDSWELL_DATA": str(tmp_path),
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=the-first-key-of-the-stack",
         },
         capture_output=True,
