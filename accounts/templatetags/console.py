@@ -13,6 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 if TYPE_CHECKING:
+    from django.forms import BoundField
+
     from accounts.console.listing import Listing
     from accounts.console.navigation import NavigationEntry
     from accounts.http import StaffRequest
@@ -53,9 +55,23 @@ def column(listing: Listing, name: str, title: str, kind: str = "") -> SafeStrin
     )
 
 
+@register.simple_tag(takes_context=True)
+def other_parameters(context: template.Context) -> list[tuple[str, str]]:
+    """Return the parameters of the address that no field of the search form has."""
+    filters = context.get("filter_form")
+    own = {"q", "page", "sort", *(filters.fields if filters else ())}
+    return [pair for pair in context["request"].GET.items() if pair[0] not in own]
+
+
 @register.simple_tag
 def address(listing: Listing, **changed: object) -> str:
     return listing.address(**changed)
+
+
+@register.filter
+def first_input(field: BoundField) -> str:
+    """Return the id of a field's input; of several, as radio buttons, the first."""
+    return field.id_for_label or f"{field.auto_id}_0"
 
 
 @register.filter

@@ -270,3 +270,13 @@ def test_four_thousand_schools_take_two_statements(lakeside, template):
         "3951–4000 of 4000 schools"
         in listing("?page=80").render(template, {}).content.decode()
     )
+
+
+def test_a_search_replaces_its_parameters_and_keeps_the_others(schools, template):
+    query = "?school=7&q=lincoln&page=2&sort=-name"
+    page = listing(query).render(template, {}).content.decode()
+    # htmx appends the fields to an address that has parameters already.
+    assert 'hx-get="/console/schools/"' in page
+    form = page[page.index('<form class="search"') :]
+    fields = re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("</form>")])
+    assert sorted(fields) == [("q", "lincoln"), ("school", "7"), ("sort", "-name")]

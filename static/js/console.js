@@ -26,3 +26,30 @@ document.addEventListener("input", (event) => {
     htmx.trigger(".names-it", "htmx:abort");
   }
 });
+
+// An empty filter means the same as none: links that people share stay short.
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (target.method !== "get") return;
+  for (const name of new Set(formData.keys())) {
+    if (!formData.getAll(name).some(Boolean)) formData.delete(name);
+  }
+});
+
+// After a form was refused, reading goes on at the list of what is wrong in it.
+const problems = document.querySelector(".error-summary");
+if (problems) {
+  document.title = `Error: ${document.title}`;
+  problems.focus();
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".error-summary a");
+  const input = link && document.getElementById(link.hash.slice(1));
+  if (!input) return;
+  event.preventDefault();
+  const folded = input.closest("details");
+  if (folded) folded.open = true;
+  // The label and the error stand above and below the input.
+  (input.closest(".form-row") ?? input).scrollIntoView();
+  input.focus({ preventScroll: true });
+});

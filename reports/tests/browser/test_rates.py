@@ -189,3 +189,17 @@ def test_rates_pages_are_accessible(at_screen, staff, counted, administer, optio
         assert (address, violations(page)) == (address, [])
         assert (address, scrolls_sideways(page)) == (address, False)
     assert failures == []
+
+
+def test_filters_replace_each_other_in_the_address(at_screen, staff, counted):
+    page = at_screen(staff.state)
+    page.goto("/console/rates/schools/?sort=-rate")
+    for state in ("below", "reached", "below"):
+        page.get_by_label("Show", exact=True).select_option(state)
+        expect(page).to_have_url(re.compile(f"state={state}"))
+        assert page.url.count("state=") == page.url.count("sort=") == 1
+    page.get_by_label("Show", exact=True).select_option("")
+    # An empty filter is no part of the address.
+    expect(page).to_have_url(
+        re.compile(rf"/schools/\?sort=-rate&administration={counted.pk}$")
+    )
