@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
@@ -225,9 +227,7 @@ def _render_detail(
                 (report["columns"][name], FIELD_LABELS.get(name, name))
                 for name in report.get("order_of_columns", report.get("columns", ()))
             ],
-            "totals": [
-                (label, report.get(name, 0)) for name, label in TOTAL_LABELS.items()
-            ],
+            "totals": _totals(report),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
             "is_for_other_roles": uploads.is_for_other_roles(upload),
@@ -241,6 +241,14 @@ def _render_detail(
             "error": error,
         },
     )
+
+
+def _totals(report: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return labels and numbers of people, each of whom is in one number."""
+    numbers = {name: report.get(name, 0) for name in TOTAL_LABELS}
+    # The report counts them as changed too.
+    numbers["changed"] -= numbers["moved"] + numbers["back"]
+    return [(label, numbers[name]) for name, label in TOTAL_LABELS.items()]
 
 
 def _layout_title(upload: RosterUpload) -> str:

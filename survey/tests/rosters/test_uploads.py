@@ -104,6 +104,10 @@ def test_people_who_change_schools_keep_answers_and_count_once(
         administration, HEADER, MAYA.replace("lincoln", "washington"), ALI, ZOE
     )
     assert counts(upload) == {"changed": 1, "moved": 1, "unchanged": 2}
+    page = dana.get(f"/console/rosters/{upload.pk}/")
+    totals = {label: number for label, number in page.context["totals"] if number}
+    # Each person is in one of the numbers.
+    assert totals == {"moved": 1, "unchanged": 2}
     by_school = {one.name: one for one in upload.schools.all()}
     assert by_school["Washington"].moved == by_school["Lincoln"].moved_away == 1
     assert (by_school["Lincoln"].people, by_school["Lincoln"].after) == (2, 1)
