@@ -171,13 +171,26 @@ def _with_order_columns(
 
 
 def _rows_in_scope(
-    permissions: Permissions, administration: Administration
+    permissions: Permissions, *administrations: Administration
 ) -> QuerySet[SchoolRate]:
-    rows = SchoolRate.objects.filter(administration=administration)
+    rows = SchoolRate.objects.filter(administration__in=administrations)
     own = permissions.places(Capability.SEE_RATES)
     if own.state:
         return rows
     return rows.filter(Q(district_id__in=own.districts) | Q(school_id__in=own.schools))
+
+
+def people_by_administration(
+    permissions: Permissions,
+    administrations: Iterable[Administration],
+    school: School | None = None,
+) -> dict[int, int]:
+    """Count the people of the user's schools, or of one school. 1 statement."""
+    rows = _rows_in_scope(permissions, *administrations)
+    if school is not None:
+        rows = rows.filter(school=school)
+    sums = rows.order_by().values_list("administration").annotate(Sum("eligible"))
+    return dict(sums)
 
 
 # Values of the filter "Show": label and condition. The keys are in addresses.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists
+from django.db.models import Case, Exists, When
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -20,6 +20,8 @@ from survey.administrations import administrations_for
 from survey.models import Administration, Respondent
 
 MAX_TASKS = 6
+# Open and planned administrations from which those tasks are chosen.
+MAX_CONSIDERED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,14 @@ class HomeTask:
 def console_home(request: StaffRequest) -> HttpResponse:
     """Show the home page. 3 statements: memberships, administrations, people."""
     permissions = request.permissions
+    own = permissions.places(C.SEE_RATES).districts
     administrations = list(
         administrations_for(permissions, C.SEE_RATES)
         .filter(closes_at__gt=timezone.now())
+        .annotate(own_first=Case(When(district__in=own, then=0), default=1))
         .select_related("published__survey", "wave")
         .defer("published__definition", "published__survey__source")
-        .order_by("opens_at", "name")[:MAX_TASKS]
+        .order_by("own_first", "opens_at", "name")[:MAX_CONSIDERED]
     )
     have_people = have_people_in_own_schools(permissions, administrations)
     tasks = [
@@ -57,13 +61,22 @@ def console_home(request: StaffRequest) -> HttpResponse:
         )
         for administration, has_people in zip(administrations, have_people, strict=True)
     ]
+    # A new survey of the state, without people here yet, comes after those with
+    # people and those of the own district.
+    tasks.sort(
+        key=lambda task: (
+            not (task.has_people or task.administration.district_id in own),
+            task.administration.opens_at,
+            task.administration.name,
+        )
+    )
     return render(
         request,
         "survey/console/home.html",
         {
             "entries": entries_for(permissions),
             "memberships": permissions.memberships,
-            "tasks": tasks,
+            "tasks": tasks[:MAX_TASKS],
         },
     )
 

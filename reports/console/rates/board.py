@@ -43,6 +43,8 @@ SCHOOL_SORTS = {
     "missing": ("missing_order", "school__name"),
     "quiet": ("quiet_order", "quiet_since", "school__name"),
 }
+# Key in the session: the administration whose rates were shown last.
+LAST_CHOICE = "rates_administration"
 
 
 class RatesFilter(forms.Form):
@@ -55,6 +57,28 @@ class RatesFilter(forms.Form):
             *((key, label) for key, (label, _) in visible_rates.STATES.items()),
         ],
     )
+
+
+def default_choice(
+    request: StaffRequest, choices: Sequence[Administration], school: School | None
+) -> Administration:
+    """Return the administration that the user most likely wants to see.
+
+    The open one that this session looked at last, or else the open one with the
+    most of the user's people. A new one of somebody else has none of them yet.
+    """
+    current = [choice for choice in choices if is_open(choice)] or choices[:1]
+    last = request.session.get(LAST_CHOICE)
+    for administration in current:
+        if administration.pk == last:
+            return administration
+    if len(current) == 1:
+        return current[0]
+    people = visible_rates.people_by_administration(
+        request.permissions, current, school
+    )
+    # Of several with as many, the first: `max` keeps the order.
+    return max(current, key=lambda choice: people.get(choice.pk, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +95,8 @@ class RatesBoard:
         """Read the choices, or return None if there are none. 1 statement.
 
         With a school, only administrations in this school are offered: 2
-        statements. Raises Http404 if the address names any other.
+        statements. Where several are open and none was chosen before, 1 more.
+        Raises Http404 if the address names any other.
         """
         choices = visible_rates.administrations_with_rates(request.permissions)
         if school is not None:
@@ -80,9 +105,12 @@ class RatesBoard:
             choices = [choice for choice in choices if choice.pk in of_school]
         wanted = request.GET.get("administration", "")
         if not wanted:
-            return cls(choices, choices[0]) if choices else None
+            chosen = default_choice(request, choices, school) if choices else None
+            return cls(choices, chosen) if chosen else None
         for administration in choices:
             if str(administration.pk) == wanted:
+                if request.session.get(LAST_CHOICE) != administration.pk:
+                    request.session[LAST_CHOICE] = administration.pk
                 return cls(choices, administration)
         raise Http404
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -76,6 +77,22 @@ def test_closed_administrations_are_not_listed(staff, administration):  # noqa: 
     text = home(staff.chen)
     assert "No survey is open or planned" in text
     assert administration.title not in text
+
+
+def test_surveys_with_own_people_come_before_new_ones_of_the_state(
+    staff,  # noqa: F811
+    administration,
+):
+    enrol(administration, staff.lincoln)
+    own = administration.pk
+    # Each opened earlier than the one with people.
+    for n in range(7):
+        administration.pk, administration.name = None, f"of-the-state-{n}"
+        administration.opens_at -= timedelta(hours=1)
+        administration.save()
+    text = home(staff.chen)
+    tasks = re.findall(r'<section class="panel" aria-labelledby="task-(\d+)"', text)
+    assert (tasks[0], len(tasks)) == (str(own), 6)
 
 
 @pytest.mark.parametrize("count", [1, 3])

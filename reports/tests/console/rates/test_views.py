@@ -383,6 +383,63 @@ def test_downloads_are_logged_and_page_views_are_not(client, staff, counted):
     assert entries.filter(district_id=staff.riverside.pk).count() == 2
 
 
+# The administration that is shown first
+
+
+def shown_at(client, address):
+    return client.get(address, follow=True).context["administration"]
+
+
+def test_a_new_administration_of_the_state_is_not_shown_first(
+    client, staff, counted, administer
+):
+    statewide = administer("statewide", opens_at=timezone.now() - timedelta(days=1))
+    invite(statewide, staff.roosevelt, 90)
+    roll_up()
+    for user in (staff.dana, staff.chen, staff.analyst):
+        log_in(client, user)
+        assert shown_at(client, "/console/rates/") == counted
+    # Of all people, most are in the new one.
+    log_in(client, staff.state)
+    assert shown_at(client, "/console/rates/") == statewide
+    # Sam's school alone, also for a user who sees others.
+    school = f"/console/rates/schools/{staff.roosevelt.pk}/"
+    assert shown_at(client, school) == statewide
+
+
+def test_the_open_administration_looked_at_last_is_shown_again(
+    client, staff, counted, administer
+):
+    now = timezone.now()
+    teachers = administer("teachers-2027", role=Role.TEACHER)
+    closed = administer("last-year", closes_at=now - timedelta(days=1))
+    for other in (teachers, closed):
+        invite(other, staff.lincoln, 3)
+    roll_up()
+    log_in(client, staff.chen)
+    school = f"/console/rates/schools/{staff.lincoln.pk}/"
+    for looked_at, shown in ((teachers, teachers), (closed, counted)):
+        shown_at(client, f"{school}?administration={looked_at.pk}")
+        assert shown_at(client, "/console/rates/") == shown
+
+
+def test_choosing_among_open_administrations_takes_one_statement(
+    client, staff, counted, administer, django_assert_num_queries
+):
+    for name in ("one", "two"):
+        invite(administer(name), staff.lincoln, 3)
+    roll_up()
+    log_in(client, staff.dana)
+    address = f"/console/rates/districts/{staff.riverside.pk}/"
+    with django_assert_num_queries(10):
+        client.get(address)
+    # The choice is stored in the session once.
+    with django_assert_num_queries(12):
+        client.get(f"{address}?administration={counted.pk}")
+    with django_assert_num_queries(9):
+        client.get(address)
+
+
 # Queries
 
 
