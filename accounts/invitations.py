@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts import audit, email_outbox, passwords
 from accounts.models import District, Invitation, Letter, Membership, School, User
 from accounts.permissions import Permissions
-from accounts.staff import appoint, dismiss
+from accounts.staff import appoint, dismiss, letter_facts
 
 SALT = "accounts.invitations"
 
@@ -58,7 +58,9 @@ def invite(
             request=request,
         )
         if user.has_usable_password():
-            email_outbox.post("role added", to=user.email, **_facts(membership, by))
+            email_outbox.post(
+                "role added", to=user.email, **letter_facts(membership, by)
+            )
         else:
             _send_link(membership, by=by)
     return membership
@@ -144,16 +146,8 @@ def _send_link(membership: Membership, *, by: User | str) -> None:
         to=user.email,
         number=invitation.number,
         days=Invitation.LASTS.days,
-        **_facts(membership, by),
+        **letter_facts(membership, by),
     )
-
-
-def _facts(membership: Membership, by: User | str) -> dict[str, str]:
-    return {
-        "by": by.name if isinstance(by, User) else "An engineer of this installation",
-        "role": membership.get_role_display(),
-        "place": membership.place,
-    }
 
 
 def _check_may_change(membership: Membership, by: User) -> None:

@@ -21,7 +21,7 @@ from django.db.models import (
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import audit, sessions
+from accounts import audit, email_outbox, sessions
 from accounts.models import District, Membership, School, User
 from accounts.permissions import Capability, Permissions
 
@@ -61,8 +61,8 @@ def dismiss(
 ) -> None:
     """End a membership, and with the last one the user's sessions.
 
-    Permissions are read on each request, so access ends at once in any case. A
-    second call changes nothing.
+    Permissions are read on each request, so access ends at once in any case. Users
+    who have ever logged in are told by e-mail. A second call changes nothing.
 
     Raises PermissionDenied, and ValidationError for the last state
     administrator, because then nobody could appoint another.
@@ -90,9 +90,26 @@ def dismiss(
             # Not for people who work elsewhere too, nor for engineers, who need no
             # membership: whoever may invite them could log them out.
             user = membership.user
-            if not (user.is_staff or user.memberships.current().exists()):
+            has_other_roles = user.memberships.current().exists()
+            if not (user.is_staff or has_other_roles):
                 sessions.end_all(user)
+            if user.has_usable_password() and user.is_active:
+                email_outbox.post(
+                    "role ended",
+                    to=user.email,
+                    has_other_roles=has_other_roles,
+                    **letter_facts(membership, by),
+                )
             _record("dismiss", membership, by=by, request=request)
+
+
+def letter_facts(membership: Membership, by: User | str) -> dict[str, str]:
+    """Return what e-mails about a role say: who gave or ended it, and where."""
+    return {
+        "by": by.name if isinstance(by, User) else "An engineer of this installation",
+        "role": membership.get_role_display(),
+        "place": membership.place,
+    }
 
 
 def members_for(permissions: Permissions) -> QuerySet[Membership]:

@@ -59,6 +59,31 @@ def test_dismissal_removes_access_and_keeps_the_record(staff):
     assert AuditEntry.objects.filter(action="dismiss coordinator").count() == 1
 
 
+def test_dismissed_people_are_told_by_email(staff, django_capture_on_commit_callbacks):
+    second = appoint(
+        user=staff.chen, role=Role.COORDINATOR, school=staff.washington, by=staff.dana
+    )
+    [first] = staff.chen.memberships.exclude(pk=second.pk)
+    for membership in (second, first, first):
+        with django_capture_on_commit_callbacks(execute=True):
+            dismiss(membership=membership, by=staff.dana)
+    told, again = mail.outbox
+    assert told.to == again.to == ["chen@example.org"]
+    assert told.subject == "Your role in Groundswell has ended"
+    assert "dana@example.org ended your role school coordinator, Wash" in told.body
+    assert "Your other roles stay as they are" in told.body
+    assert "Lincoln" in again.body and "You have no other role" in again.body
+
+
+def test_people_who_never_accepted_an_invitation_are_not_told(staff):
+    new = User.objects.create_user("new@example.org")
+    membership = appoint(
+        user=new, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+    )
+    dismiss(membership=membership, by=staff.dana)
+    assert not Letter.objects.exists()
+
+
 @pytest.mark.parametrize("who", ["state administrator", "engineer", "nobody else"])
 def test_dismissal_logs_out_only_people_without_other_rights(staff, who):
     person = {
