@@ -40,6 +40,18 @@ def test_staff_get_a_404_page_with_a_link_to_the_console(staff, client):
     # For who has no role, and therefore no first page either.
     assert 'href="/console/me/"' in text
     assert "code" not in text
+    for reason in ("mistyped", "Your role does not include", "another account"):
+        assert reason in text
+
+
+def test_a_page_that_exists_elsewhere_is_answered_as_one_that_does_not(staff, client):
+    log_in(client, staff.dana)
+    [foreign] = staff.sam.memberships.all()
+    pages = [
+        client.get(f"/console/staff/{pk}/") for pk in (foreign.pk, foreign.pk + 10**6)
+    ]
+    assert [reply.status_code for reply in pages] == [404, 404]
+    assert pages[0].content == pages[1].content
 
 
 def test_respondents_get_a_404_page_that_asks_for_the_code(client):
