@@ -32,7 +32,12 @@ from accounts.models import District
 from settings.tests.patience import patience
 from survey import jobs, tasks
 from survey.jobs import JOB_KINDS, request_cancel, runnable_jobs, start, wake_forgotten
-from survey.management.commands.work import Schedule, poll, run_waiting_jobs
+from survey.management.commands.work import (
+    DatabaseWrites,
+    Schedule,
+    poll,
+    run_waiting_jobs,
+)
 from survey.models import Job
 from survey.tests import example_jobs
 from survey.tests.example_jobs import careless, district_code, make, make_slowly, refuse
@@ -665,6 +670,45 @@ def test_the_embedded_worker_survives_a_busy_database(monkeypatch):
     worker.join(5)
     assert len(calls) == 3
     close_old_connections()
+
+
+def test_an_idle_embedded_worker_reads_no_jobs_until_something_is_written(
+    monkeypatch, tmp_path
+):
+    database, over, calls = tmp_path / "db.sqlite3", threading.Event(), []
+    writes = DatabaseWrites()
+    writes.paths = (str(database), f"{database}-wal")
+    database.touch()
+    monkeypatch.setattr("survey.management.commands.work.POLL_INTERVAL", 0.01)
+    worker = threading.Thread(
+        target=poll, args=(over, lambda: calls.append(1)), kwargs={"writes": writes}
+    )
+    worker.start()
+    try:
+        time.sleep(0.3)
+        assert len(calls) == 1
+        for size in (1, 2):
+            Path(f"{database}-wal").write_bytes(b"x" * size)
+            deadline = time.monotonic() + patience(5)
+            while len(calls) == size:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        # A worker may have died without a word.
+        monkeypatch.setattr("survey.management.commands.work.MAX_IDLE", 0.0)
+        writes.forget()
+        time.sleep(0.3)
+        assert len(calls) > 5
+    finally:
+        over.set()
+        worker.join(5)
+
+
+def test_a_failed_look_at_the_jobs_is_repeated_without_a_new_write(tmp_path):
+    writes = DatabaseWrites()
+    writes.paths = (str(tmp_path / "db.sqlite3"),)
+    assert [writes.happened() for _ in range(3)] == [True, False, False]
+    writes.forget()
+    assert writes.happened()
 
 
 def test_scheduled_entries_are_tasks_with_intervals_in_seconds():

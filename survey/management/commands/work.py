@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -20,8 +21,11 @@ from survey.job_turns import next_job
 
 log = logging.getLogger(__name__)
 
-# Seconds between two looks at the table of jobs.
+# Seconds between two looks at the database's files.
 POLL_INTERVAL = 0.5
+# Seconds after which the table of jobs is read although nothing was written: a
+# worker may have died.
+MAX_IDLE = 10.0
 # A job stops at its next step. One that takes longer is cut off when this
 # process ends, and started again by the next one.
 MAX_STOP = 10.0
@@ -45,12 +49,19 @@ class Command(BaseCommand):
         signal.signal(signal.SIGINT, stop)
         current_app.loader.import_default_modules()
         threads = [
-            threading.Thread(target=poll, args=(over, act), daemon=True)
-            for act in (
-                *(partial(run_waiting_jobs, pool[0]) for pool in jobs.POOLS),
-                Schedule().run_due_tasks,
+            threading.Thread(
+                target=poll,
+                args=(over, partial(run_waiting_jobs, pool[0])),
+                kwargs={"writes": DatabaseWrites()},
+                daemon=True,
             )
+            for pool in jobs.POOLS
         ]
+        threads.append(
+            threading.Thread(
+                target=poll, args=(over, Schedule().run_due_tasks), daemon=True
+            )
+        )
         for thread in threads:
             thread.start()
         over.wait()
@@ -59,18 +70,68 @@ class Command(BaseCommand):
             thread.join(max(0, deadline - time.monotonic()))
 
 
-def poll(over: threading.Event, act: Callable[[], None]) -> None:
-    """Call a function again and again, whatever it raises."""
+class DatabaseWrites:
+    """Tell whether something was written to SQLite since the last call.
+
+    Reads the times of its files, which takes 10 µs; reading the table of jobs in
+    each thread would keep an idle machine awake. Every commit changes the
+    write-ahead log, and every checkpoint the database.
+    """
+
+    def __init__(self) -> None:
+        default = connections["default"]
+        name = str(default.settings_dict["NAME"])
+        is_sqlite = default.vendor == "sqlite"
+        self.paths = (name, f"{name}-wal") if is_sqlite else ()
+        self.forget()
+
+    def forget(self) -> None:
+        """Return True from the next call."""
+        self.seen: list[tuple[int, int]] | None = None
+        self.until = 0.0
+
+    def happened(self) -> bool:
+        found, now = [times_of(path) for path in self.paths], time.monotonic()
+        if found and found == self.seen and now < self.until:
+            return False
+        self.seen, self.until = found, now + MAX_IDLE
+        return True
+
+
+def times_of(path: str) -> tuple[int, int]:
+    """Return when a file was written last, and its size; zeros if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def poll(
+    over: threading.Event,
+    act: Callable[[], None],
+    *,
+    writes: DatabaseWrites | None = None,
+) -> None:
+    """Call a function again and again, whatever it raises.
+
+    With `writes`, only after something was written, or every ten seconds.
+    """
     try:
         while not over.wait(POLL_INTERVAL):
+            if writes is not None and not writes.happened():
+                continue
             close_old_connections()
             try:
                 act()
-            except OperationalError as error:
-                # SQLite has one writer, which may take a while.
-                log.warning("Waiting for the database: %s", error)
-            except Exception:
-                log.exception("background work failed")
+            except Exception as error:
+                if writes is not None:
+                    writes.forget()
+                if isinstance(error, OperationalError):
+                    # SQLite has one writer, which may take a while.
+                    log.warning("Waiting for the database: %s", error)
+                else:
+                    log.exception("background work failed")
     finally:
         connections.close_all()
 
