@@ -181,8 +181,7 @@ def test_the_metrics_page_can_be_parsed_and_is_documented():
 # Many processes
 
 COUNTING = """
-import os, sys, time, django
-django.setup()
+import os, sys, time
 from settings.monitoring import metrics, metrics_page
 metrics.observed("survey_change_page", 0.01, 200)
 if os.fork() == 0:
@@ -196,8 +195,6 @@ os.write(1, b"%d\\n" % metrics.slot.number)
 os.wait()
 """
 SUMMING = """
-import django
-django.setup()
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 registry = CollectorRegistry()
