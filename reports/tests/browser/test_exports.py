@@ -154,3 +154,14 @@ def test_the_page_of_a_running_export_updates_itself(at_screen, staff, answered)
     expect(page.locator(".job")).to_contain_text("The disk is full.")
     expect(page.get_by_role("link", name="Create a new export")).to_be_visible()
     assert not Export.objects.exclude(file_name="").exists()
+
+
+def test_a_refused_export_leads_to_its_errors(at_screen, staff, answered):
+    page = at_screen(staff.dana)
+    page.goto("/console/exports/new/")
+    page.get_by_role("button", name="Create export").click()
+    summary = page.locator(".error-summary")
+    expect(summary).to_be_focused()
+    expect(summary).to_be_in_viewport()
+    summary.get_by_role("link").first.click()
+    expect(page.get_by_role("checkbox").first).to_be_focused()

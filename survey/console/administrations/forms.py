@@ -81,7 +81,7 @@ class AdministrationForm(forms.Form):
         help_text="Groups the surveys of one season.",
         error_messages={"invalid_choice": "Choose one of the waves in the list."},
     )
-    places = PlacesField(required=False)
+    places = PlacesField(required=False, label="Schools")
     q = forms.CharField(required=False, label="Find districts and schools")
     opens_at = LocalDateTimeField(
         label="Opens", required_message="Enter when the survey opens."

@@ -159,3 +159,36 @@ def test_the_form_works_without_scripts(desk, staff, publish):
     administration = Administration.objects.get()
     expect(heading(page)).to_contain_text(f"{administration.title} planned")
     assert list(administration.schools.all()) == [staff.lincoln]
+
+
+def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
+    desk, staff, publish
+):
+    publish()
+    page = desk(staff.state)
+    page.goto("/console/administrations/open/")
+    page.get_by_role("radio", name="Students").check()
+    page.get_by_label("Short name").fill("spring 2027")
+    page.get_by_role("button", name="Open administration").click()
+
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    expect(summary).to_be_in_viewport()
+    expect(summary.get_by_role("heading")).to_have_text("There is a problem")
+    expect(page).to_have_title(re.compile("^Error: "))
+    inputs = {
+        "Survey": page.get_by_label("Survey", exact=True),
+        "Short name": page.get_by_label("Short name"),
+        "Opens": page.get_by_label("Opens"),
+        "Closes": page.get_by_label("Closes"),
+    }
+    expect(summary.get_by_role("link")).to_have_count(len(inputs))
+    for label, field in inputs.items():
+        summary.get_by_role("link", name=re.compile(f"^{label}: ")).click()
+        expect(field).to_be_focused()
+        expect(field).to_be_in_viewport()
+    expect(page.get_by_role("radio", name="Students")).to_be_checked()
+    expect(page.get_by_label("Short name")).to_have_value("spring 2027")
+    assert violations(page) == []
+    page.set_viewport_size(SMALL)
+    assert not scrolls_sideways(page)

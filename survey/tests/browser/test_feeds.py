@@ -135,7 +135,9 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     page.get_by_label("sourcedId: the system's own ID").check()
     look(page, "04-settings")
     page.get_by_role("button", name="Add feed").click()
-    expect(page.get_by_text("Choose at least one administration.")).to_be_visible()
+    expect(
+        page.get_by_text("Choose at least one administration.", exact=True)
+    ).to_be_visible()
     look(page, "05-settings-with-an-error")
     page.get_by_label("students-2027").check()
     page.get_by_label("Bearer token").fill("a wrong one")
