@@ -31,6 +31,11 @@ from survey.console.administrations.forms import (
     ReopenAdministrationForm,
     show_errors,
 )
+from survey.console.administrations.printed_dates import (
+    printed_cards,
+    printed_window,
+    warn_about_old_dates,
+)
 from survey.console.administrations.views import visible_administration_or_404
 from survey.models import Administration, Denominator
 from survey.waves import get_or_create_wave
@@ -120,6 +125,7 @@ def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
     if form.is_bound and AGAIN in request.POST:
         form.skip_validation()
     elif form.is_bound and form.is_valid():
+        shown_before = printed_window(administration)
         try:
             changed = change_administration(
                 administration=administration,
@@ -133,10 +139,12 @@ def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
             show_errors(form, error)
         else:
             messages.success(request, f"{changed.title} was changed.")
+            warn_about_old_dates(request, changed, shown_before=shown_before)
             return redirect("administration_detail", pk)
     context = {
         "form": form,
         "administration": administration,
+        "printed": printed_cards(administration),
         "everywhere": _everywhere(administration.district),
     }
     return render(request, "survey/console/administration_change.html", context)
@@ -180,6 +188,7 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
     initial = {"seen": administration.changes}
     form = ReopenAdministrationForm(request.POST or None, initial=initial)
     if form.is_bound and form.is_valid():
+        shown_before = printed_window(administration)
         try:
             reopened = reopen_administration(
                 administration=administration,
@@ -196,10 +205,12 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
                 f"{administration.title} is open again, until"
                 f" {format_moment(reopened.closes_at)}.",
             )
+            warn_about_old_dates(request, reopened, shown_before=shown_before)
             return redirect("administration_detail", pk)
     context = {
         "form": form,
         "administration": administration,
+        "printed": printed_cards(administration),
         "progress": count_progress(administration),
     }
     return render(request, "survey/console/administration_reopen.html", context)

@@ -15,7 +15,8 @@ from accounts.models import AuditEntry, District, Membership, School, User
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey.administrations import open_administration
-from survey.models import Administration, PublishedSurvey, Role, Wave
+from survey.login_cards.card_text import window_in_words
+from survey.models import Administration, CardSet, PublishedSurvey, Role, Wave
 from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db
@@ -488,6 +489,58 @@ def test_close_and_reopen_pages_explain_when_they_do_not_apply(client, staff, op
         assert "<form class" not in shown
         sent = {"seen": one.changes, "closes_at": local(now + timedelta(days=50))}
         assert sentence in errors(client.post(address, sent))
+
+
+def cards_made(administration, by, **fields):
+    return CardSet.objects.create(
+        administration=administration, by=by, made_at=timezone.now(), people=2,
+        file=f"cards/{CardSet.objects.count()}.pdf", **fields,
+    )  # fmt: skip
+
+
+def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, opened):
+    one = opened("spring")
+    enrol(one, staff.lincoln)
+    enrol(one, staff.lincoln, started_at=timezone.now(), completed_at=timezone.now())
+    log_in(client, staff.state)
+    address = reverse("administration_change", args=[one.pk])
+    cards = reverse("cards_list", args=[one.pk])
+    # An order that is not made yet was not handed out.
+    cards_made(one, staff.state, school=staff.lincoln)
+    CardSet.objects.update(made_at=None)
+    assert cards not in client.get(address).content.decode()
+    cards_made(one, staff.state, school=staff.lincoln)
+    assert cards in client.get(address).content.decode()
+
+    held = current_values(client, one.pk)
+    same_day = one.closes_at + timedelta(seconds=1)
+    later = one.closes_at + timedelta(days=7)
+    for closes_at, warned in ((same_day, False), (later, True)):
+        held |= {"closes_at": local(closes_at)}
+        page = client.post(address, held, follow=True).content.decode()
+        assert ("Print cards again" in page) == warned
+        held = current_values(client, one.pk)
+    assert "1 person has not finished" in page
+    assert window_in_words("en", one.opens_at, one.closes_at) in page
+    Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=1))
+    one.refresh_from_db()
+    reopen = reverse("administration_reopen", args=[one.pk])
+    assert cards in client.get(reopen).content.decode()
+    seen = {"seen": one.changes, "closes_at": local(later)}
+    page = client.post(reopen, seen, follow=True).content.decode()
+    assert "Print cards again" in page
+
+
+@pytest.mark.parametrize("files", [0, 1, 3])
+def test_mentioning_printed_cards_takes_one_statement(
+    client, staff, opened, files, django_assert_num_queries
+):
+    one = opened("spring")
+    for _ in range(files):
+        cards_made(one, staff.state, school=staff.lincoln)
+    log_in(client, staff.state)
+    with django_assert_num_queries(10):
+        client.get(reverse("administration_change", args=[one.pk]))
 
 
 # Waves
