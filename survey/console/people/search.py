@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
-from survey.models import Administration, Identity, Respondent
+from survey.models import Administration, Identity, RecordJoin, Respondent
 
 # With more matches, the user is asked to type more.
 MAX_FOUND = 200
 MIN_WORD_LENGTH = 2
+_JOINED = RecordJoin.objects.filter(
+    state=RecordJoin.State.JOINED, district__isnull=False
+)
+# The ID of the record that was last joined with a person's own one.
+OTHER_ID = Subquery(_JOINED.filter(kept=OuterRef("pk")).values("external_id")[:1])
 
 
 def find_people(
@@ -19,7 +24,8 @@ def find_people(
     """Return at most MAX_FOUND matching people, and whether there are more.
 
     Each word must be the beginning of a name or an e-mail address, or a whole
-    ID: these are found by indexes. Only matches are sorted and counted.
+    ID, also that of a joined record: these are found by indexes. Only matches are
+    sorted and counted.
     """
     words = [word for word in query.split() if len(word) >= MIN_WORD_LENGTH]
     people = Respondent.objects.on_roster().filter(administration=administration)
@@ -40,6 +46,20 @@ def find_people(
             # The index on IDs begins with the district: with all districts in
             # the condition, PostgreSQL looks the ID up once in each.
             | Q(district__in=districts, external_id__in={word, word.upper()})
+            | Q(pk__in=_people_by_other_id(administration, word))
         )
     ids = list(matches.order_by().values_list("pk", flat=True)[: MAX_FOUND + 1])
     return people.filter(pk__in=ids[:MAX_FOUND]), len(ids) > MAX_FOUND
+
+
+def _people_by_other_id(administration: Administration, word: str) -> list[int]:
+    """Return the people whom the ID of a joined record leads to.
+
+    1 statement, and none for a word without a digit, which is no ID.
+    """
+    if not any(map(str.isdigit, word)):
+        return []
+    joins = _JOINED.filter(
+        administration=administration, external_id__in={word, word.upper()}
+    )
+    return list(joins.values_list("kept", flat=True))

@@ -31,7 +31,7 @@ from survey.console.people.scope import (
     set_choices,
     set_group_choices,
 )
-from survey.console.people.search import MAX_FOUND, find_people
+from survey.console.people.search import MAX_FOUND, OTHER_ID, find_people
 from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
 from survey.merging.joins import joins_of
@@ -135,11 +135,12 @@ def _people_of_school(
     # Only the people of one school are searched, so that no index is needed.
     listing: Listing[Respondent] = Listing(
         request,
-        people.select_related("identity"),
+        people.select_related("identity").annotate(other_id=OTHER_ID),
         search=(
             "identity__given_name",
             "identity__family_name",
             "identity__external_id",
+            "other_id",
             "identity__email",
         ),
         sorts={

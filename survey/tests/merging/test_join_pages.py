@@ -9,9 +9,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from accounts import permissions
 from accounts.models import AuditEntry
+from accounts.permissions import Capability
 from accounts.tests.logging_in import log_in
 from survey import jobs
+from survey.merging.joins import NOT_PERMITTED, request_join
 from survey.models import Identity, Job, RecordJoin, Respondent
 from survey.tests.people import invite
 
@@ -91,6 +94,30 @@ def test_a_coordinator_joins_two_records(client, staff, maya, other):
     page = text_of(client.get(address(other, action="")))
     assert "This record was joined with the record that stays" in page
     assert client.get(address(other)).status_code == 404
+
+
+def test_a_person_is_found_by_the_id_of_a_joined_record(
+    client, staff, administration, maya, other
+):
+    log_in(client, staff.chen)
+    client.post(address(maya, other), {"kept": maya.pk, "seen": "", "typed": "A-77"})
+    people = f"/console/administrations/{administration.pk}/people/"
+
+    def find(user, query):
+        log_in(client, user)
+        return " 00123 " in text_of(client.get(people, {"q": query}))
+
+    assert not find(staff.dana, "A-77")
+    run_job()
+    for user in (staff.chen, staff.dana, staff.state):
+        assert find(user, "A-77") and find(user, "a-77") and not find(user, "A-78")
+    # The other record to join with a third one is found by it, too.
+    third = invite(administration, staff.lincoln, "B-9", "Mia Lopez")
+    assert " 00123 " in text_of(client.get(address(third), {"q": "A-77"}))
+    assert not find(staff.sam, "A-77")
+    # An ID that somebody else has been given leads to that person only.
+    RecordJoin.objects.update(district=None)
+    assert not find(staff.chen, "A-77") and not find(staff.dana, "A-77")
 
 
 def test_the_record_that_has_been_started_stays(client, staff, maya, other):
@@ -179,6 +206,30 @@ def test_people_of_other_schools_are_not_found(client, staff, maya, other):
     assert not AuditEntry.objects.exists()
 
 
+def test_seeing_the_people_of_a_school_is_not_enough(
+    client, staff, maya, other, monkeypatch
+):
+    """Somebody manages the rosters of one school, and only sees those of another."""
+    roles = permissions.CAPABILITIES
+    seeing = roles["analyst"] | {Capability.SEE_IDENTITIES}
+    monkeypatch.setitem(roles, "analyst", seeing)
+    staff.chen.memberships.update(school=staff.washington)
+    staff.chen.memberships.create(role="analyst", school=staff.lincoln)
+    log_in(client, staff.chen)
+    page = client.get(address(maya, action=""))
+    assert page.status_code == 200
+    assert "Join with another record" not in text_of(page)
+    form = {"kept": maya.pk, "seen": "", "typed": "A-77"}
+    for asked in (address(maya), address(maya, other)):
+        assert client.get(asked).status_code == 404
+        assert client.post(asked, form).status_code == 404
+    # The job asks again.
+    join = request_join(maya, other, by=staff.chen)
+    run_job()
+    join.refresh_from_db()
+    assert (join.state, join.message) == ("refused", NOT_PERMITTED)
+
+
 @pytest.mark.parametrize("key", ["x", "²", "9" * 30, "-1", "0"])
 def test_nonsense_is_not_found(client, staff, maya, key):
     log_in(client, staff.state)
@@ -222,8 +273,12 @@ def test_before_the_opening_a_district_joins_records_where_progress_is_hidden(
     log_in(client, staff.chen)
     assert "Ask your district" in text_of(client.get(address(maya, other)))
     log_in(client, staff.dana)
-    page = text_of(client.get(address(maya, other)))
-    assert "Progress" not in page
+    before = text_of(client.get(address(maya, other)))
+    assert "Progress" not in before and "Which record stays?" in before
+    # Somebody has started before the opening was moved.
+    start(other)
+    assert text_of(client.get(address(maya, other))) == before
+    Respondent.objects.update(started_at=None)
     form = {"kept": maya.pk, "seen": "", "typed": "A-77"}
     assert client.post(address(maya, other), form).status_code == 302
     run_job()
