@@ -110,6 +110,8 @@ class PlaceNotes:
     renamed: list[dict[str, object]] = field(default_factory=list)
     # Unknown codes whose name is that of one known place.
     taken_by_name: list[dict[str, object]] = field(default_factory=list)
+    # Districts that would be created: code, name and similar known names.
+    unknown_districts: list[dict[str, object]] = field(default_factory=list)
     # Codes for which the file has several names.
     conflicts: list[dict[str, object]] = field(default_factory=list)
 

@@ -15,7 +15,12 @@ from survey.jobs import JobRefused
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import LONGEST_CODE
-from survey.rosters.place_names import FoundBy, PlaceDirectory, is_same_name
+from survey.rosters.place_names import (
+    FoundBy,
+    PlaceDirectory,
+    is_near_name,
+    is_same_name,
+)
 from survey.rosters.place_resolution import (
     PlaceResolution,
     WrittenPlace,
@@ -31,6 +36,8 @@ PLACES_CHANGED = (
     " no longer clear which are meant. Nothing was applied. Start it again."
 )
 NO_PLACES = PlaceDirectory(())
+# So many new districts are compared with the known ones.
+MOST_COMPARED = 50
 
 
 class PlacesChanged(RosterRefused, JobRefused):
@@ -164,6 +171,8 @@ class PlaceMatcher:
             unclear, candidates = schools.unclear[school]
             if not reason or self.scope.places.schools & {*candidates}:
                 reason = unclear
+        if reason == NOT_YOURS:
+            reason += self.own_district_meant(written.name)
         if reason:
             return "school", reason
         self.note_spelling(self.districts, self.known_districts, written)
@@ -172,6 +181,16 @@ class PlaceMatcher:
         pk = found.keys[0] if found else self.add_new_school(district, school)
         self.matches.rows.append((place, district, pk))
         return None
+
+    def own_district_meant(self, name: str) -> str:
+        """Return a question, or nothing if no name of an own district is near.
+
+        It says nothing about other districts: not even whether they exist.
+        """
+        own = self.scope.places.districts
+        names = {self.known_districts.name_of.get(pk, "") for pk in own}
+        near = [known for known in sorted(names) if is_near_name(name, known)]
+        return f". Did you mean the district {near[0]}?" if near else ""
 
     def note_spelling(
         self,
@@ -207,10 +226,16 @@ class PlaceMatcher:
         matches = self.matches
         if district < 0 and district not in matches.new_districts:
             place = self.districts.new_places[-district - 1]
-            matches.new_districts[district] = District(
+            new = matches.new_districts[district] = District(
                 code=place.code or code_for_name(place.name),
                 name=place.name or place.code,
             )
+            entry: dict[str, object] = {"code": new.code, "name": new.name}
+            # Each name is compared with all known ones.
+            if len(matches.new_districts) <= MOST_COMPARED:
+                # Only who sees all districts may create one.
+                entry["near"] = self.known_districts.near_names(new.name)
+            matches.notes.add("unknown_districts", **entry)
         number = self.schools[district].new[written]
         pk = self._new_schools.get((district, number))
         if pk is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import District, School
-from survey.rosters import diff
+from accounts.permissions import Places
+from survey.rosters import diff, schools
 from survey.rosters.place_names import is_near_name
+from survey.rosters.scope import NOT_YOURS, RosterScope
 from survey.tests.rosters.roster_imports import run_import
 
 HEADER = "district code,district name,school code,school name,student ID,given name"
@@ -85,3 +87,54 @@ def test_only_the_new_schools_that_are_shown_are_compared(
         "0153,,X2,Northfeld High,2,Ali",
     )
     assert ["near" in one for one in report.unknown_schools] == [True, False]
+
+
+def test_a_new_district_is_shown_with_similar_ones(administration, northfield):
+    rows = (
+        "X1,Northfeld USD,0201,Northfield High,1,Max",
+        "X2,Newtown,X3,Lincoln,2,Zoe",
+    )
+    report = run_import(administration, HEADER, *rows)
+    assert report.places.unknown_districts == [
+        {"code": "x1", "name": "Northfeld USD", "near": ["Northfield USD"]},
+        {"code": "x2", "name": "Newtown", "near": []},
+    ]
+    # Nothing is matched silently, and the next roster finds them by their codes.
+    assert District.objects.get(code="x1").name == "Northfeld USD"
+    assert run_import(administration, HEADER, *rows).places.unknown_districts == []
+
+
+def test_only_the_first_new_districts_are_compared(
+    administration, northfield, monkeypatch
+):
+    monkeypatch.setattr(schools, "MOST_COMPARED", 1)
+    report = run_import(
+        administration,
+        HEADER,
+        "X1,Northfeld USD,0201,Northfield High,1,Max",
+        "X2,Nortfield USD,0201,Northfield High,2,Zoe",
+    )
+    unknown = report.places.unknown_districts
+    assert ["near" in one for one in unknown] == [True, False]
+
+
+def test_a_district_is_asked_whether_it_meant_itself(administration, northfield):
+    """The question is the same whether another district has that name or not."""
+    rows = [
+        "X1,Northfeld USD,0201,Northfield High,1,Max",
+        "X2,Newtown,X3,Lincoln,2,Zoe",
+    ]
+    own = RosterScope(Places(districts=frozenset({northfield.pk})))
+    school = northfield.schools.first().pk
+    single = RosterScope(Places(schools=frozenset({school})))
+    asked = f"{NOT_YOURS}. Did you mean the district Northfield USD?"
+
+    def reasons(scope):
+        report = run_import(administration, HEADER, *rows, scope=scope)
+        return [cell.reason for cell in report.rejections]
+
+    assert reasons(own) == [asked, NOT_YOURS]
+    # Who does not see the district is asked nothing.
+    assert reasons(single) == [NOT_YOURS, NOT_YOURS]
+    District.objects.create(code="X1", name="Northfeld USD")
+    assert reasons(own) == [asked, NOT_YOURS]

@@ -122,6 +122,20 @@ def test_new_schools_are_shown_before_they_are_added(staff, administration, cons
     assert "new school" not in page and "to check" not in page
 
 
+def test_new_districts_are_shown_before_they_are_added(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    misspelt = MAYA.replace("riverside", "rivreside")
+    upload = state.upload(administration, HEADER, misspelt, ALI)
+    page = state.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "1 new district will be added" in page
+    assert (
+        "<strong>rivreside</strong> (new). Did you mean <strong>Riverside</strong>?"
+        in page
+    )
+
+
 def test_rejected_cells_are_listed_and_viewing_them_is_logged(
     staff, administration, console_of
 ):
