@@ -161,8 +161,12 @@ class RestServer:
     def pages(
         self, collection: str, endpoint: str, since: datetime | None
     ) -> Iterator[list[Json]]:
-        """Yield the pages of a listing. Raises DownloadFailed, FilterRefused."""
-        received, total, first = 0, None, None
+        """Yield the pages of a listing, each until the next one is asked for.
+
+        Raises DownloadFailed, FilterRefused.
+        """
+        received, total = 0, None
+        first: list[str] = []
         for number in range(MOST_PAGES):
             # Some servers send the size of a page as the total. In a full
             # download, whatever they leave out would seem to have left.
@@ -177,10 +181,11 @@ class RestServer:
                     f"The total of {endpoint} changed during the download, from"
                     f" {_shown(total)} to {_shown(page.total)}."
                 )
-            if is_complete and page.objects == first:
+            listed = [str(found.get("sourcedId")) for found in page.objects]
+            if is_complete and listed == first:
                 # The server ignores the offset and sent everything at once.
                 return
-            first, total = first or page.objects, page.total
+            first, total = first or listed, page.total
             received += len(page.objects)
             if total is not None and received > total:
                 raise UnusableAnswer(
@@ -188,6 +193,8 @@ class RestServer:
                 )
             if page.objects:
                 yield page.objects
+                # Two pages at once would take twice the memory.
+                page.objects.clear()
             elif total is None or received == total:
                 return
             else:

@@ -22,6 +22,7 @@ from survey.rosters.feeds.downloads import (
     download,
     load_into,
 )
+from survey.rosters.feeds.http_client import HttpClient
 from survey.rosters.feeds.rest_ignored import MOST_NAMES
 from survey.rosters.feeds.rest_pages import MOST_ROLES, as_row, role_rows
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
@@ -709,6 +710,14 @@ def test_a_page_that_would_fill_the_memory_is_refused(record):
     assert "users sent too much in one page" in read_large_page(record, "").stdout
     # The twin: without the limit, the process has no memory left.
     assert "MemoryError" in read_large_page(record, "unlimited").stderr
+
+
+def test_one_page_is_in_memory_at_a_time(source, north):
+    with HttpClient([source.address]) as client:
+        pages = rest.RestServer(source, client).pages("users", "users", None)
+        sizes = [(len(page), page) for page in pages]
+    assert sum(size for size, _ in sizes) == len(north.collections["users"]) > 2
+    assert [page for _, page in sizes] == [[] for _ in sizes]
 
 
 def test_a_server_that_ignores_the_limit_may_send_many_times_as_much():
