@@ -257,7 +257,7 @@ def _add_option_fields(fields: dict[str, forms.Field], kind: str) -> list[str]:
             initial="1.1",
         )
         added["authorization"] = forms.ChoiceField(
-            label="How we log in",
+            label="How Groundswell logs in",
             choices=list(AUTHORIZATIONS.items()),
             widget=forms.RadioSelect,
             initial="oauth2",

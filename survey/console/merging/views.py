@@ -164,20 +164,28 @@ def _figures(merge: PlaceMerge) -> list[tuple[str, str]]:
     report = merge.report
     if not report:
         return []
-    figures = [(f"{report['people']:,}", "people move")]
+    figures = [_figure(report["people"], "person moves", "people move")]
     if merge.kind == PlaceMerge.Kind.DISTRICTS:
         figures += [
-            (f"{report['pairs']:,}", "people exist twice"),
+            _figure(report["pairs"], "person exists twice", "people exist twice"),
             (_rounded(report["one_started"]), "of these started with one record"),
             (_rounded(report["both_started"]), "of these started with both records"),
-            (f"{len(report['merged_schools']):,}", "schools become one"),
-            (f"{report['moved_schools']:,}", "schools move"),
+            _figure(
+                len(report["merged_schools"]),
+                "school exists twice",
+                "schools exist twice",
+            ),
+            _figure(report["moved_schools"], "school moves", "schools move"),
         ]
     return [
         *figures,
-        (f"{report['staff']:,}", "staff roles move"),
-        (f"{report['open_codes']:,}", "open codes move"),
+        _figure(report["staff"], "staff role moves", "staff roles move"),
+        _figure(report["open_codes"], "open code moves", "open codes move"),
     ]
+
+
+def _figure(number: int, one: str, several: str) -> tuple[str, str]:
+    return f"{number:,}", one if number == 1 else several
 
 
 def _rounded(number: int) -> str:

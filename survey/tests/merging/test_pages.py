@@ -32,7 +32,7 @@ def test_a_state_administrator_merges_two_districts(
     assert reply.url == f"/console/merges/{merge.pk}/"
     run_job(merge)
     page = client.get(reply.url).content.decode()
-    assert "people move" in page
+    assert "person moves" in page
     assert "Lincoln (0042)" in page
 
     confirm = f"/console/merges/{merge.pk}/confirm/"
