@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from django import forms
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
 
@@ -26,10 +26,23 @@ from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
 
 SHORTEST_REASON = 10
+# Digits of a primary key.
+LONGEST_KEY = 18
 Format = Export.Format
 
 
 class AdministrationsField(forms.ModelMultipleChoiceField):
+    def clean(self, value: Sequence[object] | None) -> QuerySet[Administration]:
+        for key in value or ():
+            # A longer number does not fit into a bigint.
+            if len(str(key)) > LONGEST_KEY:
+                raise forms.ValidationError(
+                    self.error_messages["invalid_choice"],
+                    code="invalid_choice",
+                    params={"value": key},
+                )
+        return super().clean(value)
+
     def label_from_instance(self, obj: Administration) -> str:  # type: ignore[override]
         opens, closes = map(timezone.localtime, (obj.opens_at, obj.closes_at))
         window = f"{date_format(opens, 'M j, Y')} to {date_format(closes, 'M j, Y')}"
@@ -134,8 +147,7 @@ class ExportForm(forms.Form):
         schools = schools.order_by("name", "pk")
         if len(districts[:2]) <= 1:
             del self.fields["district"]
-        elif chosen.isdecimal() and len(chosen) < 19:
-            # With 18 digits at most, it fits into a bigint.
+        elif chosen.isdecimal() and len(chosen) <= LONGEST_KEY:
             schools = schools.filter(district_id=int(chosen))
         else:
             # A list of thousands of schools would be no help.

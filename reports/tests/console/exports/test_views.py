@@ -415,3 +415,20 @@ def test_the_administration_in_the_address_is_preselected(staff, fall, client):
 
     assert is_ticked(f"?administrations={fall.pk}")
     assert not is_ticked("") and not is_ticked("?administrations=zebra")
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("field", ["administrations", "district", "school"])
+@pytest.mark.parametrize("digits", [18, 19, 20, 400])
+def test_a_number_too_long_for_a_key_is_refused_by_the_form(
+    staff, fall, people, client, field, digits
+):
+    log_in(client, staff.state)
+    address, given = reverse("export_new"), {"format": "wide", "language": "en"}
+    given |= {"administrations": [fall.pk], field: ["9" * digits]}
+    page = client.post(address, given).content.decode()
+    assert "Select a valid choice" in page
+    assert not Export.objects.exists()
+    # Also while the form is filled in, and in the link of another page.
+    for headers in ({"HX-Request": "true"}, {}):
+        assert client.get(address, given, headers=headers).status_code == 200
