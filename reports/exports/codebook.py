@@ -36,17 +36,19 @@ KINDS = {
     "hidden": "Fixed value",
 }
 RESPONDENT_COLUMNS = {
-    "research_id": "Random ID of the respondent: the same in the whole file, a new one"
-    " in every export.",
+    "research_id": "Random ID of one person in one administration, a new one in every"
+    " export. Somebody who took part in two administrations has two.",
     "administration": "Short name of the administration the respondent was invited to.",
-    "survey_version": "Version of the survey.",
+    "survey_version": "Version of the survey that was offered when the respondent"
+    " started. A correction of texts makes a new version.",
     "district_code": "District code.",
     "district_name": "District.",
     "school_code": "School code.",
     "school_name": "School.",
     "role": "student, teacher or parent.",
     "grade": "Grade, from the roster.",
-    "language": "Language, from the roster.",
+    "language": "Language, from the roster; with an open code, the language that was"
+    " chosen at the start.",
     "started": "Day of the first login.",
     "finished": "Day the survey was finished; blank if it was not.",
     "withdrawn": "Day the respondent was withdrawn; blank if not.",
@@ -55,6 +57,8 @@ RESPONDENT_COLUMNS = {
     "family_name": "From the roster.",
     "email": "From the roster.",
     "birth_date": "From the roster.",
+    "class": "From the roster. Only in files with names, because a class is a small"
+    " group.",
 }
 ATTRIBUTE = "A further column of the roster."
 

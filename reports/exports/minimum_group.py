@@ -121,9 +121,11 @@ def divide_respondents(
         ):
             groups.districts[school] = district
             people: Counter[GroupPath] = Counter()
-            for _, _, _, grade, language, attributes, days, count in rows:
+            for _, _, _, grade, language, attributes, days, version, count in rows:
                 about = (grade, language, attributes, cohort)
-                path = respondent_path(administration, district, school, about, days)
+                path = respondent_path(
+                    administration, district, school, about, days, version
+                )
                 people[path] += count
             yield from sorted(people.items())
 
@@ -137,10 +139,12 @@ def respondent_path(
     school: int,
     about: About,
     days: Sequence[str],
+    version: int,
 ) -> GroupPath:
     """Return the path of a respondent in a wide file.
 
-    `days` are when the respondent started, finished and was withdrawn.
+    `days` are when the respondent started, finished and was withdrawn. `version`
+    follows from the moment of the start, so it is shown and left out with the week.
     """
     grade, language, attributes, cohort = about
     # Files made before and after can be matched by the answers. So people whose
@@ -155,7 +159,7 @@ def respondent_path(
         grade,
         language,
         json.dumps(subgroups),
-        " ".join(map(week_of, days)),
+        " ".join([*map(week_of, days), str(version)]),
         " ".join(days),
     )
 

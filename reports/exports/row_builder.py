@@ -34,6 +34,7 @@ from reports.exports.columns import (
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import MinimumGroups
 from reports.exports.missing_codes import MissingCodes
+from reports.exports.offered_versions import OfferedVersions
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
@@ -41,7 +42,7 @@ from survey.models import Administration
 # Encoded answers that are kept for each item.
 MOST_CACHED = 5_000
 
-IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date")
+IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date", "class")
 PLACE = ("district_code", "district_name", "school_code", "school_name")
 
 
@@ -63,6 +64,8 @@ class ExportPlan:
     language: str
     labels: bool
     zone: tzinfo
+    # By administration.
+    offered: Mapping[int, OfferedVersions]
     # By administration; without an entry, every cell is exact.
     groups: Mapping[int, MinimumGroups]
     # Returns IDENTITY cells by respondent; None for exports without names.
@@ -298,6 +301,9 @@ class RowBuilder(ABC):
             group.positions.append(position)
             group.answers.append(answers)
         yield from groups.values()
+
+    def offered(self, person: RespondentLine) -> OfferedVersions:
+        return self.plan.offered[int(person.administration)]
 
     def identity_pieces(self, people: Sequence[RespondentLine]) -> list[Piece]:
         """Return the research id of each respondent, with names if planned."""

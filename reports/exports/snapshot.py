@@ -28,6 +28,7 @@ from django.db import connections, transaction
 
 from accounts.permissions import Places
 from reports.exports.columns import ExportVersion
+from reports.exports.offered_versions import OfferedVersions
 from reports.exports.selection import Selection
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
@@ -103,11 +104,11 @@ WHERE x.administration_id = {administration} AND {people}
 # `days` may have a day or NULL for each of the three times.
 COUNT_GROUPS = """
 SELECT s.district_id, {cohort}, r.school_id, r.grade, r.language, {attributes}, {days},
-    count(*)
+    {version}, count(*)
 FROM {respondents} r
 JOIN accounts_school s ON s.id = r.school_id
 WHERE {people}
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 ORDER BY 1, 2, 3
 """
 TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
@@ -116,9 +117,11 @@ COUNT_PEOPLE = "SELECT count(*) FROM {respondents} r WHERE {people}"
 LineSink = Callable[[bytes], object]
 # Grade, language, attributes and cohort.
 About = tuple[str, str, Mapping[str, object], int]
-# District, cohort, school, grade, language, attributes, days of `TIMES` and the
-# number of people who have all of them in common.
-GroupCount = tuple[int, int, int, str, str, Mapping[str, object], Sequence[str], int]
+# District, cohort, school, grade, language, attributes, days of `TIMES`, number of
+# the version offered at the start, and of the people who have all of them in common.
+GroupCount = tuple[
+    int, int, int, str, str, Mapping[str, object], Sequence[str], int, int
+]
 
 
 class Snapshot:
@@ -136,11 +139,12 @@ class Snapshot:
         }
 
     def count_groups(
-        self, administration: Administration, zone: str
+        self, administration: Administration, offered: OfferedVersions, zone: str
     ) -> Iterator[GroupCount]:
         """Count people who have everything but their answers in common."""
         connection = connections[self.alias]
-        if connection.vendor == "postgresql":
+        is_postgresql = connection.vendor == "postgresql"
+        if is_postgresql:
             attributes = "r.attributes::text"
             days = [f"(({time} AT TIME ZONE '{zone}')::date)::text" for time in TIMES]
         else:
@@ -150,6 +154,7 @@ class Snapshot:
         statement = COUNT_GROUPS.format(
             attributes=attributes,
             days=", ".join(days),
+            version=offered.sql(is_postgresql),
             cohort=self.selection.cohort(administration),
             respondents=self.selection.respondents(administration),
             people=self.selection.people(administration),
@@ -158,11 +163,10 @@ class Snapshot:
         with connection.chunked_cursor() as cursor:
             cursor.execute(statement)
             for row in chain.from_iterable(iter(lambda: cursor.fetchmany(1000), [])):
-                *place, grade, language, held, started, finished, withdrawn, count = row
-                district, cohort, school = place
-                days = [day or "" for day in (started, finished, withdrawn)]
+                district, cohort, school, grade, language, held = row[:6]
+                days = [day or "" for day in row[6:9]]
                 about = (grade, language, json.loads(held))
-                yield district, cohort, school, *about, days, count
+                yield district, cohort, school, *about, days, *row[9:]
 
     def count_responses(self) -> int:
         return sum(

@@ -117,22 +117,29 @@ class WideRowBuilder(RowBuilder):
 
     def _about(self, person: RespondentLine) -> Sequence[Piece]:
         times = (person.started, person.completed, person.withdrawn)
-        key = (person.administration, person.school, person.about)
+        version = self.offered(person).period_of(person.started)
+        key = (person.administration, person.school, person.about, str(version))
         if self.plan.identities:
             # Hardly anyone shares exact times.
             about = self.shared_piece(
-                "about", *key, make=lambda: self.piece(*self._cells(person, len(STEPS)))
+                "about",
+                *key,
+                make=lambda: self.piece(*self._cells(person, version, len(STEPS))),
             )
             return about, self.piece(*map(self.moment, times))
         days = [self.day(time) for time in times]
 
         def make() -> Piece:
-            shown = self._shown(person, days)
-            return self.piece(*self._cells(person, shown), *date_cells(days, shown))
+            shown = self._shown(person, days, version)
+            return self.piece(
+                *self._cells(person, version, shown), *date_cells(days, shown)
+            )
 
         return (self.shared_piece("about", *key, *days, make=make),)
 
-    def _shown(self, person: RespondentLine, days: Sequence[str]) -> int:
+    def _shown(
+        self, person: RespondentLine, days: Sequence[str], version: int
+    ) -> int:
         """Return how many of STEPS this respondent's row shows."""
         key, school = int(person.administration), int(person.school)
         groups = self.plan.groups.get(key)
@@ -145,17 +152,21 @@ class WideRowBuilder(RowBuilder):
             school,
             (grade, language, attributes, cohort[0] if cohort else 0),
             days,
+            version,
         )
         return groups.shown(path)
 
-    def _cells(self, person: RespondentLine, shown: int) -> list[Cell]:
+    def _cells(self, person: RespondentLine, version: int, shown: int) -> list[Cell]:
         """Return the cells from the administration to the attributes."""
         administration = self.plan.administrations[int(person.administration)]
         grade, language, attributes, *_ = json.loads(person.about)
         place = self.plan.schools[int(person.school)]
+        offered = self.offered(person)
+        # Of several versions, it tells when the person started.
+        shows_version = offered.is_single or shows("week", shown)
         cells: list[Cell] = [
             administration.name,
-            self._version_of[person.administration].version.name,
+            *coarsened([offered.names[version]], shows_version),
             *coarsened(place[:2], shows("district", shown)),
             *coarsened(place[2:], shows("school", shown)),
             administration.role,

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports.exports import job, requests, snapshot
+from reports.exports import job, reading, requests, snapshot
 from reports.models import Export
 from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
@@ -221,7 +221,7 @@ def test_an_answer_to_an_unknown_item_fails_the_export(staff, fall, people):
 @pytest.mark.django_db
 def test_cancelling_leaves_no_files(staff, fall, people, monkeypatch):
     before = files()
-    monkeypatch.setattr(job, "REPORT_EVERY", 2)
+    monkeypatch.setattr(reading, "REPORT_EVERY", 2)
     advance = jobs.Progress.advance
 
     def cancelled(self, count=1):
@@ -280,10 +280,10 @@ def test_many_respondents_are_shuffled_on_disk(staff, fall, people, monkeypatch)
 
 @pytest.mark.django_db
 def test_an_export_too_large_for_excel_is_refused(staff, fall, people, monkeypatch):
-    monkeypatch.setattr(job, "MOST_ROWS", 12)
+    monkeypatch.setattr(reading, "MOST_ROWS", 12)
     export = made(staff.state, fall, format="xlsx")
     assert "Choose CSV" in export.job.message
-    monkeypatch.setattr(job, "MOST_ROWS", 13)
+    monkeypatch.setattr(reading, "MOST_ROWS", 13)
     assert made(staff.state, fall, format="xlsx").rows == 12
     monkeypatch.setattr(job, "MOST_COLUMNS", 20)
     assert "Choose CSV" in made(staff.state, fall, format="xlsx").job.message
@@ -338,7 +338,7 @@ WORKER = """
 import sys, time, django
 django.setup()
 import reports.tasks
-from reports.exports import anonymise, job
+from reports.exports import anonymise
 from survey import jobs
 anonymise.MEMORY = 100
 add = anonymise.Shuffle.add
@@ -347,7 +347,7 @@ def slow(self, respondent, line):
     if self.count == 6:
         print("halfway", flush=True)
         time.sleep(60)
-job.Shuffle.add = slow
+anonymise.Shuffle.add = slow
 jobs.run(int(sys.argv[1]))
 """
 
@@ -420,3 +420,20 @@ def test_no_file_is_made_for_a_deactivated_user(staff, fall, people):
     jobs.run(export.job_id)
     export.refresh_from_db()
     assert export.file_name == ""
+
+
+@pytest.mark.django_db
+def test_the_class_is_exported_with_names_only(staff, fall, people):
+    for one in people:
+        identify(one)
+    Respondent.objects.update(classroom="7B")
+    lincoln = {"schools": [staff.lincoln.pk]}
+    names = {"identities": True, "reason": "consent has to be checked"}
+    found = rows_of(made(staff.dana, fall, places=lincoln, **names))
+    assert {row["class"] for row in found} == {"7B"}
+    long = made(staff.dana, fall, places=lincoln, format="long", **names)
+    assert {row["class"] for row in rows_of(long)} == {"7B"}
+    for shape in ("wide", "long"):
+        export = made(staff.dana, fall, places=lincoln, format=shape)
+        assert "class" not in rows_of(export)[0]
+        assert b"7B" not in content(export)

@@ -1,0 +1,103 @@
+"""Find the version of the survey that a person was offered.
+
+The texts of a survey can be corrected while it is open. Which version somebody
+read is not stored with the answers, so it follows from the day and second of
+the first login: the audit log knows when an administration changed to which
+version.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import DEFAULT_DB_ALIAS
+
+from accounts.models import AuditEntry
+from survey.models import Administration, PublishedSurvey
+
+ACTION = "correct texts of administration"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedVersions:
+    """The versions of one administration, in the order of time."""
+
+    # One more than there are changes; a version can be offered again.
+    names: Sequence[str]
+    # Unix times of the changes.
+    changes: Sequence[int] = ()
+
+    @property
+    def is_single(self) -> bool:
+        return not self.changes
+
+    def period_of(self, started: str) -> int:
+        """Return how many changes there were before a Unix time."""
+        return bisect_right(self.changes, int(started)) if self.changes else 0
+
+    def sql(self, is_postgresql: bool) -> str:
+        """Return `period_of` as SQL about the table `r`.
+
+        It is built from whole numbers only, so nothing can be injected.
+        """
+        started = (
+            "floor(extract(epoch FROM r.started_at))::bigint"
+            if is_postgresql
+            else "CAST(strftime('%s', r.started_at) AS integer)"
+        )
+        cases = [
+            f"CASE WHEN {started} >= {int(change)} THEN 1 ELSE 0 END"
+            for change in self.changes
+        ]
+        return " + ".join(cases) or "0"
+
+
+def offered_versions(
+    administrations: Sequence[Administration],
+) -> dict[int, OfferedVersions]:
+    """Return the versions by administration. 2 statements, or 1 without changes.
+
+    From the primary: the database role for reports cannot read the audit log.
+    """
+    entries: dict[int, list[AuditEntry]] = defaultdict(list)
+    for entry in AuditEntry.objects.using(DEFAULT_DB_ALIAS).filter(
+        kind=Administration._meta.label_lower,
+        subject_id__in=[administration.pk for administration in administrations],
+        action=ACTION,
+    ):
+        entries[entry.subject_id or 0].insert(0, entry)
+    digests = {
+        change["digest"]
+        for found in entries.values()
+        for entry in found
+        for change in (entry.before, entry.after)
+    }
+    names = _version_names(digests) if digests else {}
+    return {
+        administration.pk: _offered(administration, entries[administration.pk], names)
+        for administration in administrations
+    }
+
+
+def _version_names(digests: set[str]) -> Mapping[str, str]:
+    published = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
+    rows = published.filter(digest__in=digests)
+    return dict(rows.values_list("digest", "survey__version"))
+
+
+def _offered(
+    administration: Administration,
+    entries: Sequence[AuditEntry],
+    names: Mapping[str, str],
+) -> OfferedVersions:
+    """`entries` are in the order of time."""
+    if not entries:
+        return OfferedVersions((administration.published.survey.version,))
+    first = names[entries[0].before["digest"]]
+    return OfferedVersions(
+        (first, *(names[entry.after["digest"]] for entry in entries)),
+        tuple(int(entry.at.timestamp()) for entry in entries),
+    )
