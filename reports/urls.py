@@ -29,5 +29,10 @@ urlpatterns = [
     path("exports/<int:pk>/", exports.export_detail, name="export_detail"),
     path("exports/<int:pk>/file/", exports.export_download, name="export_download"),
     path("exports/<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),
+    path(
+        "exports/<int:pk>/codebook.csv",
+        exports.export_codebook_table,
+        name="export_codebook_table",
+    ),
     path("exports/<int:pk>/delete/", exports.export_delete, name="export_delete"),
 ]

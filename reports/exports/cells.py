@@ -18,7 +18,13 @@ class Number(str):
     __slots__ = ()
 
 
-Cell = str | Number | None
+class Date(str):
+    """A date, a time of day, or both, in ISO format."""
+
+    __slots__ = ()
+
+
+Cell = str | Number | Date | None
 # Neighbouring cells in the encoding of a file format, and a row of them.
 Piece = object
 Row = Sequence[Piece]

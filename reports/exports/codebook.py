@@ -15,9 +15,9 @@ from pathlib import Path
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from reports.exports.columns import CHOICES, AnswerTally, Variable
+from reports.exports.columns import CHOICES, AnswerTally, Variable, value_type
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
-from reports.models.exports import Export
+from reports.models.exports import Export, ValueType
 from survey.definitions.comparison import TextChange, compare
 from survey.definitions.schema import Texts, load_definition
 
@@ -79,6 +79,7 @@ class CodebookItem:
 
     versions: Sequence[str]
     kind: str
+    value_type: str
     labels: Texts
     stem: Texts
     page: int
@@ -100,6 +101,7 @@ class CodebookItem:
         return CodebookItem(
             versions=[*self.versions, *other.versions],
             kind=self.kind,
+            value_type=self.value_type,
             labels=self.labels,
             stem=self.stem,
             page=self.page,
@@ -142,37 +144,45 @@ def write(path: Path, *, export: Export, rows: RowBuilder) -> None:
     path.write_text(render_to_string("reports/codebook.html", context(export, rows)))
 
 
+def languages_of(export: Export, rows: RowBuilder) -> dict[str, str]:
+    """Return the names of the languages by code, the one of the export first."""
+    names = {
+        language["code"]: language["name"]
+        for encoder in rows.versions.values()
+        for language in encoder.version.definition["languages"]
+    }
+    codes = sorted(names, key=lambda code: code != export.language)
+    return {code: names[code] for code in codes}
+
+
+def respondent_columns(plan: ExportPlan) -> list[tuple[str, str]]:
+    """Return the header and the meaning of each column about the respondent."""
+    names = zip(
+        plan.respondent_columns(), plan.plain_respondent_columns(), strict=True
+    )
+    return [(header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE)) for header, name in names]
+
+
 def context(export: Export, rows: RowBuilder) -> dict[str, object]:
     plan = rows.plan
     versions = list(rows.versions.values())
     newest = versions[0].version
-    # Code -> name, the language of the export first.
-    names = {
-        language["code"]: language["name"]
-        for encoder in versions
-        for language in encoder.version.definition["languages"]
-    }
-    codes = sorted(names, key=lambda code: code != export.language)
-    respondent_columns = zip(
-        plan.respondent_columns(), plan.plain_respondent_columns(), strict=True
-    )
     return {
         "export": export,
         "now": timezone.now(),
         "rows": rows,
         "title": newest.in_language(newest.definition["title"], export.language),
-        "languages": {code: names[code] for code in codes},
+        "languages": languages_of(export, rows),
         "versions": [encoder.version.name for encoder in versions],
         "administrations": sorted(
             plan.administrations.values(), key=attrgetter("name")
         ),
-        "respondent_columns": [
-            (header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE))
-            for header, name in respondent_columns
-        ],
+        "respondent_columns": respondent_columns(plan),
         "corrections": list(corrections(plan)),
         "entries": [entry(variable, versions) for variable in plan.columns.variables],
         "missing": plan.missing,
+        "coded": [one.label for one in ValueType if plan.has_codes(one)],
+        "blank": [one.label for one in ValueType if not plan.has_codes(one)],
         "coarsened": [
             (plan.administrations[key], left_out, people)
             for key, groups in plan.groups.items()
@@ -241,6 +251,7 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
     return CodebookItem(
         versions=[version.name],
         kind=KINDS[item["kind"]],
+        value_type=value_type(item["kind"]),
         labels=_by_language(item.get("label", {})),
         stem=_by_language(block["label"] if block["grid"] else {}),
         page=item["page"],

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reports.models.exports import ValueType
 from survey.definitions.rules import is_computed
 from survey.definitions.schema import (
     ItemDefinition,
@@ -24,6 +25,17 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 OPEN = frozenset(("text", "calculate", "hidden"))
 NUMBERS = frozenset(("integer", "decimal", "range"))
 CHOICES = frozenset(("select_one", "select_multiple", "acknowledge"))
+DATES = frozenset(("date", "time", "datetime"))
+
+
+def value_type(kind: str) -> ValueType:
+    """Return what the answers to items of a kind are."""
+    if kind in CHOICES:
+        return ValueType.CHOICE
+    if kind in DATES:
+        return ValueType.DATE
+    is_number = kind in NUMBERS or kind == "calculate"
+    return ValueType.NUMBER if is_number else ValueType.TEXT
 
 
 @dataclass(frozen=True, slots=True)

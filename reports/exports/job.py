@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from accounts import audit
 from accounts.permissions import Permissions
-from reports.exports import codebook
+from reports.exports import codebook, codebook_table
 from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Writer
 from reports.exports.csv_file import CsvFile
@@ -36,7 +36,7 @@ from survey.jobs import Cancelled, JobRefused, Progress, TakenOver, job
 from survey.models import Job
 
 FOLDER = "exports"
-DATA_FILE, CODEBOOK_FILE = "data", "codebook.html"
+DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
 # Bytes of the stream that are turned into rows at once: some thousand people
 # of a usual survey. As Python objects their answers take 100 times as much.
 BATCH_BYTES = 2**20
@@ -107,6 +107,7 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
             f" {responses} responses were written."
         )
     codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
+    codebook_table.write(folder / TABLE_FILE, export=export, rows=rows)
     return ExportResult(rows, people, responses)
 
 
@@ -134,6 +135,10 @@ def write_data(
         for lines in batches(shuffle.bundles()):
             rows.write(lines)
             progress.advance(len(lines))
+        if isinstance(writer, XlsxFile):
+            writer.write_codebook(
+                codebook_table.headers(export, rows), codebook_table.lines(export, rows)
+            )
         writer.close()
     return rows
 
@@ -161,19 +166,21 @@ def keep_files(
     with data.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     size = data.stat().st_size
-    names = new_name(FOLDER, export.suffix), new_name(FOLDER, ".html")
-    for path, name in zip((data, folder / CODEBOOK_FILE), names, strict=True):
+    suffixes = {DATA_FILE: export.suffix, CODEBOOK_FILE: ".html", TABLE_FILE: ".csv"}
+    names = {file: new_name(FOLDER, suffix) for file, suffix in suffixes.items()}
+    for file_name, name in names.items():
         # On the same disk, so the file appears at once or not at all.
-        share(path)
-        path.rename(path_of(name))
+        share(folder / file_name)
+        (folder / file_name).rename(path_of(name))
     now = timezone.now()
     try:
         with transaction.atomic():
             Export.objects.filter(pk=export.pk, made_at=None).update(
                 made_at=now,
                 expires_at=now + KEPT_FOR,
-                file_name=names[0],
-                codebook_name=names[1],
+                file_name=names[DATA_FILE],
+                codebook_name=names[CODEBOOK_FILE],
+                codebook_table_name=names[TABLE_FILE],
                 size=size,
                 rows=result.rows.rows,
                 respondents=result.respondents,
@@ -197,6 +204,6 @@ def keep_files(
         # After any other error it is not known whether the transaction was
         # committed. A file without a row is swept up later, but a row without
         # its file would be wrong for good.
-        for name in names:
+        for name in names.values():
             path_of(name).unlink(missing_ok=True)
         raise

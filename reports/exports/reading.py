@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from django.conf import settings
@@ -13,6 +14,7 @@ from django.utils import timezone
 
 from accounts.models import School
 from reports.exports.anonymise import Shuffle
+from reports.exports.cells import Date
 from reports.exports.columns import ExportVersion, columns_of
 from reports.exports.minimum_group import (
     MinimumGroups,
@@ -149,6 +151,7 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         schools=school_cells(summary.schools),
         attributes=sorted(summary.attributes & declared),
         missing=choose_missing_codes(summary.lookalikes | options),
+        blank=export.blank_missing,
         language=export.language,
         labels=export.labels,
         zone=timezone.get_default_timezone(),
@@ -203,9 +206,15 @@ def identity_cells(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:
     """
     known = Identity.objects.using(DEFAULT_DB_ALIAS).filter(respondent__in=respondents)
     return {
-        key: tuple("" if cell is None else str(cell) for cell in cells)
+        key: tuple(map(identity_cell, cells))
         for key, *cells in known.values_list("respondent", *IDENTITY_FIELDS)
     }
+
+
+def identity_cell(value: str | date | None) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else Date(value)
 
 
 def too_many_rows(people: int) -> str:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import District, School, User
 from reports.exports.job import FOLDER, make_export
-from reports.models.exports import Export
+from reports.models.exports import FILE_NAMES, Export
 from survey import jobs
 from survey.files import delete_orphans, path_of
 from survey.models import Administration
@@ -38,6 +38,7 @@ class ExportChoices(TypedDict, total=False):
     language: str
     labels: bool
     bom: bool
+    blank_missing: list[str]
     identities: bool
     reason: str
     places: dict[str, object]
@@ -103,13 +104,13 @@ def refuse_above_quota(user: User) -> None:
 def delete_file(
     export: Export, *, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """Delete the file and the codebook; the record stays."""
-    names = [name for name in (export.file_name, export.codebook_name) if name]
+    """Delete the file and its codebooks; the record stays."""
+    names = [name for name in (getattr(export, field) for field in FILE_NAMES) if name]
     with transaction.atomic():
         deleted = (
             Export.objects.filter(pk=export.pk)
             .exclude(file_name="")
-            .update(file_name="", codebook_name="", deleted_at=timezone.now())
+            .update(**dict.fromkeys(FILE_NAMES, ""), deleted_at=timezone.now())
         )
         # A second request finds nothing to delete, and logs nothing.
         if deleted:
@@ -132,7 +133,7 @@ def delete_old_exports() -> None:
         delete_file(export, by="delete_old_exports")
 
     def names_in_use() -> set[str]:
-        rows = with_file.values_list("file_name", "codebook_name")
+        rows = with_file.values_list(*FILE_NAMES)
         return {name for row in rows for name in row}
 
     delete_orphans(FOLDER, names_in_use)

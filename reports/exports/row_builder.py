@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
@@ -18,6 +18,7 @@ from reports.exports.answer_mask import AnswerMask
 from reports.exports.cells import (
     NUMERIC_CODE,
     Cell,
+    Date,
     Piece,
     Row,
     Writer,
@@ -25,6 +26,7 @@ from reports.exports.cells import (
 )
 from reports.exports.columns import (
     CHOICES,
+    DATES,
     NUMBERS,
     AnswerTally,
     ExportVersion,
@@ -61,6 +63,8 @@ class ExportPlan:
     # Names of the further columns of the rosters.
     attributes: Sequence[str]
     missing: MissingCodes
+    # Types of values that are blank without an answer, instead of a code.
+    blank: Collection[str]
     language: str
     labels: bool
     zone: tzinfo
@@ -70,6 +74,9 @@ class ExportPlan:
     groups: Mapping[int, MinimumGroups]
     # Returns IDENTITY cells by respondent; None for exports without names.
     identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
+
+    def has_codes(self, value_type: str) -> bool:
+        return value_type not in self.blank
 
     def respondent_columns(self) -> list[str]:
         return self.columns.distinct_from_items(self.plain_respondent_columns())
@@ -333,12 +340,12 @@ class RowBuilder(ABC):
         """Return the day of a Unix time, or a blank."""
         return self.days.at(int(seconds)) if seconds else ""
 
-    def moment(self, seconds: str) -> str:
+    def moment(self, seconds: str) -> Date:
         """Return the date and time of a Unix time, for exports with names."""
         if not seconds:
-            return ""
+            return Date()
         moment = datetime.fromtimestamp(int(seconds), self.plan.zone)
-        return moment.isoformat(sep=" ")[:19]
+        return Date(moment.isoformat(sep=" ")[:19])
 
 
 def value_cell(kind: str, value: str) -> Cell:
@@ -347,4 +354,4 @@ def value_cell(kind: str, value: str) -> Cell:
         return number_or_text(value, NUMERIC_CODE)
     if kind in NUMBERS or kind in ("calculate", "hidden"):
         return number_or_text(value)
-    return value
+    return Date(value) if kind in DATES else value

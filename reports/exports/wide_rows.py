@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from itertools import repeat
 
-from reports.exports.cells import Cell, Number, Piece, Row, Writer
-from reports.exports.columns import ExportVersion, Variable
+from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
+from reports.exports.columns import ExportVersion, Variable, value_type
 from reports.exports.minimum_group import (
     COARSENED,
     STEPS,
@@ -60,6 +60,8 @@ class WideRowBuilder(RowBuilder):
         code: Cell,
     ) -> Piece:
         """Return the code in every column of a variable that the version has."""
+        if item and not self.plan.has_codes(value_type(item["kind"])):
+            code = None
         if not variable.multiple or item is None:
             return self.piece(*[code] * variable.width)
         offered = {option["value"] for option in version.options(item)}
@@ -195,5 +197,5 @@ def coarsened(cells: Sequence[str], is_shown: bool) -> Sequence[str]:
 
 def date_cells(days: Sequence[str], shown: int) -> Sequence[str]:
     if shows("day", shown):
-        return days
+        return [Date(day) for day in days]
     return coarsened([week_of(day) for day in days], shows("week", shown))

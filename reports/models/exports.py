@@ -15,6 +15,8 @@ from accounts.permissions import Capability, Permissions, Places
 from survey.models import Role
 
 KEPT_FOR = timedelta(days=7)
+# Fields of an export with the names of its files.
+FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
 # The capabilities for an export, and for one with names. One role must have
 # both: otherwise two roles together would join answers and names.
 RESPONSES = (Capability.SEE_RESPONSES,)
@@ -26,6 +28,15 @@ class AuditPlace(TypedDict, total=False):
 
     school: School | None
     district: District | None
+
+
+class ValueType(models.TextChoices):
+    """What the answers in a column are."""
+
+    CHOICE = "choice", "choices"
+    NUMBER = "number", "numbers and calculations"
+    DATE = "date", "dates and times"
+    TEXT = "text", "text"
 
 
 class Export(models.Model):
@@ -60,6 +71,8 @@ class Export(models.Model):
     language = models.CharField(max_length=16, blank=True)
     labels = models.BooleanField(default=False)
     bom = models.BooleanField(default=False)
+    # Of ValueType: their missing answers are blank, instead of a code.
+    blank_missing = models.JSONField(default=list, db_default=[])
     identities = models.BooleanField(default=False)
     reason = models.CharField(max_length=500, blank=True)
     # Scope of the responses: {"state": false, "districts": [], "schools": []}.
@@ -72,6 +85,9 @@ class Export(models.Model):
     # file is deleted.
     file_name = models.CharField(max_length=100, blank=True)
     codebook_name = models.CharField(max_length=100, blank=True)
+    codebook_table_name = models.CharField(
+        max_length=100, blank=True, default="", db_default=""
+    )
     size = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     respondents = models.BigIntegerField(null=True)
@@ -136,6 +152,10 @@ class Export(models.Model):
                 "district": District.objects.filter(pk__in=places.districts).first()
             }
         return {}
+
+    @property
+    def blank_types(self) -> list[str]:
+        return [one.label for one in ValueType if one in self.blank_missing]
 
     @property
     def has_file(self) -> bool:

@@ -11,6 +11,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.text import capfirst
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
@@ -20,7 +21,7 @@ from reports.exports.requests import ExportChoices
 from reports.exports.selection import Selection
 from reports.exports.snapshot import Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
-from reports.models.exports import IDENTITIES, RESPONSES, Export
+from reports.models.exports import IDENTITIES, RESPONSES, Export, ValueType
 from survey.administrations import administrations_for
 from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
@@ -94,6 +95,15 @@ class ExportForm(forms.Form):
         label="Open the CSV file in Excel",
         required=False,
         help_text="Adds a byte order mark, so that Excel shows accents correctly.",
+    )
+    blank_missing = forms.MultipleChoiceField(
+        label="Leave missing answers blank in columns of",
+        choices=[(one.value, capfirst(one.label)) for one in ValueType],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Otherwise a code says whether a question was not applicable, skipped"
+        " or not reached. Blank cells are easier to calculate with, and dates stay"
+        " dates.",
     )
     identities = forms.BooleanField(
         label="Include names, student numbers and e-mail addresses",
@@ -206,6 +216,7 @@ class ExportForm(forms.Form):
             "language": given.get("language") or self.first_language,
             "labels": bool(given.get("labels")),
             "bom": bool(given.get("bom")) and given.get("format") != Format.XLSX,
+            "blank_missing": given.get("blank_missing", []),
             "identities": identities,
             "reason": reason if identities else "",
             "places": {

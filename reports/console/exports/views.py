@@ -147,6 +147,21 @@ def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
 
 
 @needs(Capability.SEE_RESPONSES)
+@require_GET
+def export_codebook_table(request: StaffRequest, pk: int) -> HttpResponseBase:
+    export = _own_export_or_404(request, pk)
+    # An older export has only the page.
+    if not export.codebook_table_name:
+        raise Http404
+    _record_download(request, export, "download codebook")
+    return download(
+        export.codebook_table_name,
+        as_name=f"{file_name(export).removesuffix(export.suffix)}-codebook.csv",
+        content_type=CSV,
+    )
+
+
+@needs(Capability.SEE_RESPONSES)
 @require_POST
 def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
     own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)

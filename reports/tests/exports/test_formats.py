@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 import string
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import openpyxl
 import polars
@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from accounts.csv_injection import escape_formula
 from reports.exports import anonymise, answer_mask, snapshot
+from reports.exports.cells import Date
+from reports.exports.xlsx_file import xlsx_cell
 from reports.models import Export
 from reports.tests.exports import reference
-from reports.tests.exports.conftest import HIDE, SKIP, answer, made
+from reports.tests.exports.conftest import HIDE, SKIP, answer, identify, made
 from survey.files import path_of
 from survey.models import Respondent, Response
 
@@ -161,7 +163,14 @@ def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, others):
     assert safe["label"] in ("De acuerdo", "Prefiero no decir", "")
 
 
-def test_an_excel_sheet_has_numbers_and_texts(staff, fall, maya, others):
+def text_of(cell: object) -> str:
+    """Return a cell as it is in a CSV file."""
+    if isinstance(cell, datetime):
+        return str(cell).removesuffix(" 00:00:00")
+    return "" if cell is None else str(cell).removesuffix(":00")
+
+
+def test_an_excel_sheet_has_numbers_dates_and_texts(staff, fall, maya, others):
     export = made(staff.state, fall, format="xlsx")
     rows = reference.wide(export, COLUMNS)
 
@@ -169,15 +178,86 @@ def test_an_excel_sheet_has_numbers_and_texts(staff, fall, maya, others):
     found = [list(row) for row in sheet.iter_rows(values_only=True)]
     assert found[0] == rows[0]
     for cells, expected in zip(found[1:], rows[1:], strict=True):
-        assert ["" if cell is None else str(cell) for cell in cells] == [
+        assert list(map(text_of, cells)) == [
             str(float(text)) if text == "-1.50" else text for text in expected
         ]
     names = rows[0]
     ages = {row[names.index("age")] for row in found[1:]}
     assert {type(age) for age in ages} == {int}
+    [mine] = [row for row in found if row[names.index("language")] == "es"]
+    assert mine[names.index("born")] == datetime(2014, 2, 28)
+    assert mine[names.index("wake")] == time(7, 30)
+    assert mine[names.index("finished")] == datetime(2027, 3, 1)
     assert all(
-        cell.data_type in ("s", "inlineStr", "n") for row in sheet for cell in row
+        cell.data_type in ("s", "inlineStr", "n", "d") for row in sheet for cell in row
     )
+
+
+def test_an_excel_sheet_with_names_has_times_and_birth_dates(staff, fall, maya):
+    identify(maya, birth_date="2014-02-27")
+    names = {"identities": True, "reason": "consent has to be checked"}
+    places = {"districts": [staff.riverside.pk]}
+    export = made(staff.dana, fall, format="xlsx", places=places, **names)
+    sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
+    header, cells = sheet.iter_rows(values_only=True)
+    found = dict(zip(header, cells, strict=True))
+    assert found["birth_date"] == datetime(2014, 2, 27)
+    assert found["started"] == datetime(2027, 3, 1, 8, 5, 6)
+    assert found["withdrawn"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1900-03-01", 61),
+        ("2027-03-01", 46447),
+        ("2027-03-01T06:00", 46447.25),
+        ("2027-03-01 06:00:00", 46447.25),
+        ("23:59:59", 86_399 / 86_400),
+        ("00:00", 0),
+        ("9999-12-31", 2_958_465),
+        # Excel has a 29th of February 1900, and no day before that year.
+        ("1900-02-28", "1900-02-28"),
+        ("0001-01-01T00:00", "0001-01-01T00:00"),
+    ],
+)
+def test_dates_are_counted_as_excel_does(text, expected):
+    found = xlsx_cell(Date(text))
+    assert found == expected
+    assert isinstance(found, str) == isinstance(expected, str)
+
+
+def test_missing_answers_can_be_blank_in_columns_of_some_types(
+    staff, fall, maya, others
+):
+    sheets = {}
+    for blank in ([], ["date", "text"], ["choice", "number", "date", "text"]):
+        export = made(staff.state, fall, blank_missing=blank)
+        rows = rows_of(export)
+        [halfway] = [row for row in rows if row["school_code"] == "washington"]
+        names = ("born", "last", "bus", "pets_cat", "promise", "score")
+        sheets[len(blank)] = [halfway[name] for name in names]
+        # Answers stay, and so do blanks of other versions.
+        [mine] = [row for row in rows if row["language"] == "es"]
+        assert (mine["safe"], mine["comment"]) == ("2", FULL["comment"])
+    assert sheets == {
+        0: ["-99", "-99", "-99", "-98", "-99", "-99"],
+        2: ["", "", "-99", "-98", "-99", "-99"],
+        4: [""] * 6,
+    }
+
+
+def test_a_date_column_without_codes_is_read_as_dates(staff, fall, maya, others):
+    export = made(staff.state, fall, format="xlsx", blank_missing=["date"])
+    frame = polars.read_csv(
+        io.BytesIO(content(made(staff.state, fall, blank_missing=["date"]))),
+        try_parse_dates=True,
+    )
+    assert frame["born"].dtype == polars.Date
+    sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
+    header, *rows = sheet.iter_rows(values_only=True)
+    born = {row[header.index("born")] for row in rows}
+    assert born == {datetime(2014, 2, 28), None}
 
 
 def test_polars_reads_the_same_file(staff, fall, maya, others):
@@ -335,6 +415,7 @@ def test_files_equal_the_reference_for_any_answers(
         Export.objects.filter(pk=export.pk).update(file_name="")
         path_of(export.file_name).unlink()
         path_of(export.codebook_name).unlink()
+        path_of(export.codebook_table_name).unlink()
 
 
 def unescaped(cell: object) -> str:

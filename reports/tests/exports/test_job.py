@@ -19,6 +19,7 @@ from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
 from reports.exports import job, reading, requests, snapshot
 from reports.models import Export
+from reports.models.exports import FILE_NAMES
 from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
 from settings.tests.patience import patience
@@ -57,7 +58,7 @@ def test_the_job_makes_the_file_and_its_record(staff, fall, people):
     assert export.job.state == Job.State.DONE
     assert (export.job.done, export.job.total) == (8, 8)
     assert (export.rows, export.responses) == (8, 16)
-    kept = {Path(export.file_name).name, Path(export.codebook_name).name}
+    kept = {Path(getattr(export, field)).name for field in FILE_NAMES}
     assert files() - before == kept
     assert path_of(export.file_name).stat().st_mode & 0o777 == 0o600
     [entry] = AuditEntry.objects.filter(action="make export")
@@ -275,7 +276,7 @@ def test_many_respondents_are_shuffled_on_disk(staff, fall, people, monkeypatch)
     assert len(found) == 12
     ids = [row["research_id"] for row in found]
     assert ids == sorted(ids)
-    assert len(files() - before) == 2
+    assert len(files() - before) == 3
 
 
 @pytest.mark.django_db
@@ -303,7 +304,7 @@ def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
     old, new = made(staff.state, fall), made(staff.state, fall)
     past = timezone.now() - timedelta(seconds=1)
     Export.objects.filter(pk=old.pk).update(expires_at=past)
-    names = [old.file_name, old.codebook_name]
+    names = [getattr(old, field) for field in FILE_NAMES]
     requests.delete_old_exports()
     old.refresh_from_db()
     assert (old.file_name, old.codebook_name, old.status) == ("", "", "deleted")

@@ -547,6 +547,7 @@ def create_export(
         expires_at=now + timedelta(days=7),
         file_name=write_file("exports", ".csv", f"answers of {mark}"),
         codebook_name=write_file("exports", ".html", f"codebook of {mark}"),
+        codebook_table_name=write_file("exports", ".csv", f"table of {mark}"),
         size=20,
         rows=1,
         respondents=1,

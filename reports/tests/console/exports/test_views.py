@@ -91,6 +91,9 @@ def test_an_export_is_requested_made_and_downloaded(
     codebook = download(client, export, "export_codebook")[1].decode()
     assert "I am safe." in codebook
     assert "Estoy a salvo." in codebook
+    response, body = download(client, export, "export_codebook_table")
+    assert f"fall-wide-{export.pk}-codebook.csv" in response["Content-Disposition"]
+    assert "Estoy a salvo." in body.decode()
 
 
 @pytest.mark.parametrize("kind", ["wide", "long", "xlsx"])
@@ -245,7 +248,7 @@ def test_permission_is_checked_at_each_download(staff, fall, people, client):
     # Ending a role ends the session.
     staff.dana.refresh_from_db()
     log_in(client, staff.dana)
-    for route in ("export_download", "export_codebook"):
+    for route in ("export_download", "export_codebook", "export_codebook_table"):
         assert download(client, export, route)[0].status_code == 404
     page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
     assert "you can no longer download it" in page
@@ -270,6 +273,7 @@ def test_other_users_cannot_download_the_file(staff, fall, people, client):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert export.file_name
     routes = ["export_detail", "export_download", "export_codebook"]
+    routes.append("export_codebook_table")
     for user in (staff.analyst, staff.chen, staff.sam):
         log_in(client, user)
         for route in routes:
@@ -432,3 +436,25 @@ def test_a_number_too_long_for_a_key_is_refused_by_the_form(
     # Also while the form is filled in, and in the link of another page.
     for headers in ({"HX-Request": "true"}, {}):
         assert client.get(address, given, headers=headers).status_code == 200
+
+
+def test_types_whose_missing_answers_are_blank_can_be_chosen(
+    staff, fall, people, submit, client
+):
+    response = submit(staff.dana, fall, blank_missing=["date", "text"])
+    export = Export.objects.get()
+    assert export.blank_missing == ["date", "text"]
+    page = client.get(response["Location"]).content.decode()
+    assert "Blank in columns of dates and times, text" in page
+    page = submit(staff.dana, fall, blank_missing=["zebra"]).content.decode()
+    assert "Select a valid choice" in page
+
+
+def test_an_older_export_has_no_codebook_table(staff, fall, people, client):
+    export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
+    Export.objects.update(codebook_table_name="")
+    log_in(client, staff.dana)
+    page = client.get(reverse("export_detail", args=[export.pk])).content.decode()
+    assert "Download the codebook" in page
+    assert "Codebook as CSV" not in page
+    assert download(client, export, "export_codebook_table")[0].status_code == 404
