@@ -157,9 +157,7 @@ def languages_of(export: Export, rows: RowBuilder) -> dict[str, str]:
 
 def respondent_columns(plan: ExportPlan) -> list[tuple[str, str]]:
     """Return the header and the meaning of each column about the respondent."""
-    names = zip(
-        plan.respondent_columns(), plan.plain_respondent_columns(), strict=True
-    )
+    names = zip(plan.respondent_columns(), plan.plain_respondent_columns(), strict=True)
     return [(header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE)) for header, name in names]
 
 

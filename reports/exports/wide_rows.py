@@ -139,9 +139,7 @@ class WideRowBuilder(RowBuilder):
 
         return (self.shared_piece("about", *key, *days, make=make),)
 
-    def _shown(
-        self, person: RespondentLine, days: Sequence[str], version: int
-    ) -> int:
+    def _shown(self, person: RespondentLine, days: Sequence[str], version: int) -> int:
         """Return how many of STEPS this respondent's row shows."""
         key, school = int(person.administration), int(person.school)
         groups = self.plan.groups.get(key)

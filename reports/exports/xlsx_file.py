@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from xlsxwriter import Workbook
+from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
 from accounts.csv_injection import escape_formula
@@ -58,7 +59,7 @@ class XlsxFile:
         )
         # A fixed date, so that the same answers make the same file.
         self._book.set_properties({"created": datetime(2000, 1, 1)})  # noqa: DTZ001
-        self._formats = {
+        self._formats: dict[type, Format] = {
             kind: self._book.add_format({"num_format": kind.format})
             for kind in (ExcelDay, ExcelMoment, ExcelTime)
         }

@@ -15,8 +15,8 @@ from django.utils.text import capfirst
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.exports.reading import too_many_columns, too_many_rows
 from reports.exports.minimum_group import is_too_few, too_few_people
+from reports.exports.reading import too_many_columns, too_many_rows
 from reports.exports.requests import ExportChoices
 from reports.exports.selection import Selection
 from reports.exports.snapshot import Snapshot
