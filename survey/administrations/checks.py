@@ -78,6 +78,14 @@ def check_change(
                 f" of {before.minimum_group}. Keep it or choose a larger number."
             }
         )
+    if to.joins_waves and not before.joins_waves and has_started(current):
+        raise ChangeBlocked(
+            {
+                "joins_waves": "People have started, and answered under the promise"
+                " that their answers are not joined with those of other waves. Choose"
+                " this in the next administration, before anybody starts."
+            }
+        )
     if to.wave != before.wave:
         check_wave(current.district, to.wave)
     if (to.districts, to.schools) != (before.districts, before.schools):

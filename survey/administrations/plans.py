@@ -31,6 +31,7 @@ class AdministrationPlan:
     coordinators_see_finished: bool
     subgroups: Subgroups
     minimum_group: int
+    joins_waves: bool
     replays_answers: bool
     denominator: str
     messages_have_names: bool
@@ -50,6 +51,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         coordinators_see_finished=administration.coordinators_see_finished,
         subgroups=administration.subgroups,
         minimum_group=administration.minimum_group,
+        joins_waves=administration.joins_waves,
         replays_answers=administration.replays_answers,
         denominator=administration.denominator,
         messages_have_names=administration.messages_have_names,
@@ -106,4 +108,5 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "message platforms get access codes": plan.messages_have_codes,
         "subgroups": format_subgroups(plan.subgroups) or "none",
         "minimum group in exports": plan.minimum_group,
+        "answers can be joined with other waves": plan.joins_waves,
     }

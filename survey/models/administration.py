@@ -115,6 +115,9 @@ class Administration(models.Model):
         db_default=MINIMUM_GROUP,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_MINIMUM_GROUP)],
     )
+    # Whether exports can tell which answers are of the same person in other waves,
+    # by a random ID. People answer under this promise.
+    joins_waves = models.BooleanField(default=False, db_default=False)
     # Only with COUNT, schools can hand out open codes: a person on a roster would
     # answer twice.
     denominator = models.CharField(

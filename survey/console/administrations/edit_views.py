@@ -105,6 +105,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
+            joins_waves=cleaned["joins_waves"],
             replays_answers=cleaned["replays_answers"],
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],

@@ -146,6 +146,13 @@ class AdministrationForm(forms.Form):
         " left out. Can't be lowered once people have started.",
         required=False,
     )
+    joins_waves = forms.BooleanField(
+        required=False,
+        label="Answers can be joined with those of other waves",
+        help_text="For panel studies: in exports, the same person has the same random"
+        " ID in all waves that allow this. Tell the people in the introduction of the"
+        " survey. Can't be allowed once people have started.",
+    )
 
     def __init__(
         self,
@@ -267,6 +274,7 @@ class OpenAdministrationForm(AdministrationForm):
         "denominator",
         "subgroups",
         "minimum_group",
+        "joins_waves",
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
@@ -367,6 +375,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "coordinators_see_finished": plan.coordinators_see_finished,
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
+                "joins_waves": plan.joins_waves,
                 "replays_answers": plan.replays_answers,
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
@@ -390,6 +399,8 @@ class ChangeAdministrationForm(AdministrationForm):
             if has_started(administration):
                 reason = "Can't be changed, because people have started."
                 self._disable("opens_at", reason)
+                if not administration.joins_waves:
+                    self._disable("joins_waves", reason)
 
     def _disable(self, name: str, reason: str) -> None:
         self.fields[name].disabled = True
@@ -422,6 +433,7 @@ class ChangeAdministrationForm(AdministrationForm):
             coordinators_see_finished=cleaned["coordinators_see_finished"],
             subgroups=cleaned["subgroups"],
             minimum_group=cleaned["minimum_group"],
+            joins_waves=cleaned["joins_waves"],
             replays_answers=cleaned["replays_answers"],
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],

@@ -501,6 +501,24 @@ def test_the_minimum_group_is_not_lowered_after_the_first_start(
     assert administration.minimum_group == 9
 
 
+def test_joining_waves_cannot_be_allowed_after_the_first_start(administration, lincoln):
+    change(administration, joins_waves=True)
+    change(administration, joins_waves=False)
+    enrol(administration, lincoln, started_at=timezone.now())
+    with pytest.raises(ChangeBlocked, match="under the promise that their answers"):
+        change(administration, joins_waves=True)
+    administration.refresh_from_db()
+    assert not administration.joins_waves
+
+
+def test_joining_waves_can_be_taken_back_after_the_first_start(administration, lincoln):
+    change(administration, joins_waves=True)
+    enrol(administration, lincoln, started_at=timezone.now())
+    change(administration, joins_waves=False)
+    administration.refresh_from_db()
+    assert not administration.joins_waves
+
+
 def test_a_minimum_group_without_people_is_refused(administration):
     with pytest.raises(IntegrityError), transaction.atomic():
         Administration.objects.update(minimum_group=0)

@@ -668,6 +668,29 @@ def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     assert entry.after == {"minimum group in exports": 10}
 
 
+def test_joining_waves_is_a_setting_that_people_are_promised(client, staff, published):
+    log_in(client, staff.state)
+    client.post(NEW, form_for(published))
+    administration = Administration.objects.get()
+    assert not administration.joins_waves
+    detail = reverse("administration_detail", args=[administration.pk])
+    assert "have different random IDs" in client.get(detail).content.decode()
+    held = current_values(client, administration.pk)
+    client.post(f"{detail}change/", {**held, "joins_waves": "on"})
+    administration.refresh_from_db()
+    assert administration.joins_waves
+    assert "can be joined by a random ID" in client.get(detail).content.decode()
+    [entry] = AuditEntry.objects.filter(action="change administration")
+    assert entry.after == {"answers can be joined with other waves": True}
+
+    Administration.objects.update(joins_waves=False)
+    enrol(administration, staff.lincoln, started_at=timezone.now())
+    held = current_values(client, administration.pk)
+    client.post(f"{detail}change/", {**held, "joins_waves": "on"})
+    administration.refresh_from_db()
+    assert not administration.joins_waves
+
+
 def test_who_takes_part_is_a_setting(client, staff, published):
     log_in(client, staff.state)
     client.post(NEW, form_for(published))
