@@ -150,7 +150,7 @@ class Snapshot:
         else:
             attributes = "r.attributes"
             cast_date = "django_datetime_cast_date"
-            days = [f"{cast_date}({time}, 'UTC', '{zone}')" for time in TIMES]
+            days = [f"{cast_date}({time}, '{zone}', 'UTC')" for time in TIMES]
         statement = COUNT_GROUPS.format(
             attributes=attributes,
             days=", ".join(days),
