@@ -51,7 +51,7 @@ def saves_beside_scans(
         "saves_alone_per_s": alone["saves_per_s"],
         "saves_beside_per_s": beside["saves_per_s"],
         "saves_kept": round(beside["saves_per_s"] / alone["saves_per_s"], 4),
-        "saves_failed": beside["failed"],
+        "requests_refused": beside["failed"],
         "p99_alone_ms": alone["p99"],
         "p99_beside_ms": beside["p99"],
         "scanning_share": round(share, 2),

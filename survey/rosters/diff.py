@@ -306,7 +306,7 @@ def match_people(
         {by_id}
         LEFT JOIN survey_identity AS i
                ON i.administration_id = %s AND i.district_id = p.district_id
-              AND i.external_id = {known_as}
+              AND i.external_id = {known_as} AND {staging.identities_in_file}
         LEFT JOIN survey_respondent AS r ON r.id = i.respondent_id
         """,  # noqa: S608
         [administration.pk],

@@ -45,7 +45,7 @@ _CONFLICTS = {
         JOIN roster_place AS p ON p.place = new.place
         JOIN survey_identity AS i
           ON i.administration_id = {administration} AND i.district_id = p.district_id
-         AND i.external_id = new.external_id
+         AND i.external_id = new.external_id AND {in_file}
         JOIN survey_identity AS earlier
           ON earlier.administration_id = {administration}
          AND earlier.district_id = p.district_id
@@ -57,7 +57,7 @@ _CONFLICTS = {
         JOIN roster_place AS p ON p.place = new.place
         JOIN survey_identity AS i
           ON i.administration_id = {administration} AND i.district_id = p.district_id
-         AND i.external_id = new.external_id
+         AND i.external_id = new.external_id AND {in_file}
         WHERE new.previous_id NOT IN ('', new.external_id)
           AND i.birth_date <> new.birth_date AND i.family_name <> new.family_name
           AND new.family_name <> ''
@@ -76,7 +76,9 @@ def reject_identity_conflicts(
         return
     heading = columns.heading("external_id")
     for reason, query in _CONFLICTS.items():
-        conflicts = query.format(administration=int(administration.pk))
+        conflicts = query.format(
+            administration=int(administration.pk), in_file=staging.identities_in_file
+        )
         staging.execute("DROP TABLE IF EXISTS roster_conflict")
         staging.execute(f"CREATE TEMPORARY TABLE roster_conflict AS {conflicts}")
         for batch in staging.fetch_in_batches(
@@ -124,6 +126,7 @@ def refuse_other_identifiers(
               ON i.administration_id = %s AND i.district_id = p.district_id
              AND lower(i.family_name) = lower(new.family_name)
              AND lower(i.given_name) = lower(new.given_name)
+             AND {staging.identities_in_file}
             JOIN survey_respondent AS r ON r.id = i.respondent_id
             WHERE m.change = '{ADDED}' AND {same} AND new.family_name <> ''
               AND NOT EXISTS (

@@ -162,6 +162,7 @@ def reject_lost_zeros(
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND ltrim(i.external_id, '0') = ltrim(new.external_id, '0')
+         AND {staging.identities_in_file}
         JOIN survey_respondent AS r ON r.id = i.respondent_id
         WHERE m.change = '{ADDED}' AND NOT EXISTS (
             SELECT 1 FROM roster_match

@@ -52,7 +52,7 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
         "saves_alone_per_s": 400.0,
         "saves_beside_per_s": 390.0,
         "saves_kept": 0.975,
-        "saves_failed": 1,
+        "requests_refused": 1,
         "p99_alone_ms": 20.0,
         "p99_beside_ms": 20.0,
     }

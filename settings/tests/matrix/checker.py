@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -25,7 +26,8 @@ from settings.tests.matrix.routes import Route, routes
 from settings.tests.matrix.scenario import Address, Reply, Requester, Scenario
 
 READING_METHODS = ("GET", "HEAD")
-METHODS = (*READING_METHODS, "POST", "PUT", "PATCH", "DELETE")
+FURTHER_METHODS = ("PUT", "PATCH", "DELETE")
+METHODS = (*READING_METHODS, "POST", *FURTHER_METHODS)
 
 
 class Attempt(NamedTuple):
@@ -118,7 +120,22 @@ class RouteChecker:
             # Only the view can refuse objects that do not belong together.
             return ()
         # Whether a view accepts other methods does not depend on the role.
-        return METHODS if requester is self.all_methods_by else ("GET", "POST")
+        if requester is not self.all_methods_by:
+            return "GET", "POST"
+        if address is self.first_address:
+            return METHODS
+        return (*READING_METHODS, "POST", *self.accepted_methods)
+
+    @cached_property
+    def accepted_methods(self) -> tuple[str, ...]:
+        """Return the further methods that the view does not refuse as such."""
+        accepted = []
+        for method in FURTHER_METHODS:
+            with snapshot.rolled_back():
+                reply = self.all_methods_by.send(method, self.first_address.path)
+            if reply.status != 405:
+                accepted.append(method)
+        return tuple(accepted)
 
     def count_foreign_places(self, requester: Requester) -> int:
         return len(self.scenario.foreign_places(requester, self.route))

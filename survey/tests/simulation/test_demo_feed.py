@@ -20,7 +20,7 @@ def rows_of(path, folder):
     return [dict(zip(store.header(), row, strict=True)) for row in rows]
 
 
-def test_the_files_have_the_districts_people_and_one_more(tmp_path):
+def test_the_files_have_the_districts_people_and_one_more(unanswered, tmp_path):
     load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
     feed = RosterFeed.objects.get()
     assert feed.address == f"http://127.0.0.1:8001/{WHOLE}"
@@ -41,7 +41,7 @@ def test_the_files_have_the_districts_people_and_one_more(tmp_path):
     assert RosterFeed.objects.get().address == f"http://127.0.0.1:8002/{WHOLE}"
 
 
-def test_without_a_network_for_feeds_there_is_none(tmp_path, settings):
+def test_without_a_network_for_feeds_there_is_none(unanswered, tmp_path, settings):
     settings.FEED_NETWORKS = []
     load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
     assert not RosterFeed.objects.exists()
