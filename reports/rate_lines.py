@@ -25,9 +25,9 @@ def percent(part: int, whole: int) -> int | None:
     """Return the response rate (finished ÷ eligible), rounded down.
 
     Down, because 49.6 % is not yet half of a school. Eligible are all people
-    who are invited and not withdrawn, in every role; without a roster, the number
-    that the school supplied, and then the rate can exceed 100 %. Only the
-    threshold for parents has another denominator: the number of students.
+    who are invited and neither withdrawn nor opted out, in every role; without a
+    roster, the number that the school supplied, and then the rate can exceed 100 %.
+    Only the threshold for parents has another denominator: the number of students.
     """
     return 100 * part // whole if whole else None
 
@@ -85,6 +85,7 @@ class SchoolRateLine(RateLine):
     # Whether the user sees every number of this school, and the time of starts.
     is_exact: bool = True
     waiting: int = 0
+    opted_out: int = 0
     # What the supplied number counts, such as "families".
     unit: str = ""
 
@@ -180,6 +181,7 @@ class RateTotal:
     not_invited: int
     # People whose change of the roster does not count yet.
     waiting: int
+    opted_out: int
     district: District | None = None
 
     @property

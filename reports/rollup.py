@@ -218,7 +218,8 @@ def _store_administration(
         administration.schools.all(),
     )
     districts = dict(offered.values_list("pk", "district"))
-    others = School.objects.filter(pk__in=counts.schools.keys() - districts.keys())
+    elsewhere = (counts.schools.keys() | counts.opted_out.keys()) - districts.keys()
+    others = School.objects.filter(pk__in=elsewhere)
     districts |= dict(others.values_list("pk", "district"))
 
     students = students_by_school(administration)
@@ -235,6 +236,7 @@ def _store_administration(
             district,
             eligible,
             unit,
+            counts.opted_out.get(school, 0),
             counts.waiting.get(school, 0),
             of_school.started,
             of_school.finished,
@@ -298,6 +300,7 @@ SCHOOL_COLUMNS = SyncedColumns(
         "district_id",
         "eligible",
         "unit",
+        "opted_out",
         "waiting",
         "started",
         "finished",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from accounts.models import School
@@ -16,7 +17,7 @@ from reports.counting_groups import count_waiting
 from reports.models import Curve
 from survey.database.replica.health import REPLICA
 from survey.database.replica.reports import reports_database
-from survey.models import Administration, Denominator, Role
+from survey.models import Administration, Denominator, OptOut, Role
 
 HOUR = 3600
 # Seconds to wait for the replica to replay what was just written.
@@ -133,6 +134,8 @@ class AdministrationCounts:
     grades: dict[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
     # In the format of `Curve.hours`.
     curves: dict[Place, str] = field(default_factory=dict)
+    # School -> people who have opted out, who are not among the eligible.
+    opted_out: dict[int, int] = field(default_factory=dict)
     # School -> people whose change of the roster does not count yet.
     waiting: dict[int, int] = field(default_factory=dict)
 
@@ -202,12 +205,26 @@ def count(
         as_of = _count_sqlite(counts, frozen)
     for key, by_school in count_waiting(frozen, counting_database()).items():
         counts[key].waiting = by_school
+    for key, school, people in _opted_out(list(counts)):
+        counts[key].opted_out[school] = people
     for administration in administrations:
         # Grades of teachers are too small to be of use, and starts have none.
         is_count = administration.denominator == Denominator.COUNT
         if administration.role == Role.TEACHER or is_count:
             counts[administration.pk].grades.clear()
     return as_of, counts
+
+
+def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[int, ...]]:
+    """Count those who have opted out by administration and school.
+
+    Nobody's answers show in it: it does not wait, as changes of the roster do.
+    """
+    place = ("respondent__administration", "respondent__school")
+    current = OptOut.objects.using(counting_database()).filter(
+        ended_at=None, respondent__administration__in=administrations
+    )
+    return current.order_by().values_list(*place).annotate(people=Count("respondent"))
 
 
 def has_frozen_groups(administrations: Iterable[Administration]) -> list[int]:

@@ -85,6 +85,7 @@ class VisibleRate(Protocol):
     students: int | None
     needed: int | None
     waiting: int
+    opted_out: int
     unit: str
     hidden: bool
     shown_started: int | None
@@ -234,6 +235,7 @@ def school_line(rate: SchoolRate, administration: Administration) -> SchoolRateL
         last_started_at=last_start_to_show(row.shown_last, exact=row.exact),
         is_exact=row.exact,
         waiting=row.waiting,
+        opted_out=row.opted_out,
         unit=row.unit,
     )
 
@@ -274,6 +276,7 @@ def lines_of_school(
                 last_started_at=None if hidden else last,
                 is_exact=exact,
                 waiting=row.waiting,
+                opted_out=row.opted_out,
                 unit=row.unit,
             )
         )
@@ -426,6 +429,7 @@ def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
             Sum(f"{rates}finished_today", filter=below_this_morning), 0
         ),
         "sum_waiting": total("waiting"),
+        "sum_opted_out": total("opted_out"),
         "sum_schools": count(),
         "sum_reporting": count(Q(**{f"{rates}needed__isnull": False})),
         "sum_reached": count(Q(**{f"{rates}needed__lte": finished})),

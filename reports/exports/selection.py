@@ -12,6 +12,7 @@ from survey.models import Administration
 # for people who came after the opening and don't count yet.
 COUNTED_RESPONDENTS = """(
     SELECT r.id, r.administration_id, r.open_code_id, r.started_at, r.completed_at,
+        r.opted_out_at,
         coalesce(c.school_id, r.school_id) AS school_id,
         CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade,
         CASE WHEN c.respondent_id IS NULL THEN r.language ELSE c.language END
@@ -31,7 +32,7 @@ NEVER_COUNTED = -1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Select the people in these places who have started."""
+    """Select the people in these places who have started and not opted out."""
 
     administrations: Sequence[Administration]
     places: Places
@@ -59,6 +60,8 @@ class Selection:
         conditions = [
             f"r.administration_id = {int(administration.pk)}",
             "r.started_at IS NOT NULL",
+            # A parent, or the person, has refused.
+            "r.opted_out_at IS NULL",
             # A start with an open code may be a look at the first page, or a
             # program's.
             "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"  # noqa: S608

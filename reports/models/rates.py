@@ -31,7 +31,8 @@ class RollUp(models.Model):
 class SchoolRate(models.Model):
     """The figures of one school in one administration.
 
-    Withdrawn people are not counted. People who moved count in their new
+    Withdrawn people are not counted, and those who have opted out are counted
+    apart. People who moved count in their new
     school, including what they did before. After the opening, such changes
     count later, many at once: see `reports.counting_groups`.
     """
@@ -49,6 +50,8 @@ class SchoolRate(models.Model):
     eligible = models.PositiveIntegerField(default=0)
     # `eligible` when the groups were frozen, which decides what is hidden; 0 before.
     at_opening = models.PositiveIntegerField(default=0, db_default=0)
+    # People who have opted out, who are not among the eligible.
+    opted_out = models.PositiveIntegerField(default=0, db_default=0)
     # People of this school on the roster whose last change does not count yet.
     waiting = models.PositiveIntegerField(default=0, db_default=0)
     started = models.PositiveIntegerField(default=0)

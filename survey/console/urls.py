@@ -17,7 +17,7 @@ from survey.console.merging.people import merge_people
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
-from survey.console.people import joining
+from survey.console.people import joining, opt_outs
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
@@ -46,6 +46,16 @@ urlpatterns = [
         f"{PEOPLE}<int:respondent>/reissue/",
         people.people_reissue,
         name="people_reissue",
+    ),
+    path(
+        f"{PEOPLE}<int:respondent>/opt-out/",
+        opt_outs.people_opt_out,
+        name="people_opt_out",
+    ),
+    path(
+        f"{PEOPLE}<int:respondent>/opt-out/take-back/",
+        opt_outs.people_take_back,
+        name="people_take_back",
     ),
     path(f"{PEOPLE}<int:respondent>/join/", joining.people_join, name="people_join"),
     path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),

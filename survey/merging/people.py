@@ -26,6 +26,7 @@ from survey.models import (
     Respondent,
     RosterUpload,
 )
+from survey.opt_outs.records import carry_over
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.change_record import forget_changes, refuse_while_undoing
 from survey.rosters.counted_groups import (
@@ -213,6 +214,8 @@ def withdraw_duplicate(
 ) -> None:
     """Withdraw one record of a person; the other one can be used from then on.
 
+    If either has opted out, nobody can use the other one either.
+
     The record keeps its answers, if it has any, and its code is refused as withdrawn.
     Its name and ID are deleted, because an ID belongs to one person in a district.
     """
@@ -220,9 +223,11 @@ def withdraw_duplicate(
     if other.withdrawn_at is None:
         keep_groups_of_withdrawn(writer, [other.pk])
         Respondent.objects.filter(pk=other.pk).update(withdrawn_at=now)
-        if survivor.withdrawn_at is not None:
+        if survivor.withdrawn_at is not None and survivor.opted_out_at is None:
             keep_groups_of_returning(writer, [survivor.pk])
             Respondent.objects.filter(pk=survivor.pk).update(withdrawn_at=None)
+    if other.opted_out_at or survivor.opted_out_at:
+        carry_over(writer, other, survivor)
     Identity.objects.filter(pk=other.pk).delete()
     # IDs of earlier joins lead to the record that is there.
     joined = RecordJoin.objects.filter(kept=other, state=RecordJoin.State.JOINED)

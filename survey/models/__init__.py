@@ -36,6 +36,7 @@ from survey.models.open_code import (
     OpenCodeSeat,
     OpenDecline,
 )
+from survey.models.opt_out import OptOut
 from survey.models.place_merge import PairChoice, PlaceMerge
 from survey.models.record_join import RecordJoin
 from survey.models.response import Response
@@ -74,6 +75,7 @@ __all__ = [
     "OpenCodeFile",
     "OpenCodeSeat",
     "OpenDecline",
+    "OptOut",
     "Option",
     "OptionSet",
     "Page",

@@ -250,7 +250,10 @@ class Respondent(models.Model):
     code_key_version = models.PositiveSmallIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    # The one column that says who may not log in, save, finish or be written to.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+    # Set for withdrawn people whom no roster brings back: see `OptOut`.
+    opted_out_at = models.DateTimeField(null=True, blank=True)
 
     objects = RespondentQuerySet.as_manager()
 
@@ -259,6 +262,10 @@ class Respondent(models.Model):
             models.CheckConstraint(
                 condition=Q(completed_at__isnull=True) | Q(started_at__isnull=False),
                 name="completed_only_after_starting",
+            ),
+            models.CheckConstraint(
+                condition=Q(opted_out_at__isnull=True) | Q(withdrawn_at__isnull=False),
+                name="opted_out_people_are_withdrawn",
             ),
         )
         indexes = (

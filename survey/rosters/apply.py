@@ -309,6 +309,7 @@ def change_people(
                         """
                         UPDATE survey_respondent SET withdrawn_at = NULL
                         WHERE id IN (SELECT respondent_id FROM roster_batch)
+                          AND opted_out_at IS NULL
                         """
                     )
                 rows = writer.fetch_all("SELECT respondent_id FROM roster_batch")

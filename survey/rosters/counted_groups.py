@@ -6,12 +6,20 @@ Only in administrations that have opened; see `CountedGroup`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from django.db import connection
 from django.utils import timezone
 
 from survey.rosters.diff import RosterDiff, any_column_differs
 from survey.rosters.staging import Staging
+
+
+class Writer(Protocol):
+    """A cursor, or the temporary tables of a batch."""
+
+    def execute(self, sql: str, params: Sequence[str], /) -> object: ...
+
 
 # A second change keeps the groups in which the person still counts.
 _KEEP = """
@@ -66,17 +74,17 @@ def keep_groups_of_changed(
     _keep(writer, _COUNTED_SCHOOL, people)
 
 
-def keep_groups_of_withdrawn(writer: Staging, respondents: Sequence[int]) -> None:
+def keep_groups_of_withdrawn(writer: Writer, respondents: Sequence[int]) -> None:
     keys = ", ".join(str(int(pk)) for pk in respondents)
     people = f"WHERE r.id IN ({keys}) AND r.withdrawn_at IS NULL"
     _keep(writer, _COUNTED_SCHOOL, people)
 
 
-def keep_groups_of_returning(writer: Staging, respondents: Sequence[int]) -> None:
+def keep_groups_of_returning(writer: Writer, respondents: Sequence[int]) -> None:
     keys = ", ".join(str(int(pk)) for pk in respondents)
     _keep(writer, _COUNTED_SCHOOL, f"WHERE r.id IN ({keys})")
 
 
-def _keep(writer: Staging, school: str, people: str) -> None:
+def _keep(writer: Writer, school: str, people: str) -> None:
     now = connection.ops.adapt_datetimefield_value(timezone.now())
     writer.execute(_KEEP.format(school=school, people=people), [now, now])

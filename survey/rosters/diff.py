@@ -24,6 +24,7 @@ from survey.rosters.identity_changes import (
     reject_identity_conflicts,
 )
 from survey.rosters.joined_ids import replace_joined_ids
+from survey.rosters.opted_out import note_opted_out
 from survey.rosters.report import RejectionLog, RosterReport
 from survey.rosters.row_parser import (
     CellRejection,
@@ -149,6 +150,7 @@ def compare_roster(
             staging, columns, log, by_matched_district=True
         )
         match_people(staging, administration, report)
+        notes |= note_opted_out(staging)
         reject_identity_conflicts(staging, administration, columns, log)
         row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
         refuse_other_identifiers(staging, administration, report, table.id_name)
@@ -295,9 +297,11 @@ def match_people(
         CREATE TEMPORARY TABLE roster_match AS
         SELECT new.row, r.id AS respondent_id, r.school_id AS old_school_id,
                CASE WHEN r.id IS NULL THEN '{ADDED}'
-                    WHEN r.withdrawn_at IS NOT NULL THEN '{BACK}'
-                    WHEN r.school_id <> p.school_id THEN '{MOVED}'
-                    WHEN {differs}
+                    WHEN r.withdrawn_at IS NOT NULL AND r.opted_out_at IS NULL
+                    THEN '{BACK}'
+                    WHEN r.school_id <> p.school_id AND r.opted_out_at IS NULL
+                    THEN '{MOVED}'
+                    WHEN r.school_id <> p.school_id OR {differs}
                       OR {any_column_differs("i", of_identity, staging)}
                     THEN '{CHANGED}'
                     ELSE '{UNCHANGED}' END AS change

@@ -275,7 +275,7 @@ def not_started(ids: Collection[int]) -> list[int]:
 
 
 def _remove_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter[str]:
-    """Delete new people; withdraw those whose code was sent or printed for them.
+    """Delete new people; withdraw those who have opted out or were sent their code.
 
     Deleting leaves nothing of a person who was never meant to be here. Primary keys
     are never given again, so a card that was printed opens no other person's survey.
@@ -288,6 +288,8 @@ def _remove_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter
     ) | set(
         CardSet.objects.filter(respondent__in=free).values_list("respondent", flat=True)
     )
+    opted_out = Respondent.objects.filter(pk__in=free, opted_out_at__isnull=False)
+    known.update(opted_out.values_list("pk", flat=True))
     if known:
         keep_groups_of_withdrawn(writer, sorted(known))
         Respondent.objects.filter(pk__in=known).update(withdrawn_at=timezone.now())
@@ -325,8 +327,8 @@ def _restore_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counte
 def _bring_back(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter[str]:
     _load_earlier(writer, undo, ids)
     keep_groups_of_changed(writer, [], are_back=True)
-    Respondent.objects.filter(pk__in=ids).update(withdrawn_at=None)
-    return Counter(restored=len(ids))
+    people = Respondent.objects.filter(pk__in=ids, opted_out_at=None)
+    return Counter(restored=people.update(withdrawn_at=None))
 
 
 def _load_earlier(writer: Staging, undo: RosterUndo, ids: Collection[int]) -> None:

@@ -25,12 +25,16 @@ DISTRICTS = (
     "threshold reached",
     "missing",
     "schools without a roster or count",
+    "opted out",
 )
 SCHOOLS = (
     *("district", "school", "code", *FIGURES),
-    *("needed", "threshold", "last start", "denominator"),
+    *("needed", "threshold", "last start", "denominator", "opted out"),
 )
-SCHOOL = ("school", "code", "administration", "role", "grade", *FIGURES, "denominator")
+SCHOOL = (
+    *("school", "code", "administration", "role", "grade", *FIGURES),
+    *("denominator", "opted out"),
+)
 
 
 def districts_csv(
@@ -46,6 +50,7 @@ def districts_csv(
             line.reached,
             line.missing,
             line.not_invited,
+            line.opted_out,
         )
         for line in lines
     )
@@ -68,6 +73,7 @@ def schools_csv(
                 line.words,
                 HIDDEN if line.is_hidden else day,
                 _denominator(line),
+                line.opted_out,
             )
 
     return _rates_csv(SCHOOLS, rows(), administration, "schools")
@@ -85,9 +91,11 @@ def school_csv(
                 panel.administration.role,
             )
             denominator = _denominator(panel.line)
-            yield (*about, "all", *_figures(panel.line), denominator)
+            whole = (*about, "all", *_figures(panel.line))
+            yield (*whole, denominator, panel.line.opted_out)
             for grade in panel.grades:
-                yield (*about, grade.name, *_figures(grade), denominator)
+                # Only the school has this number.
+                yield (*about, grade.name, *_figures(grade), denominator, "")
 
     return _rates_csv(SCHOOL, rows(), administration, "school")
 

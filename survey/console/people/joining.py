@@ -216,5 +216,6 @@ def _compare(
             "started": len(started),
             "shows_progress": shows_progress,
             "has_other_birth_date": len(births) == 2,
+            "has_opted_out": any(one.opted_out_at for one in records),
         },
     )

@@ -36,7 +36,7 @@ from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
 from survey.merging.joins import joins_of
 from survey.message_platforms.hooks import people_changed
-from survey.models import Administration, CardSet, Respondent
+from survey.models import Administration, CardSet, OptOut, Respondent
 from survey.reminders.suppression import is_suppressed
 
 BY_NAME = ("identity__family_name", "identity__given_name")
@@ -57,7 +57,8 @@ PROGRESS: StatusFilters = {
 }
 INVITATION: StatusFilters = {
     "invited": ("Invited", Q(withdrawn_at=None)),
-    "withdrawn": ("Withdrawn", Q(withdrawn_at__isnull=False)),
+    "withdrawn": ("Withdrawn", Q(withdrawn_at__isnull=False, opted_out_at=None)),
+    "opted-out": ("Opted out", Q(opted_out_at__isnull=False)),
 }
 
 
@@ -254,6 +255,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "shows_progress": not administration.is_completion_confidential,
             "may_reissue": _may_reissue(request, person),
             "joins": joins_of(person),
+            "opt_out": _current_opt_out(person),
             "wants_no_email": bool(
                 identity and identity.email and is_suppressed(identity.email)
             ),
@@ -361,6 +363,14 @@ def _invited_person_or_404(
     if person.withdrawn_at:
         raise Http404
     return person
+
+
+def _current_opt_out(person: Respondent) -> OptOut | None:
+    """Return the opt-out that stands. 1 statement for people who have opted out."""
+    if person.opted_out_at is None:
+        return None
+    current = OptOut.objects.filter(respondent=person, ended_at=None)
+    return current.select_related("by").first()
 
 
 def _may_reissue(request: StaffRequest, person: Respondent) -> bool:

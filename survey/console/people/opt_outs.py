@@ -1,0 +1,151 @@
+"""Opt one person out of an administration, and take it back."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import audit
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability as C
+from survey.console.people.scope import administration_or_404, respondent_or_404
+from survey.models import Administration, OptOut, Respondent, Role
+from survey.opt_outs.records import OptOutConflict, Request, opt_out, take_back
+
+By = OptOut.RequestedBy
+# In the hidden field `seen`.
+STARTED, NOT_STARTED = "started", "not started"
+
+
+class OptOutForm(forms.Form):
+    requested_by = forms.ChoiceField(
+        label="Who asked for it?", choices=By.choices, widget=forms.RadioSelect
+    )
+    requested_on = forms.DateField(
+        label="Date of the request",
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+    reason = forms.CharField(
+        required=False,
+        max_length=200,
+        help_text="Such as “consent form returned”. Staff who may see this person's"
+        " name can read it.",
+    )
+    # Whether the person had started when the page was shown.
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def clean_requested_on(self) -> object:
+        day = self.cleaned_data["requested_on"]
+        if day > timezone.localdate():
+            raise forms.ValidationError("This date is in the future.")
+        return day
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Say what opting out means for this person, and do it once confirmed."""
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    if person.opted_out_at:
+        messages.error(request, "This person has opted out already.")
+        return redirect("people_detail", pk, person.pk)
+    shows_progress = not administration.is_completion_confidential
+    started = shows_progress and person.started_at is not None
+    seen = STARTED if started else NOT_STARTED
+    if request.method == "POST":
+        form = OptOutForm(request.POST)
+        if form.is_valid():
+            return _opt_out(request, person, form, shows_progress=shows_progress)
+    else:
+        is_adult = administration.role != Role.STUDENT
+        form = OptOutForm(
+            initial={
+                "requested_by": By.PERSON if is_adult else By.PARENT,
+                "requested_on": timezone.localdate(),
+                "seen": seen if shows_progress else "",
+            }
+        )
+        audit.record(
+            "look at a person",
+            by=request.user,
+            request=request,
+            subject=person,
+            school=person.school,
+            after={"administration": str(administration)},
+        )
+    return render(
+        request,
+        "survey/console/people_opt_out.html",
+        {
+            "administration": administration,
+            "person": person,
+            "identity": getattr(person, "identity", None),
+            "form": form,
+            "started": started,
+            "shows_progress": shows_progress,
+        },
+    )
+
+
+def _opt_out(
+    request: StaffRequest,
+    person: Respondent,
+    form: OptOutForm,
+    *,
+    shows_progress: bool,
+) -> HttpResponse:
+    cleaned = form.cleaned_data
+    asked = Request(
+        requested_on=cleaned["requested_on"],
+        requested_by=cleaned["requested_by"],
+        reason=cleaned["reason"],
+    )
+    expects_start = cleaned["seen"] == STARTED if shows_progress else None
+    try:
+        opt_out(
+            person, asked, by=request.user, expects_start=expects_start, request=request
+        )
+    except OptOutConflict as conflict:
+        messages.error(request, str(conflict))
+        return redirect("people_opt_out", person.administration_id, person.pk)
+    messages.success(
+        request,
+        "This person has opted out, and the access code no longer works. Take back"
+        " the login card if it was handed out.",
+    )
+    return redirect("people_detail", person.administration_id, person.pk)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def people_take_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Let a person who has opted out take part again."""
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    try:
+        take_back(person, by=request.user, request=request)
+    except OptOutConflict as conflict:
+        messages.error(request, str(conflict))
+    else:
+        messages.success(request, "The opt-out was taken back.")
+    return redirect("people_detail", pk, person.pk)
+
+
+def changeable_person_or_404(
+    request: StaffRequest, administration: Administration, pk: int
+) -> Respondent:
+    """Return a person whose name the user may see, and whose roster manage."""
+    person = respondent_or_404(request, administration, pk)
+    places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    if not places.has_school(person.school):
+        raise Http404
+    return person

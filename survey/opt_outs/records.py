@@ -1,0 +1,155 @@
+"""Record that people opt out of an administration, and take it back.
+
+Who has opted out is withdrawn: nothing else decides who may log in, save, finish or
+be written to. In addition, no roster brings them back, and exports leave them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from django.db import connection, transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts import audit
+from accounts.models import User
+from survey.login_cards.card_sets import mark_sets_of_person_outdated
+from survey.message_platforms.hooks import people_changed
+from survey.models import OptOut, Respondent
+from survey.rosters.counted_groups import (
+    Writer,
+    keep_groups_of_returning,
+    keep_groups_of_withdrawn,
+)
+
+ALREADY = "This person has opted out already. Nothing was changed."
+NOT_OPTED_OUT = "This person has not opted out, or no longer. Nothing was changed."
+STARTED_SINCE = (
+    "Nothing was changed: this person has started in the meantime. Read what opting out"
+    " means now, and confirm again."
+)
+
+
+class OptOutConflict(Exception):
+    """The person is not as the page showed. The text says so; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody asked for, and when."""
+
+    requested_on: date
+    requested_by: str
+    reason: str = ""
+
+
+@transaction.atomic
+def opt_out(
+    person: Respondent,
+    asked: Request,
+    *,
+    by: User,
+    expects_start: bool | None = None,
+    request: HttpRequest | None = None,
+) -> OptOut:
+    """Withdraw a person for good, whether or not the survey has been started.
+
+    `expects_start` is whether it had been when the page was shown; None where this
+    is hidden. Raises OptOutConflict.
+    """
+    current = _locked(person)
+    if current.opted_out_at:
+        raise OptOutConflict(ALREADY)
+    has_started = current.started_at is not None
+    if expects_start is not None and has_started != expects_start:
+        raise OptOutConflict(STARTED_SINCE)
+    with connection.cursor() as cursor:
+        _withdraw(cursor, current, timezone.now())
+    found = OptOut.objects.create(
+        respondent=current,
+        requested_on=asked.requested_on,
+        requested_by=asked.requested_by,
+        reason=asked.reason,
+        by=by,
+        was_withdrawn_at=current.withdrawn_at,
+    )
+    people_changed([current.pk])
+    # Their cards must not be handed out.
+    mark_sets_of_person_outdated(current)
+    audit.record(
+        "opt out a person",
+        by=by,
+        request=request,
+        subject=current,
+        school=current.school,
+        # Not the reason, which may name somebody.
+        after={
+            "administration": str(current.administration),
+            "requested on": asked.requested_on.isoformat(),
+            "requested by": asked.requested_by,
+        },
+    )
+    return found
+
+
+@transaction.atomic
+def take_back(
+    person: Respondent, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """Let a person take part again, unless withdrawn before. Raises OptOutConflict."""
+    current = _locked(person)
+    found = OptOut.objects.filter(respondent=current, ended_at=None).first()
+    if current.opted_out_at is None or found is None:
+        raise OptOutConflict(NOT_OPTED_OUT)
+    with connection.cursor() as cursor:
+        keep_groups_of_returning(cursor, [current.pk])
+    Respondent.objects.filter(pk=current.pk).update(
+        opted_out_at=None, withdrawn_at=found.was_withdrawn_at
+    )
+    found.ended_at, found.ended_by = timezone.now(), by
+    found.save(update_fields=["ended_at", "ended_by"])
+    people_changed([current.pk])
+    audit.record(
+        "take back an opt-out",
+        by=by,
+        request=request,
+        subject=current,
+        school=current.school,
+        before={"requested on": found.requested_on.isoformat()},
+        after={"administration": str(current.administration)},
+    )
+
+
+def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:
+    """Let the opt-out of either record of a person count for the one that stays.
+
+    Both are as they were before the join, with their rows locked.
+    """
+    outs = OptOut.objects.filter(respondent=other, ended_at=None)
+    if survivor.opted_out_at:
+        outs.update(ended_at=timezone.now())
+        if other.withdrawn_at is None:
+            # The person could still take part, with the other record.
+            current = OptOut.objects.filter(respondent=survivor, ended_at=None)
+            current.update(was_withdrawn_at=None)
+        # Exports leave out what was answered with either record.
+        others = Respondent.objects.filter(pk=other.pk)
+        others.update(opted_out_at=survivor.opted_out_at)
+    elif other.opted_out_at:
+        _withdraw(writer, survivor, other.opted_out_at)
+        outs.update(respondent=survivor, was_withdrawn_at=survivor.withdrawn_at)
+
+
+def _locked(person: Respondent) -> Respondent:
+    """Lock a person's row, so that rosters, starts and page saves wait or are seen."""
+    people = Respondent.objects.select_for_update(of=("self",))
+    return people.select_related("school", "administration").get(pk=person.pk)
+
+
+def _withdraw(writer: Writer, person: Respondent, at: datetime) -> None:
+    keep_groups_of_withdrawn(writer, [person.pk])
+    Respondent.objects.filter(pk=person.pk).update(
+        opted_out_at=at, withdrawn_at=person.withdrawn_at or timezone.now()
+    )

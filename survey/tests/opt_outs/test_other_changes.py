@@ -1,0 +1,116 @@
+"""Undo rosters and join records of people who have opted out."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey import jobs
+from survey.merging import joins
+from survey.merging.joins import request_join
+from survey.models import Job, OptOut, Respondent
+from survey.opt_outs.records import opt_out, take_back
+from survey.taking.login import LoginRefused, log_in_respondent
+from survey.tests.conftest import code_of
+from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
+from survey.tests.rosters.roster_console import ConsoleClient, person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+TWICE = MAYA.replace("00123", "A-77")
+
+
+@pytest.fixture
+def dana(staff, django_capture_on_commit_callbacks):
+    return ConsoleClient(staff.dana, django_capture_on_commit_callbacks)
+
+
+def undo_upload(console, upload):
+    console.post(f"/console/rosters/{upload.pk}/undo/")
+    upload.refresh_from_db()
+    assert upload.state == "undone", upload.message
+
+
+def may_log_in(one) -> bool:
+    try:
+        return bool(log_in_respondent(code_of(one)))
+    except LoginRefused:
+        return False
+
+
+def test_undoing_a_roster_keeps_the_opt_outs_of_its_new_people(
+    administration, staff, dana
+):
+    dana.apply(administration, HEADER, ALI)
+    upload = dana.apply(administration, HEADER, ALI, MAYA)
+    opt_out(person("00123"), NO_FORM, by=staff.dana)
+    undo_upload(dana, upload)
+    assert (upload.undo.removed, upload.undo.withdrawn) == (0, 1)
+    dana.apply(administration, HEADER, ALI, MAYA)
+    assert not may_log_in(person("00123"))
+
+
+def test_undoing_a_roster_brings_nobody_back_who_has_opted_out(
+    administration, staff, dana
+):
+    dana.apply(administration, HEADER, ALI, MAYA)
+    upload = dana.apply(administration, HEADER, ALI, typed="1")
+    opt_out(person("00123"), NO_FORM, by=staff.dana)
+    undo_upload(dana, upload)
+    assert upload.undo.restored == 0
+    assert not may_log_in(person("00123"))
+
+
+def test_a_roster_that_brought_a_person_back_is_undone(administration, staff, dana):
+    dana.apply(administration, HEADER, ALI, MAYA)
+    dana.apply(administration, HEADER, ALI, typed="1")
+    upload = dana.apply(administration, HEADER, ALI, MAYA)
+    opt_out(person("00123"), NO_FORM, by=staff.dana)
+    undo_upload(dana, upload)
+    assert not may_log_in(person("00123"))
+
+
+@pytest.fixture
+def join(administration, staff, dana, monkeypatch):
+    """Return a function that joins the two records of Maya."""
+    dana.apply(administration, HEADER, MAYA, TWICE, ALI)
+    monkeypatch.setattr(jobs, "wake", lambda *_: None)
+
+    def run(kept, other):
+        created = request_join(person(kept), person(other), by=staff.chen)
+        jobs.run(Job.objects.get(kind=joins.KIND, subject_id=created.pk).pk)
+        created.refresh_from_db()
+        assert created.state == "joined", created.message
+        return Respondent.objects.get(pk=created.kept_id), Respondent.objects.get(
+            pk=created.other_id
+        )
+
+    return run
+
+
+def test_a_refusal_counts_for_both_records_of_a_person(join, staff):
+    """The record that stays had not opted out."""
+    opt_out(person("00123"), NO_FORM, by=staff.chen)
+    kept, other = join("A-77", "00123")
+    assert not may_log_in(kept) and not may_log_in(other)
+    assert OptOut.objects.get(ended_at=None).respondent == kept
+    # Exports leave out both.
+    assert kept.opted_out_at and other.opted_out_at
+    take_back(kept, by=staff.chen)
+    assert may_log_in(kept) and not may_log_in(other)
+
+
+def test_a_record_that_could_be_used_does_not_bring_the_other_one_back(join, staff):
+    opt_out(person("00123"), NO_FORM, by=staff.chen)
+    kept, other = join("00123", "A-77")
+    assert not may_log_in(kept) and not may_log_in(other)
+    assert kept.opted_out_at and other.opted_out_at
+    take_back(kept, by=staff.chen)
+    assert may_log_in(kept) and not may_log_in(other)
+
+
+def test_two_opt_outs_of_one_person_become_one(join, staff):
+    opt_out(person("00123"), NO_FORM, by=staff.chen)
+    opt_out(person("A-77"), NO_FORM, by=staff.chen)
+    kept, other = join("00123", "A-77")
+    assert not may_log_in(kept) and not may_log_in(other)
+    assert OptOut.objects.get(ended_at=None).respondent == kept
