@@ -215,7 +215,7 @@ def count(
     return as_of, counts
 
 
-def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[int, ...]]:
+def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[Any, ...]]:
     """Count those who have opted out by administration and school.
 
     Nobody's answers show in it: it does not wait, as changes of the roster do.

@@ -18,7 +18,7 @@ from survey.rosters.staging import Staging
 class Writer(Protocol):
     """A cursor, or the temporary tables of a batch."""
 
-    def execute(self, sql: str, params: Sequence[str], /) -> object: ...
+    def execute(self, sql: str, params: Sequence[str | None], /) -> object: ...
 
 
 # A second change keeps the groups in which the person still counts.
