@@ -59,7 +59,7 @@ def groups_in_words(administration: Administration, waiting: int = 0) -> str:
         return ""
     if administration.denominator == Denominator.COUNT:
         return ""
-    words = f"Schools and grades as of {date_format(localtime(as_of), 'M j, Y')}."
+    words = f"Schools and grades as of {date_format(localtime(as_of), 'DATE_FORMAT')}."
     if not waiting:
         return words
     changes = "1 change" if waiting == 1 else f"{waiting:,} changes"

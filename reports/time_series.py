@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from reports.models import Curve
 from reports.progress_pace import planned_rates
@@ -71,7 +72,7 @@ def by_day(
         finished_so_far += finished
         points.append(
             CurvePoint(
-                label=f"{day:%a}, {day:%b} {day.day}",
+                label=date_format(day, "D, N j"),
                 started=started,
                 finished=finished,
                 rate=percentage(finished_so_far, eligible) if day <= today else None,
@@ -94,7 +95,8 @@ def by_hour(hours: Sequence[Hour], day: date, *, eligible: int) -> list[CurvePoi
         started, finished = active.get(hour, (0, 0))
         finished_so_far += finished
         rate = percentage(finished_so_far, eligible)
-        points.append(CurvePoint(f"{hour:%H:%M}", started, finished, rate))
+        label = date_format(hour, "TIME_FORMAT")
+        points.append(CurvePoint(label, started, finished, rate))
         # Add the hour in UTC: when daylight saving time ends, one local hour
         # comes twice.
         hour = (hour.astimezone(UTC) + timedelta(hours=1)).astimezone(hour.tzinfo)

@@ -200,6 +200,8 @@ WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")
 USE_I18N = True
+# How dates are written in English; other languages have Django's formats.
+FORMAT_MODULE_PATH = "settings.formats"
 USE_TZ = True
 
 # The public URL of this installation, with which links in e-mails begin. It is

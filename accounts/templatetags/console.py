@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django import template
+from django.conf import settings
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -66,6 +67,13 @@ def other_parameters(context: template.Context) -> list[tuple[str, str]]:
 @register.simple_tag
 def address(listing: Listing, **changed: object) -> str:
     return listing.address(**changed)
+
+
+@register.simple_tag
+def time_zone() -> str:
+    """Return "Chicago time (America/Chicago)", for all times of the console."""
+    city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
+    return f"{city} time ({settings.TIME_ZONE})"
 
 
 @register.filter

@@ -175,7 +175,7 @@ def test_whether_people_of_other_places_log_in_is_not_shown(staff, client, is_en
         user=other, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
     )
     detail = reverse("membership_detail", args=[membership.pk])
-    shown = "Mar 4, 2026"
+    shown = "March 4, 2026"
     log_in(client, staff.dana)
     assert client.get(STAFF).content.decode().count(shown) == 2
     assert shown not in (page := client.get(detail).content.decode())

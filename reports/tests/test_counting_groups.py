@@ -493,7 +493,9 @@ class Coordinator:
         hours = [
             (
                 timezone.make_aware(
-                    datetime.combine(chart["day"], time.fromisoformat(point.label))
+                    datetime.combine(
+                        chart["day"], datetime.strptime(point.label, "%I:%M %p").time()
+                    )
                 ),
                 point,
             )

@@ -60,9 +60,8 @@ def plan_of(administration: Administration) -> AdministrationPlan:
 
 
 def format_moment(moment: datetime) -> str:
-    """Return local time with the name of its zone: "Mar 1, 2027, 08:00 CST"."""
-    local = timezone.localtime(moment)
-    return f"{date_format(local, 'M j, Y, H:i')} {local.tzname()}"
+    """Return local time: "March 1, 2027, 8:00 AM"."""
+    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
 
 
 def record_change(

@@ -99,7 +99,7 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
     if later := _later_roster(upload, undo):
         uploaded_at = timezone.localtime(later.uploaded_at)
         return LATER_ROSTER.format(
-            name=later.name, date=date_format(uploaded_at, "M j, Y, H:i")
+            name=later.name, date=date_format(uploaded_at, "DATETIME_FORMAT")
         )
     changes = count_changes(upload)
     new = changes[Change.ADDED] + changes[Change.BACK]

@@ -21,9 +21,7 @@ def refusal_message(refused: LoginRefused, language: str) -> str:
         return message
     with translation.override(language):
         at = timezone.localtime(refused.at)
-        # Not "9:34 p.m.", at the end of a sentence.
-        clock = "g:i A" if language == "en" else "TIME_FORMAT"
-        written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, clock)}"
+        written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, 'TIME_FORMAT')}"
     return message.format(date=f"{written} ({at:%Z})")
 
 

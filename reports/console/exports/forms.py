@@ -46,7 +46,7 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
 
     def label_from_instance(self, obj: Administration) -> str:  # type: ignore[override]
         opens, closes = map(timezone.localtime, (obj.opens_at, obj.closes_at))
-        window = f"{date_format(opens, 'M j, Y')} to {date_format(closes, 'M j, Y')}"
+        window = " to ".join(date_format(at, "DATE_FORMAT") for at in (opens, closes))
         version = obj.published.survey.version
         return f"{obj.title} ({obj.name}; {window}; version {version})"
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TypeVar, cast
 
 from django import forms
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
@@ -20,12 +19,6 @@ from survey.models import PublishedSurvey, Wave
 MAX_PLACES = 500
 MAX_FOUND = 20
 M = TypeVar("M", bound=Model)
-
-
-def time_zone_in_words() -> str:
-    """Return "Chicago time (America/Chicago)"."""
-    city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
-    return f"{city} time ({settings.TIME_ZONE})"
 
 
 class LocalDateTimeField(forms.DateTimeField):
@@ -45,7 +38,7 @@ class LocalDateTimeField(forms.DateTimeField):
         super().__init__(
             label=label,
             error_messages={"required": required_message},
-            help_text=f"{time_zone_in_words()}. {help_text}".strip(),
+            help_text=help_text,
         )
 
     def to_python(self, value: object) -> datetime | None:

@@ -19,7 +19,7 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from survey.administrations import administrations_for, may_manage
-from survey.console.administrations.fields import survey_in_words, time_zone_in_words
+from survey.console.administrations.fields import survey_in_words
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
 from survey.reminders.figures import Figures, read_figures
@@ -71,7 +71,6 @@ def administration_list(request: StaffRequest) -> HttpResponse:
             "filter_form": FilterForm(request.GET),
             "filtered": bool(request.GET.get("state")),
             "may_open": permissions.has(C.MANAGE_SURVEYS),
-            "time_zone": time_zone_in_words(),
         },
     )
 

@@ -13,7 +13,6 @@ from django.http import QueryDict
 
 from accounts.models import District
 from accounts.permissions import Permissions
-from survey.console.administrations.fields import time_zone_in_words
 from survey.console.feeds.credentials_form import (
     credential_fields,
     missing_credentials,
@@ -146,7 +145,7 @@ class FeedForm(forms.Form):
         self.credential_names = tuple(credentials)
         fields |= credentials
         cast(AdministrationsField, fields["administrations"]).queryset = administrations
-        fields["window_begins"].help_text = f"{time_zone_in_words()}. {SCHEDULE_HELP}"
+        fields["window_begins"].help_text = SCHEDULE_HELP
         if samples:
             cast(forms.ChoiceField, fields["identity"]).choices = [
                 (value, _with_samples(value, label, samples))

@@ -20,7 +20,6 @@ from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Places
 from survey.administrations import administrations_in
-from survey.console.administrations.fields import time_zone_in_words
 from survey.console.administrations.forms import show_errors
 from survey.console.feeds.forms import (
     KIND_LABELS,
@@ -76,7 +75,7 @@ def feed_list(request: StaffRequest) -> HttpResponse:
     ]
     return listing.render(
         "survey/console/feed_list.html",
-        {"feeds": rows, "time_zone": time_zone_in_words()},
+        {"feeds": rows},
     )
 
 
@@ -106,7 +105,6 @@ def feed_detail(request: StaffRequest, pk: int) -> HttpResponse:
         "newest": newest,
         "is_busy": newest is not None and not newest.is_over,
         "options": options_in_words(feed),
-        "time_zone": time_zone_in_words(),
     }
     return listing.render("survey/console/feed_detail.html", context)
 

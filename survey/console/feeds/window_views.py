@@ -15,7 +15,6 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
-from survey.console.administrations.fields import time_zone_in_words
 from survey.console.feeds.scope import MANAGE, feeds_of
 from survey.console.feeds.stage_rows import in_words
 from survey.console.feeds.window_chart import (
@@ -65,7 +64,6 @@ def feed_window(request: StaffRequest) -> HttpResponse:
     context: dict[str, object] = {
         "scans": found,
         "is_state": is_state,
-        "time_zone": time_zone_in_words(),
     }
     stages = read_stages(of_night) if found else []
     ends = [ended for _, ended in found if ended is not None]

@@ -165,7 +165,7 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     page.get_by_label("Scan window ends").fill("04:00")
     look(page, "11-schedule")
     page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_text("01:00 to 04:00")).to_be_visible()
+    expect(page.get_by_text("1:00 AM to 4:00 AM")).to_be_visible()
     scan_now(page, "applied")
     assert len(invited()) == 40
     look(page, "12-applied")

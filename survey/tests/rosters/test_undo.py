@@ -158,7 +158,7 @@ def test_rosters_are_undone_one_after_the_other(administration, dana):
     second = dana.apply(administration, HEADER, MAYA, ALI)
     undo_upload(dana, first)
     assert first.state == "applied"
-    when = date_format(timezone.localtime(second.uploaded_at), "M j, Y, H:i")
+    when = date_format(timezone.localtime(second.uploaded_at), "DATETIME_FORMAT")
     page = dana.get(f"/console/rosters/{first.pk}/undo/").content.decode()
     assert LATER_ROSTER.format(name="roster.csv", date=when) in page
 

@@ -1,0 +1,53 @@
+"""Dates look the same on every page, in e-mails and on paper."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import translation
+from django.utils.formats import date_format
+
+from accounts.tests.logging_in import log_in
+
+# Short forms leave the year out, in tables of one season, or add seconds.
+STYLES = {
+    "DATE_FORMAT",
+    "DATETIME_FORMAT",
+    "TIME_FORMAT",
+    "SHORT_DATETIME_FORMAT",
+    "MONTH_DAY_FORMAT",
+    "N j, Y, g:i:s A",
+    "D, N j",
+    "g:i:s A",
+    # In addresses and ids, which nobody reads.
+    "Y-m-d",
+}
+
+
+def test_templates_write_dates_in_one_style():
+    found: dict[str, list[str]] = {}
+    for path in (settings.BASE_DIR / "templates").rglob("*"):
+        if path.suffix in (".html", ".txt"):
+            for style in re.findall(r"\|date:[\"']([^\"']+)", path.read_text()):
+                found.setdefault(style, []).append(path.name)
+    assert {style: found[style] for style in found.keys() - STYLES} == {}
+    assert "DATETIME_FORMAT" in found
+
+
+@pytest.mark.parametrize(
+    ("language", "written"),
+    [("en", "Sept. 5, 2026, 2:30 PM"), ("es", "5 de septiembre de 2026 a las 14:30")],
+)
+def test_dates_are_written_in_the_readers_language(language, written):
+    with translation.override(language):
+        assert date_format(datetime(2026, 9, 5, 14, 30), "DATETIME_FORMAT") == written
+
+
+@pytest.mark.django_db
+def test_the_time_zone_is_stated_once_on_each_page(staff):
+    page = log_in(Client(), staff.state).get("/console/administrations/open/")
+    assert page.content.decode().count("America/Chicago") == 1
