@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from django.utils import timezone
+from django.utils.formats import date_format
+
 from reports.suppression import SMALLEST_HOUR
+from survey.models import Administration
+from survey.school_calendar import (
+    MONDAY_TO_FRIDAY,
+    SchoolCalendar,
+    SchoolCalendars,
+)
 
-SATURDAY = 5
+# No school is closed for longer; a calendar may say so by mistake.
+LONGEST_BREAK = 120
+# A weekday alone names one of the last seven days.
+WEEK = 7
 
 
-def school_days(first: date, last: date) -> int:
-    """Count Mondays to Fridays between two days, both included.
+def calendars_for(administrations: Iterable[Administration]) -> SchoolCalendars:
+    """Return the calendars of the time that the figures are about."""
+    days = [timezone.localdate()]
+    for administration in administrations:
+        days.append(timezone.localdate(administration.opens_at))
+        days.append(timezone.localdate(administration.closes_at))
+    # Before the opening too: the last school day may have been then.
+    return SchoolCalendars(min(days) - timedelta(LONGEST_BREAK), max(days))
 
-    Holidays are not known here. If only a weekend is left, its days count,
-    because there are no others; if the last day is over, the result is 0.
+
+def school_days(
+    first: date, last: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY
+) -> int:
+    """Count the school days between two days, both included.
+
+    If only a weekend or holidays are left, their days count, because there are no
+    others; if the last day is over, the result is 0.
     """
     days = [first + timedelta(n) for n in range((last - first).days + 1)]
-    return sum(day.weekday() < SATURDAY for day in days) or len(days)
+    return sum(map(calendar.is_school_day, days)) or len(days)
 
 
-def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
+def needed_per_day(
+    shortfall: int,
+    first: date,
+    last: date,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> int | None:
     """Return how many have to finish per remaining school day, today included.
 
     `shortfall` ÷ school days from today to the closing day, rounded up.
@@ -28,7 +58,7 @@ def needed_per_day(shortfall: int, first: date, last: date) -> int | None:
     result is the same all day and today's finishes can be measured against it.
     None if no day is left.
     """
-    days = school_days(first, last)
+    days = school_days(first, last, calendar)
     # Integer division that rounds up, without the errors of floats.
     return -(-shortfall // days) if days else None
 
@@ -42,7 +72,7 @@ class Pace:
 
     today: int | None
     per_day: int
-    # False on a weekend: no school is too slow on a Saturday.
+    # False on days without school: no school is too slow on a Saturday.
     counts_today: bool = True
 
     @property
@@ -65,49 +95,66 @@ class Pace:
         return f"{self.today:,} today, {needed}"
 
 
-def pace(today: int | None, shortfall: int, first: date, last: date) -> Pace | None:
+def pace(
+    today: int | None,
+    shortfall: int,
+    first: date,
+    last: date,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> Pace | None:
     """Return the pace as of the day `first`, or None if no day is left."""
-    per_day = needed_per_day(shortfall, first, last)
+    per_day = needed_per_day(shortfall, first, last, calendar)
     if per_day is None:
         return None
     # Then the days of the weekend count, and a verdict is due on them.
-    only_weekend = school_days(first, last) == (last - first).days + 1
-    return Pace(today, per_day, first.weekday() < SATURDAY or only_weekend)
+    only_days_off = school_days(first, last, calendar) == (last - first).days + 1
+    return Pace(today, per_day, calendar.is_school_day(first) or only_days_off)
 
 
-def last_school_day(today: date) -> date:
-    """Return today, or the Friday before if today is on a weekend."""
-    return today - timedelta(max(today.weekday() - SATURDAY + 1, 0))
+def last_school_day(today: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY) -> date:
+    """Return today, or the school day before if today is without school."""
+    days = (today - timedelta(n) for n in range(LONGEST_BREAK))
+    return next(filter(calendar.is_school_day, days), today)
 
 
-def days_without_start(last: date | None, today: date) -> str:
+def days_without_start(
+    last: date | None, today: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY
+) -> str:
     """Describe how many school days have passed without a start; "" if none."""
     if last is None:
         return "No start yet"
-    latest = last_school_day(today)
+    latest = last_school_day(today, calendar)
     if last >= latest:
         return ""
     # Not `school_days`: the day after the last start may be a weekend, and
     # then its days must not count.
     first = last + timedelta(1)
     days = sum(
-        (first + timedelta(n)).weekday() < SATURDAY
+        calendar.is_school_day(first + timedelta(n))
         for n in range((latest - first).days + 1)
     )
     if days > 1:
         return f"No start for {days} school days"
-    return "No start today" if latest == today else "No start on Friday"
+    if latest == today:
+        return "No start today"
+    is_recent = today - latest < timedelta(WEEK)
+    return f"No start on {date_format(latest, 'l' if is_recent else 'N j')}"
 
 
-def planned_rates(opens: date, closes: date, target: float) -> dict[date, float]:
+def planned_rates(
+    opens: date,
+    closes: date,
+    target: float,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> dict[date, float]:
     """Return the rate, in percent, that each day of the window should end with.
 
     It rises in equal steps on school days, from zero to `target` on the last.
     """
-    whole, done, rates = school_days(opens, closes), 0, {}
+    whole, done, rates = school_days(opens, closes, calendar), 0, {}
     days = [opens + timedelta(n) for n in range((closes - opens).days + 1)]
-    only_weekend = all(day.weekday() >= SATURDAY for day in days)
+    only_days_off = not any(map(calendar.is_school_day, days))
     for day in days:
-        done += only_weekend or day.weekday() < SATURDAY
+        done += only_days_off or calendar.is_school_day(day)
         rates[day] = round(target * done / whole, 1)
     return rates

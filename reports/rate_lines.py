@@ -16,6 +16,7 @@ from reports.progress_pace import Pace, days_without_start, pace
 from reports.suppression import HIDDEN
 from reports.thresholds import ThresholdProgress, ThresholdState
 from survey.models import Administration, Denominator
+from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
 HIDDEN_WORDS = "Too few people to show who has finished"
 NO_COUNT = "No count yet"
@@ -88,6 +89,7 @@ class SchoolRateLine(RateLine):
     opted_out: int = 0
     # What the supplied number counts, such as "families".
     unit: str = ""
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY
 
     @property
     def is_count(self) -> bool:
@@ -140,7 +142,7 @@ class SchoolRateLine(RateLine):
         # What was missing this morning, so that it stays the same all day. Not
         # where today's number is hidden: it could be calculated from this one.
         shortfall = self.needed - (self.finished - (self.today or 0))
-        return pace_of(self.administration, self.today, shortfall)
+        return pace_of(self.administration, self.today, shortfall, self.calendar)
 
     @property
     def quiet(self) -> str:
@@ -152,7 +154,7 @@ class SchoolRateLine(RateLine):
             return ""
         last = self.last_started_at
         return days_without_start(
-            last and timezone.localdate(last), timezone.localdate()
+            last and timezone.localdate(last), timezone.localdate(), self.calendar
         )
 
 
@@ -183,6 +185,7 @@ class RateTotal:
     waiting: int
     opted_out: int
     district: District | None = None
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY
 
     @property
     def name(self) -> str:
@@ -240,7 +243,7 @@ class RateTotal:
     def pace(self) -> Pace | None:
         if not self.missing:
             return None
-        return pace_of(self.administration, self.today, self.shortfall)
+        return pace_of(self.administration, self.today, self.shortfall, self.calendar)
 
 
 def is_open(administration: Administration, now: datetime | None = None) -> bool:
@@ -248,10 +251,13 @@ def is_open(administration: Administration, now: datetime | None = None) -> bool
 
 
 def pace_of(
-    administration: Administration, today: int | None, shortfall: int
+    administration: Administration,
+    today: int | None,
+    shortfall: int,
+    calendar: SchoolCalendar,
 ) -> Pace | None:
     """Return the pace until the closing day, or None while it is not open."""
     if not is_open(administration):
         return None
     last = timezone.localdate(administration.closes_at)
-    return pace(today, shortfall, timezone.localdate(), last)
+    return pace(today, shortfall, timezone.localdate(), last, calendar)

@@ -14,6 +14,7 @@ from reports.models import Curve
 from reports.progress_pace import planned_rates
 from reports.suppression import Hour
 from survey.models import Administration
+from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
 # A window that was left open for years shows its last year only.
 MOST_DAYS = 366
@@ -50,12 +51,15 @@ def by_day(
     *,
     eligible: int,
     needed: int,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
 ) -> list[CurvePoint]:
     """Return each day of the window, extended by days outside it with activity."""
     opens = timezone.localdate(administration.opens_at)
     closes = timezone.localdate(administration.closes_at)
     today = timezone.localdate()
-    planned = planned_rates(opens, closes, 100 * needed / eligible) if eligible else {}
+    planned = {}
+    if eligible:
+        planned = planned_rates(opens, closes, 100 * needed / eligible, calendar)
     days: dict[date, list[int]] = {}
     for hour, started, finished in hours:
         sums = days.setdefault(hour.date(), [0, 0])

@@ -45,6 +45,7 @@ from reports.suppression import (
 )
 from survey.administrations import administrations_for
 from survey.models import Administration, Denominator, Role
+from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
 # Sorts rows without a number behind all that have one.
 LAST = 10**9
@@ -206,20 +207,29 @@ STATES = {
 COUNT_LABELS = {"few": "Threshold unknown", "nobody": "No count yet"}
 
 
-def in_state(rows: QuerySet[SchoolRate], state: str) -> QuerySet[SchoolRate]:
+def in_state(
+    rows: QuerySet[SchoolRate],
+    state: str,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> QuerySet[SchoolRate]:
     """Filter rows of `rates_for` by a key of STATES; any other text keeps all."""
     if state not in STATES:
         return rows
     rows = rows.filter(STATES[state][1])
     if state == "quiet":
         # On a weekend, schools that had a start on Friday are not quiet.
-        day = datetime.combine(last_school_day(timezone.localdate()), time.min)
+        latest = last_school_day(timezone.localdate(), calendar)
+        day = datetime.combine(latest, time.min)
         midnight = timezone.make_aware(day)
         rows = rows.filter(Q(shown_last=None) | Q(shown_last__lt=midnight))
     return rows
 
 
-def school_line(rate: SchoolRate, administration: Administration) -> SchoolRateLine:
+def school_line(
+    rate: SchoolRate,
+    administration: Administration,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> SchoolRateLine:
     """Make the line of a row of `rates_for` (with its school)."""
     row = cast("VisibleRate", rate)
     return SchoolRateLine(
@@ -237,11 +247,15 @@ def school_line(rate: SchoolRate, administration: Administration) -> SchoolRateL
         waiting=row.waiting,
         opted_out=row.opted_out,
         unit=row.unit,
+        calendar=calendar,
     )
 
 
 def lines_of_school(
-    permissions: Permissions, school: School, administrations: Iterable[Administration]
+    permissions: Permissions,
+    school: School,
+    administrations: Iterable[Administration],
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
 ) -> list[SchoolRateLine]:
     """Make a school's lines in several administrations, in their order. 1 statement."""
     administrations = list(administrations)
@@ -278,6 +292,7 @@ def lines_of_school(
                 waiting=row.waiting,
                 opted_out=row.opted_out,
                 unit=row.unit,
+                calendar=calendar,
             )
         )
     return lines
@@ -351,9 +366,13 @@ def districts_for(
     )
 
 
-def district_line(district: District, administration: Administration) -> RateTotal:
+def district_line(
+    district: District,
+    administration: Administration,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> RateTotal:
     """Make the line of a row of `districts_for`."""
-    return _rate_total(vars(district), administration, district)
+    return _rate_total(vars(district), administration, district, calendar)
 
 
 def total_for(
@@ -361,6 +380,7 @@ def total_for(
     administration: Administration,
     *,
     district: District | None = None,
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
 ) -> RateTotal | None:
     """Return the total of all schools the user may see. 1 statement.
 
@@ -384,18 +404,22 @@ def total_for(
     rows = _rows_in_scope(permissions, administration)
     if district is not None:
         rows = rows.filter(district=district)
-    return _rate_total(rows.aggregate(**_totals("")), administration, None)
+    sums = rows.aggregate(**_totals(""))
+    return _rate_total(sums, administration, None, calendar)
 
 
 def _rate_total(
-    sums: Mapping[str, int], administration: Administration, district: District | None
+    sums: Mapping[str, int],
+    administration: Administration,
+    district: District | None,
+    calendar: SchoolCalendar,
 ) -> RateTotal:
     named = {
         name.removeprefix(SUM): total
         for name, total in sums.items()
         if name.startswith(SUM)
     }
-    return RateTotal(administration, **named, district=district)
+    return RateTotal(administration, **named, district=district, calendar=calendar)
 
 
 def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:

@@ -68,6 +68,12 @@ ENTRIES = (
         "Invite colleagues and manage their roles.",
     ),
     NavigationEntry(
+        "Settings",
+        "calendar_list",
+        frozenset((C.MANAGE_SURVEYS,)),
+        "Enter holidays, which response rates do not count as school days.",
+    ),
+    NavigationEntry(
         "Audit",
         "audit_list",
         frozenset((C.SEE_AUDIT,)),

@@ -7,11 +7,13 @@ import pytest
 from reports.progress_pace import (
     Pace,
     days_without_start,
+    last_school_day,
     needed_per_day,
     pace,
     planned_rates,
     school_days,
 )
+from survey.school_calendar import SchoolCalendar
 
 # A Monday.
 MONDAY = date(2026, 11, 16)
@@ -105,3 +107,55 @@ def test_days_without_start_are_counted_in_school_days(last, today, words):
 
 def test_thousands_are_grouped():
     assert Pace(1200, 3400).words == "1,200 today, 3,400 per school day needed"
+
+
+# Monday to Wednesday are school days, then Thanksgiving, Friday and the weekend.
+THANKSGIVING = SchoolCalendar(holidays=((day(26), day(27)),))
+
+
+def test_holidays_are_no_school_days():
+    assert school_days(day(23), day(30)) == 6
+    assert school_days(day(23), day(30), THANKSGIVING) == 4
+    # 12 in 4 days; without the calendar, in 6.
+    assert needed_per_day(12, day(23), day(30), THANKSGIVING) == 3
+    assert needed_per_day(12, day(23), day(30)) == 2
+    # Only days off are left, and so they count.
+    assert needed_per_day(12, day(26), day(29), THANKSGIVING) == 3
+
+
+def test_no_verdict_on_a_holiday():
+    on_holiday = pace(0, 12, day(26), day(30), THANKSGIVING)
+    assert (on_holiday.per_day, on_holiday.verdict) == (12, "")
+    assert pace(0, 12, day(25), day(30), THANKSGIVING).verdict == "too slow"
+
+
+def test_planned_rates_stay_on_holidays():
+    steps = planned_rates(day(25), day(30), 50, THANKSGIVING)
+    assert [*steps.values()] == [25.0, 25.0, 25.0, 25.0, 25.0, 50.0]
+
+
+@pytest.mark.parametrize(
+    ("last", "today", "words"),
+    [
+        (day(25), day(26), ""),
+        (day(25), day(29), ""),
+        (day(24), day(29), "No start on Wednesday"),
+        (day(23), day(29), "No start for 2 school days"),
+        (day(25), day(30), "No start today"),
+    ],
+)
+def test_days_without_start_leave_holidays_out(last, today, words):
+    assert days_without_start(last, today, THANKSGIVING) == words
+
+
+def test_after_a_long_break_the_last_school_day_has_its_date():
+    winter = SchoolCalendar(holidays=((date(2026, 12, 21), date(2027, 1, 1)),))
+    assert days_without_start(date(2026, 12, 17), date(2027, 1, 3), winter) == (
+        "No start on Dec. 18"
+    )
+    assert last_school_day(date(2027, 1, 3), winter) == date(2026, 12, 18)
+
+
+def test_a_calendar_without_school_days_ends():
+    never = SchoolCalendar(holidays=((date(2000, 1, 1), date(2100, 1, 1)),))
+    assert last_school_day(day(26), never) == day(26)

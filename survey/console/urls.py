@@ -7,6 +7,7 @@ from django.urls import path
 from survey.console import home, jobs
 from survey.console.administrations import devices, edit_views, waves
 from survey.console.administrations import views as administrations
+from survey.console.calendar import views as calendar
 from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
 from survey.console.feeds import scan_views, window_views
@@ -38,6 +39,21 @@ COUNTS = "administrations/<int:pk>/counts/"
 
 urlpatterns = [
     path("", home.console_home, name="console_home"),
+    path("settings/calendar/", calendar.calendar_list, name="calendar_list"),
+    path("settings/calendar/new/", calendar.calendar_add, name="calendar_add"),
+    path(
+        "settings/calendar/weekend/", calendar.calendar_weekend, name="calendar_weekend"
+    ),
+    path(
+        "settings/calendar/us-holidays/",
+        calendar.calendar_us_holidays,
+        name="calendar_us_holidays",
+    ),
+    path(
+        "settings/calendar/<int:pk>/remove/",
+        calendar.calendar_remove,
+        name="calendar_remove",
+    ),
     # People and login cards of an administration.
     path(PEOPLE, people.people_list, name="people_list"),
     path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),

@@ -64,6 +64,8 @@ DISTRICT_REFERENCES: Mapping[str, Reference] = {
     "survey.Administration.district": R.MOVED,
     "survey.Administration_districts.district": R.ADAPTED,
     "survey.CardSet.district": R.MOVED,
+    # The district that stays has a calendar of its own.
+    "survey.DayOff.district": R.DELETED,
     "survey.FeedScan.district": R.MOVED,
     "survey.Identity.district": R.PEOPLE,
     "survey.MessagePlatform.district": R.MOVED,

@@ -8,6 +8,7 @@ from survey.models.administration import (
 )
 from survey.models.card_set import CardSet
 from survey.models.counted_group import CountedGroup
+from survey.models.day_off import DayOff
 from survey.models.device_login import DeviceLogin
 from survey.models.email_schedule import (
     EmailDelivery,
@@ -53,6 +54,7 @@ from survey.models.school_count import SchoolCount
 from survey.models.school_import import SchoolImport
 
 __all__ = [
+    "DayOff",
     "DeviceLogin",
     "Administration",
     "Block",

@@ -23,6 +23,7 @@ from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
 from reports.suppression import SMALLEST_HOUR, join_small_hours
 from reports.time_series import percentage
 from survey.models import Administration, Denominator, Role
+from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
 DISTRICT_SORTS = {
     "name": ("name",),
@@ -178,12 +179,15 @@ def district_listing(
 
 
 def school_listing(
-    request: StaffRequest, administration: Administration, district: District | None
+    request: StaffRequest,
+    administration: Administration,
+    district: District | None,
+    calendar: SchoolCalendar,
 ) -> Listing[SchoolRate]:
     rows = visible_rates.rates_for(request.permissions, administration)
     if district is not None:
         rows = rows.filter(district=district)
-    rows = visible_rates.in_state(rows, request.GET.get("state", ""))
+    rows = visible_rates.in_state(rows, request.GET.get("state", ""), calendar)
     return Listing(
         request,
         rows.select_related("school__district"),
@@ -208,7 +212,10 @@ class RolePanel:
 
 
 def role_panels(
-    permissions: Permissions, school: School, administrations: list[Administration]
+    permissions: Permissions,
+    school: School,
+    administrations: list[Administration],
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
 ) -> list[RolePanel]:
     """Read the rates of a school in several administrations. 2 statements."""
     grades = GradeRate.objects.filter(
@@ -218,7 +225,9 @@ def role_panels(
         key: list(rows)
         for key, rows in groupby(grades, key=lambda row: row.administration_id)
     }
-    lines = visible_rates.lines_of_school(permissions, school, administrations)
+    lines = visible_rates.lines_of_school(
+        permissions, school, administrations, calendar
+    )
     return [
         RolePanel(
             administration=line.administration,
@@ -262,7 +271,13 @@ def curve_context(
     hours = time_series.hours_of(administration, level, place)
     if not sees_all:
         hours = join_small_hours(hours)
-    days = time_series.by_day(hours, administration, eligible=eligible, needed=needed)
+    days = time_series.by_day(
+        hours,
+        administration,
+        eligible=eligible,
+        needed=needed,
+        calendar=figures.calendar,
+    )
     day = time_series.day_to_show(hours, request.GET.get("day", ""))
     of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
 

@@ -25,6 +25,7 @@ from reports.console.rates.board import (
 )
 from reports.freshness import groups_in_words
 from reports.models import Curve
+from reports.progress_pace import calendars_for
 from survey.models import Administration
 
 
@@ -46,11 +47,15 @@ def rates_board(request: StaffRequest) -> HttpResponse:
     if board is None:
         return render(request, "reports/rates_nothing.html")
     chosen = board.chosen
+    calendars = calendars_for([chosen])
     listing = district_listing(request, chosen)
     lines = [
-        visible_rates.district_line(row, chosen) for row in listing.page.object_list
+        visible_rates.district_line(row, chosen, calendars.of(row.pk))
+        for row in listing.page.object_list
     ]
-    total = visible_rates.total_for(request.permissions, chosen)
+    total = visible_rates.total_for(
+        request.permissions, chosen, calendar=calendars.of(None)
+    )
     # The stored curve is that of all districts together.
     of_all = total if own.state else None
     context = {
@@ -85,10 +90,17 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
         return render(request, "reports/rates_nothing.html")
     chosen = board.chosen
     own = request.permissions.places(Capability.SEE_RATES)
-    total = visible_rates.total_for(request.permissions, chosen, district=district)
+    calendars = calendars_for([chosen])
+    calendar = calendars.of(district.pk if district else None)
+    total = visible_rates.total_for(
+        request.permissions, chosen, district=district, calendar=calendar
+    )
     # Only the lines of one page are made.
-    listing = school_listing(request, chosen, district)
-    lines = [visible_rates.school_line(row, chosen) for row in listing.page.object_list]
+    listing = school_listing(request, chosen, district, calendar)
+    lines = [
+        visible_rates.school_line(row, chosen, calendars.of(row.school.district_id))
+        for row in listing.page.object_list
+    ]
     if district is not None:
         level, place, figures = Curve.Level.DISTRICT, district.pk, total
     else:
@@ -118,7 +130,10 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     board = RatesBoard.from_request(request, school)
     if board is None:
         return render(request, "reports/rates_nothing.html")
-    panels = role_panels(permissions, school, board.same_wave)
+    calendars = calendars_for(board.same_wave)
+    panels = role_panels(
+        permissions, school, board.same_wave, calendars.of(school.district_id)
+    )
     chosen = next(panel for panel in panels if panel.administration == board.chosen)
     context = {
         **board.context(),
@@ -172,7 +187,10 @@ def rates_district_csv(request: StaffRequest, pk: int) -> HttpResponse:
 
 def _schools_csv(request: StaffRequest, district: District | None) -> HttpResponse:
     chosen = _board_or_404(request).chosen
-    rows = school_listing(request, chosen, district).page.paginator.object_list
+    calendars = calendars_for([chosen])
+    calendar = calendars.of(district.pk if district else None)
+    listing = school_listing(request, chosen, district, calendar)
+    rows = listing.page.paginator.object_list
     lines = (visible_rates.school_line(row, chosen) for row in rows)
     _record_download(request, chosen, district=district)
     return csv_files.schools_csv(lines, chosen)

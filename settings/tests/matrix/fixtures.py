@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from fnmatch import fnmatch
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from survey.message_platforms.platforms import create_key, create_platform
 from survey.models import (
     Administration,
     CardSet,
+    DayOff,
     EmailStep,
     FeedScan,
     Identity,
@@ -189,6 +190,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("feed_create_for kind", lambda place, route: "zip", owned=False),
     RouteParameter("feed_scan* scan", pk_of("feed_scan")),
     RouteParameter("feed_* pk", pk_of("feed")),
+    RouteParameter("calendar_remove pk", pk_of("holiday"), shared=True),
     RouteParameter("wave_* pk", pk_of("wave"), shared=True),
     RouteParameter("platform_key_revoke key", pk_of("platform_key")),
     RouteParameter(
@@ -305,6 +307,12 @@ def create_place(
             "published": published,
             "shared": shared,
             "wave": wave,
+            "holiday": DayOff.objects.create(
+                name=f"Break {mark}",
+                district=district,
+                first=date(2027, 3, 15),
+                last=date(2027, 3, 19),
+            ),
             "open_code": open_code,
             "email_step": create_email_step(mark, administration, administrator),
             "parents": parents,
@@ -450,6 +458,9 @@ def create_state(marks: str, published: PublishedSurvey, head: User) -> PlaceObj
         objects={
             # Texts of the state's wave and surveys are visible to all districts.
             "wave": Wave.objects.create(name="Statewide"),
+            "holiday": DayOff.objects.create(
+                name="Statewide break", first=date(2026, 12, 24), last=date(2027, 1, 1)
+            ),
             **create_surveys("statewide", head, None),
             "survey_upload": create_survey_upload(marks, head, None),
             "email_step": create_email_step(marks, administration, head),

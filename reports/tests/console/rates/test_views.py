@@ -13,7 +13,7 @@ from accounts.tests.logging_in import log_in
 from reports.models import RollUp
 from reports.rollup import roll_up
 from reports.tests.conftest import invite
-from survey.models import Role, Wave
+from survey.models import DayOff, Role, Wave
 
 pytestmark = pytest.mark.django_db
 
@@ -383,6 +383,38 @@ def test_downloads_are_logged_and_page_views_are_not(client, staff, counted):
     assert entries.filter(district_id=staff.riverside.pk).count() == 2
 
 
+# School days
+
+
+def test_holidays_of_a_district_are_no_school_days(client, staff, counted):
+    today = timezone.localdate()
+    # No weekend is near, whenever this test runs.
+    DayOff.objects.create(weekday=(today - timedelta(1)).weekday())
+    log_in(client, staff.state)
+    lincoln = f"/console/rates/schools/{staff.lincoln.pk}/"
+
+    def needed_at_lincoln():
+        [panel] = client.get(lincoln).context["panels"]
+        return panel.line.pace.per_day
+
+    usual = needed_at_lincoln()
+    # All of the days after today, in another district and then in this one.
+    for district, needed in ((staff.lakeside, usual), (staff.riverside, 20)):
+        DayOff.objects.create(
+            name="Long break",
+            district=district,
+            first=today + timedelta(1),
+            last=timezone.localdate(counted.closes_at),
+        )
+        assert needed_at_lincoln() == needed
+    assert usual < 20
+    page = client.get(f"/console/rates/districts/{staff.riverside.pk}/")
+    [line] = [line for line in page.context["lines"] if line.name == "Lincoln"]
+    assert (line.pace.per_day, page.context["total"].pace.per_day) == (20, 20)
+    [row] = client.get("/console/rates/").context["lines"][-1:]
+    assert (row.name, row.pace.per_day) == ("Riverside", 20)
+
+
 # The administration that is shown first
 
 
@@ -431,12 +463,12 @@ def test_choosing_among_open_administrations_takes_one_statement(
     roll_up()
     log_in(client, staff.dana)
     address = f"/console/rates/districts/{staff.riverside.pk}/"
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         client.get(address)
     # The choice is stored in the session once.
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         client.get(f"{address}?administration={counted.pk}")
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         client.get(address)
 
 
@@ -456,7 +488,7 @@ def test_number_of_queries_does_not_grow_with_rows(
         invite(students, staff.lincoln, 12, grade=f"1{n}", finished=3)
     roll_up()
     log_in(client, staff.state)
-    costs = {"board": 8, "schools": 8, "district": 9, "school": 9}
+    costs = {"board": 9, "schools": 9, "district": 10, "school": 10}
     for name, (address, _) in pages(staff).items():
         with django_assert_num_queries(costs[name]):
             client.get(address)
