@@ -59,11 +59,14 @@ SCHEDULE_HELP = (
 class NewFeedForm(forms.Form):
     """Ask for the district and the kind, on which the other questions depend."""
 
-    district = forms.ModelChoiceField(District.objects.none())
+    district = forms.ModelChoiceField(
+        District.objects.none(), error_messages={"required": "Choose a district."}
+    )
     kind = forms.ChoiceField(
         label="What the system offers",
         choices=list(KIND_LABELS.items()),
         widget=forms.RadioSelect,
+        error_messages={"required": "Choose what the system offers."},
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:

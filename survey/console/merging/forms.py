@@ -34,11 +34,12 @@ class MergeForm(forms.Form):
             assert isinstance(field, PlaceChoice)  # noqa: S101
             field.queryset = places.order_by("name", "pk")
             field.help_text = purpose
+            field.error_messages["required"] = f"Choose a {kind}."
 
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}
         if cleaned.get("kept") and cleaned.get("kept") == cleaned.get("duplicate"):
-            self.add_error("kept", "Choose another one than the duplicate.")
+            self.add_error("kept", "Choose another one, not the duplicate.")
         return cleaned
 
 

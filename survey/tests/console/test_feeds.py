@@ -76,6 +76,8 @@ def errors_of(response):
 
 def test_an_administrator_adds_a_feed(client, staff, administration, public_hosts):
     log_in(client, staff.dana)
+    errors = errors_of(client.post("/console/feeds/new/", {"kind": ""}))
+    assert errors == {"kind": "Choose what the system offers."}
     chosen = client.post("/console/feeds/new/", {"kind": "zip"})
     assert chosen.url == f"/console/feeds/new/{staff.riverside.pk}/zip/"
     added = client.post(chosen.url, form_of(administration))

@@ -51,6 +51,9 @@ def test_a_district_merges_its_own_schools_only(staff):
     assert client.post("/console/merges/new/", form).status_code == 302
     other = {"duplicate": staff.roosevelt.pk, "kept": staff.lincoln.pk}
     assert client.post("/console/merges/new/", other).status_code == 200
+    empty = client.post("/console/merges/new/", {"duplicate": "", "kept": ""})
+    empty = empty.content.decode()
+    assert empty.count("Choose a school.") >= 2 and "is required" not in empty
     districts = {"duplicate": staff.lakeside.pk, "kept": staff.riverside.pk}
     client.post("/console/merges/new/", districts)
     assert not PlaceMerge.objects.filter(kind="districts").exists()

@@ -244,6 +244,7 @@ def test_a_file_of_other_roles_offers_nothing_to_apply(
     assert "Nobody in this file has the role of this administration" in page
     assert "which is for students" in page and "Teacher: 2 rows" in page
     assert "Apply roster" not in page and "/confirm/" not in page
+    assert "<h2>Schools</h2>" not in page
     refused = dana.client.post(
         f"/console/rosters/{upload.pk}/confirm/", {"seen": "0"}, follow=True
     )

@@ -132,6 +132,7 @@ def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
     log_in(client, staff.dana)
     shown = client.get(own).content.decode()
     assert f'href="{page}"' in shown and "Review the scan" in shown
+    assert "waits for its scan" in shown and "ready to apply" not in shown
     assert "Apply roster" not in shown and f"{own}confirm/" not in shown
     assert f"{own}cancel/" not in shown
     assert client.get(f"{own}missing/").status_code == 200
@@ -180,6 +181,8 @@ def test_the_roster_of_a_trial_leads_back_to_the_trial(client, staff, feed, sis)
     shown = client.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert f"/console/feeds/{feed.pk}/scans/{tried.pk}/" in shown
     assert "which never changes anything" in shown
+    assert ">trial</span>" in shown and "ready to apply" not in shown
+    assert ">trial</span>" in client.get("/console/rosters/").content.decode()
     assert "Apply roster" not in shown and "/confirm/" not in shown
     # The twin: an uploaded roster with the same figures is confirmed on its own page.
     RosterUpload.objects.filter(pk=upload.pk).update(scan=None)
