@@ -234,8 +234,7 @@ class RouteChecker:
             defects = self.find_leaks(request, requester, reply, form)
             if writes:
                 before = self.scenario.place_digests[place.mark]
-                rows = self.scenario.rows_of(place)
-                after = snapshot.related_digests(rows, writes)
+                after = snapshot.related_digests(self.scenario.rows_of(place))
                 if changed := snapshot.changed(before, after):
                     defects.append(f"{request} changes {changed} there")
         return defects

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from django.apps import apps
@@ -36,18 +36,12 @@ def table_digests() -> dict[str, str]:
     return digests
 
 
-def related_digests(
-    rows: Mapping[type[Model], int], writes: Sequence[str] | None = None
-) -> dict[str, str]:
-    """Return, for each table, the given row and all rows that refer to one.
-
-    With `writes`, only for tables that these statements name.
-    """
+def related_digests(rows: Mapping[type[Model], int]) -> dict[str, str]:
+    """Return, for each table, the given row and all rows that refer to one."""
     return {
         model._meta.db_table: _related_rows(model, rows)
         for model in apps.get_models(include_auto_created=True)
         if model._meta.db_table not in WRITTEN_BY_READING
-        and (writes is None or any(model._meta.db_table in sql for sql in writes))
     }
 
 
@@ -68,7 +62,7 @@ def _comparable(row: tuple) -> list:
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """List the tables whose digests differ."""
-    return [table for table in after if before[table] != after[table]]
+    return [table for table in before if before[table] != after[table]]
 
 
 @contextmanager
