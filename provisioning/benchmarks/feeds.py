@@ -108,6 +108,8 @@ class Feeds:
         paths = {each: f"{offered[each].absolute()}" for each in numbers or offered}
         found = self.call("feed_rows.verify", offered=paths)
         found["duplicates"] += result["applied_twice"]
+        wrong = ", ".join(f"{found[name]:,} {name}" for name in WRONG)
+        print(f"  {found['exact']:,} districts are as their files say; people: {wrong}")
         return {**result, **found}
 
     def offer_others(self, numbers: Sequence[int] | None = None) -> None:
