@@ -40,6 +40,9 @@ class Selection:
     # Whether the file keeps its minimum group: then changes of rosters show in it
     # as late as in response rates.
     without_names: bool = False
+    # The console may not read responses. It counts starts with an open code although
+    # they may have no answer.
+    reads_responses: bool = True
 
     def shows_counted(self, administration: Administration) -> bool:
         return self.without_names and administration.minimum_group > 1
@@ -62,12 +65,15 @@ class Selection:
             "r.started_at IS NOT NULL",
             # A parent, or the person, has refused.
             "r.opted_out_at IS NULL",
+        ]
+        if self.reads_responses:
             # A start with an open code may be a look at the first page, or a
             # program's.
-            "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"  # noqa: S608
-            f" WHERE e.administration_id = {int(administration.pk)}"
-            " AND e.respondent_id = r.id))",
-        ]
+            conditions.append(
+                "(r.open_code_id IS NULL OR EXISTS (SELECT 1 FROM survey_response e"  # noqa: S608
+                f" WHERE e.administration_id = {int(administration.pk)}"
+                " AND e.respondent_id = r.id))"
+            )
         if self.finished_only:
             conditions.append("r.completed_at IS NOT NULL")
         if not self.places.state:

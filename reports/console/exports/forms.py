@@ -284,7 +284,9 @@ def size_of(
     *,
     without_names: bool,
 ) -> ExportSize:
-    """Count the respondents, but not their answers.
+    """Count the respondents, but not their answers, with the console's role.
+
+    Starts with an open code count without an answer as well; the job leaves them out.
 
     1 statement, and 1 for each administration.
     """
@@ -299,7 +301,11 @@ def size_of(
     size = ExportSize(items=max(items.values(), default=0))
     for administration in administrations:
         selection = Selection(
-            [administration], places, finished_only, without_names=without_names
+            [administration],
+            places,
+            finished_only,
+            without_names=without_names,
+            reads_responses=False,
         )
         counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
         people = counts[administration.pk]

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.permissions import Places
 from reports import rollup_query
+from reports.console.exports.forms import size_of
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
 from survey.models import Administration, Identity
@@ -161,3 +162,15 @@ def test_the_console_and_worker_roles_can_list_people(administration, maya) -> N
     for role in ("console", "worker"):
         with connected_as(role):
             assert Identity.objects.get().family_name == "Okafor"
+
+
+def test_the_console_role_can_show_the_size_of_an_export(administration, maya) -> None:
+    maya.started_at = timezone.now() - timedelta(minutes=1)
+    maya.save(update_fields=["started_at"])
+    for minimum in (1, 5):
+        Administration.objects.update(minimum_group=minimum)
+        administration.refresh_from_db()
+        for places in (Places(state=True), Places(schools=frozenset([maya.school_id]))):
+            with connected_as("console"):
+                size = size_of([administration], places, False, without_names=True)
+            assert size.respondents == 1
