@@ -26,6 +26,7 @@ urlpatterns = [
     ),
     path("exports/", exports.export_list, name="export_list"),
     path("exports/new/", exports.export_new, name="export_new"),
+    path("exports/panel/", exports.export_panel, name="export_panel"),
     path("exports/<int:pk>/", exports.export_detail, name="export_detail"),
     path("exports/<int:pk>/file/", exports.export_download, name="export_download"),
     path("exports/<int:pk>/codebook/", exports.export_codebook, name="export_codebook"),

@@ -18,32 +18,44 @@ from pathlib import Path
 BUNDLES = 256
 # Bytes of lines that are kept in memory.
 MEMORY = 24 * 2**20
+ID_BYTES = 10
 
 
 def new_key() -> bytes:
     return secrets.token_bytes(32)
 
 
+def random_id(letter: str) -> bytes:
+    return letter.encode() + secrets.token_hex(ID_BYTES).encode()
+
+
 class Shuffle:
     """Collects lines in memory, and in `folder` if they become too many.
 
-    `folder` must be empty; the caller deletes it.
+    `folder` must be empty; the caller deletes it. IDs begin with `letter`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, key: bytes | None = None, letter: str = "r"
+    ) -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
-        self._key = new_key()
+        self._key = key or new_key()
+        # The letter keeps programs from reading it as a number.
+        self._letter = letter.encode()
         self._bundles: list[list[bytes]] = [[] for _ in range(BUNDLES)]
         self._size = 0
         self._is_on_disk = False
         self.count = 0
 
     def add(self, respondent: bytes, line: bytes) -> None:
-        digest = hmac.digest(self._key, respondent, "sha256")
-        # The letter keeps programs from reading it as a number. With 80 bits,
-        # two of two million people do not get the same id.
-        bundle = self._bundles[digest[0]]
-        bundle.append(b"r%b\t%b" % (digest[:10].hex().encode(), line))
+        # With 80 bits, two of two million people do not get the same id.
+        digest = hmac.digest(self._key, respondent, "sha256")[:ID_BYTES]
+        self.add_under(self._letter + digest.hex().encode(), line)
+
+    def add_under(self, key: bytes, line: bytes) -> None:
+        """Add a line under an id that `add` or `random_id` has made."""
+        self._bundles[int(key[1:3], 16)].append(b"%b\t%b" % (key, line))
         self.count += 1
         self._size += len(line) + 80
         if self._size > MEMORY:

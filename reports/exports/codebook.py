@@ -38,6 +38,10 @@ KINDS = {
 RESPONDENT_COLUMNS = {
     "research_id": "Random ID of one person in one administration, a new one in every"
     " export. Somebody who took part in two administrations has two.",
+    "panel_id": "Random ID of the person. Rows with the same ID are of one person, in"
+    " several administrations. Whoever could be singled out by that has a new one in"
+    " each row.",
+    "wave": "Name of the wave; blank if the administration is in none.",
     "administration": "Short name of the administration the respondent was invited to.",
     "survey_version": "Version of the survey that was offered when the respondent"
     " started. A correction of texts makes a new version.",
@@ -187,6 +191,9 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
             for left_out, people in groups.summary()
         ],
         "protected": [plan.administrations[key] for key in plan.groups],
+        "panel": plan.panel,
+        "panel_coarsened": list(plan.panel.summary()) if plan.panel else (),
+        "joined_people": plan.joined_people,
         "is_long": export.format == Export.Format.LONG,
     }
 

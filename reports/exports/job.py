@@ -26,6 +26,7 @@ from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Writer
 from reports.exports.csv_file import CsvFile
 from reports.exports.long_rows import LongRowBuilder
+from reports.exports.panel import join_waves
 from reports.exports.reading import plan_of, read_snapshot, too_many_columns
 from reports.exports.row_builder import ExportPlan, RowBuilder
 from reports.exports.wide_rows import WideRowBuilder
@@ -66,7 +67,7 @@ class ExportResult:
 @job("export.make", long=True)
 def make_export(job: Job, progress: Progress) -> None:
     # From the primary: on the replica the row may not have arrived yet.
-    known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by")
+    known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by", "project")
     export = known.get(pk=job.subject_id or 0)
     if export.made_at is not None:
         return
@@ -95,6 +96,8 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
     reached, and CountMismatch if the file is not complete.
     """
     reading = read_snapshot(export, folder, progress)
+    if export.is_panel:
+        join_waves(export, reading, folder, progress)
     people, responses = reading.respondents, reading.responses
     # The transaction is over: writing takes as long again, and a snapshot
     # keeps the database from removing dead rows.
@@ -185,6 +188,7 @@ def keep_files(
                 rows=result.rows.rows,
                 respondents=result.respondents,
                 responses=result.responses,
+                joined_people=result.rows.plan.joined_people,
                 sha256=sha256,
             )
             audit.record(

@@ -25,6 +25,7 @@ from reports.exports.minimum_group import (
 )
 from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
 from reports.exports.offered_versions import OfferedVersions, offered_versions
+from reports.exports.panel_groups import PanelGroups
 from reports.exports.row_builder import ExportPlan
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
@@ -57,13 +58,16 @@ class Reading:
     groups: Mapping[int, MinimumGroups]
     respondents: int
     responses: int
+    # Of a panel: the groups of the whole file, and people with several joined rows.
+    panel: PanelGroups | None = None
+    joined_people: int | None = None
 
 
 def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
     administrations = list(
-        export.administrations.select_related("published__survey__corrects").order_by(
-            "-opens_at", "pk"
-        )
+        export.administrations.select_related(
+            "published__survey__corrects", "wave"
+        ).order_by("-opens_at", "pk")
     )
     versions = versions_of(administrations)
     offered = offered_versions(administrations)
@@ -91,7 +95,8 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
         if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
             raise JobRefused(too_many_rows(people))
         groups = {}
-        if not is_long:
+        # In a panel, the groups of all waves together are counted later.
+        if not is_long and not export.is_panel:
             progress.begin_step("Counting the groups.", total=people)
             for administration in protected:
                 counted = database.count_groups(
@@ -157,6 +162,8 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         zone=timezone.get_default_timezone(),
         offered=reading.offered,
         groups=reading.groups,
+        panel=reading.panel,
+        joined_people=reading.joined_people,
         identities=identity_cells if export.identities else None,
     )
 

@@ -14,6 +14,7 @@ from accounts import audit
 from accounts.models import District, School, User
 from reports.exports.job import FOLDER, make_export
 from reports.models.exports import FILE_NAMES, Export
+from reports.models.panels import PanelProject
 from survey import jobs
 from survey.files import delete_orphans, path_of
 from survey.models import Administration
@@ -41,7 +42,14 @@ class ExportChoices(TypedDict, total=False):
     blank_missing: list[str]
     identities: bool
     reason: str
+    is_panel: bool
     places: dict[str, object]
+
+
+def project_named(name: str, user: User) -> PanelProject | None:
+    """Return a project of a user, ignoring case."""
+    projects = PanelProject.objects.using(DEFAULT_DB_ALIAS)
+    return projects.filter(by=user, name__iexact=name).first()
 
 
 @transaction.atomic
@@ -49,6 +57,7 @@ def request_export(
     *,
     administrations: Sequence[Administration],
     by: User,
+    project: str = "",
     request: HttpRequest | None = None,
     **choices: Unpack[ExportChoices],
 ) -> Export:
@@ -60,7 +69,12 @@ def request_export(
     # Requests of one user wait for each other, so each counts the one before.
     User.objects.select_for_update().get(pk=by.pk)
     refuse_above_quota(by)
-    export = Export.objects.create(by=by, **choices)
+    panel_project = None
+    if project:
+        panel_project = project_named(project, by) or PanelProject.objects.create(
+            name=project, by=by
+        )
+    export = Export.objects.create(by=by, project=panel_project, **choices)
     export.administrations.set(administrations)
     export.job = jobs.start(make_export, subject_id=export.pk, by=by)
     export.save(update_fields=["job"])
@@ -79,6 +93,7 @@ def request_export(
             "role": export.role,
             "finished only": export.finished_only,
             "reason": export.reason,
+            **({"panel": project or "IDs of this file"} if export.is_panel else {}),
         },
     )
     return export

@@ -37,6 +37,7 @@ from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import MinimumGroups
 from reports.exports.missing_codes import MissingCodes
 from reports.exports.offered_versions import OfferedVersions
+from reports.exports.panel_groups import PanelGroups
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
@@ -72,6 +73,9 @@ class ExportPlan:
     offered: Mapping[int, OfferedVersions]
     # By administration; without an entry, every cell is exact.
     groups: Mapping[int, MinimumGroups]
+    # Of a panel: the groups of all waves together, instead of `groups`.
+    panel: PanelGroups | None = None
+    joined_people: int | None = None
     # Returns IDENTITY cells by respondent; None for exports without names.
     identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
 
@@ -84,9 +88,10 @@ class ExportPlan:
     def plain_respondent_columns(self) -> list[str]:
         """Return the names that the columns have if no item has the same name."""
         return [
-            "research_id",
+            "panel_id" if self.panel else "research_id",
             *(IDENTITY if self.identities else ()),
             "administration",
+            *(("wave",) if self.panel else ()),
             "survey_version",
             *PLACE,
             "role",
@@ -114,12 +119,14 @@ class RespondentLine:
     items: str
     answers: list[str]
     saved: str
+    # Of a panel: how many steps of STEPS the row shows.
+    shown: int | None = None
 
     @classmethod
     def parse(cls, line: bytes) -> RespondentLine:
         fields = line[:-1].decode().split("\t")
-        # The research id comes before the fields of the database.
-        if len(fields) != FIELDS + 1:
+        # The id comes before the fields of the database; in a panel, a number follows.
+        if len(fields) not in (FIELDS + 1, FIELDS + 2):
             raise MalformedLine(f"{len(fields)} fields")
         return cls(
             research_id=fields[0],
@@ -133,6 +140,7 @@ class RespondentLine:
             items=fields[8],
             answers=fields[9].split("\x1f")[1:],
             saved=fields[10],
+            shown=int(fields[11]) if fields[11:] else None,
         )
 
 

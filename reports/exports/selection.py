@@ -32,7 +32,10 @@ NEVER_COUNTED = -1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Select the people in these places who have started and not opted out."""
+    """Select the people in these places who have started and not opted out.
+
+    All exports, and all counts of people in them, ask here who is in a file.
+    """
 
     administrations: Sequence[Administration]
     places: Places

@@ -137,10 +137,14 @@ class WideRowBuilder(RowBuilder):
                 *self._cells(person, version, shown), *date_cells(days, shown)
             )
 
-        return (self.shared_piece("about", *key, *days, make=make),)
+        # In a panel it follows from other rows as well.
+        steps = str(person.shown)
+        return (self.shared_piece("about", *key, *days, steps, make=make),)
 
     def _shown(self, person: RespondentLine, days: Sequence[str], version: int) -> int:
         """Return how many of STEPS this respondent's row shows."""
+        if person.shown is not None:
+            return person.shown
         key, school = int(person.administration), int(person.school)
         groups = self.plan.groups.get(key)
         if groups is None:
@@ -166,6 +170,7 @@ class WideRowBuilder(RowBuilder):
         shows_version = offered.is_single or shows("week", shown)
         cells: list[Cell] = [
             administration.name,
+            *([str(administration.wave or "")] if self.plan.panel else ()),
             *coarsened([offered.names[version]], shows_version),
             *coarsened(place[:2], shows("district", shown)),
             *coarsened(place[2:], shows("school", shown)),

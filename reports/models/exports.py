@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
+from reports.models.panels import PanelProject
 from survey.models import Role
 
 KEPT_FOR = timedelta(days=7)
@@ -75,6 +76,12 @@ class Export(models.Model):
     blank_missing = models.JSONField(default=list, db_default=[])
     identities = models.BooleanField(default=False)
     reason = models.CharField(max_length=500, blank=True)
+    # Whether people have the same ID in all administrations of the file; in all files
+    # of the project, if there is one.
+    is_panel = models.BooleanField(default=False, db_default=False)
+    project = models.ForeignKey(
+        PanelProject, on_delete=models.PROTECT, null=True, related_name="exports"
+    )
     # Scope of the responses: {"state": false, "districts": [], "schools": []}.
     places = models.JSONField(default=dict)
 
@@ -91,6 +98,8 @@ class Export(models.Model):
     size = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     respondents = models.BigIntegerField(null=True)
+    # People with rows in several administrations of a panel.
+    joined_people = models.BigIntegerField(null=True)
     responses = models.BigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True)
 
@@ -100,6 +109,14 @@ class Export(models.Model):
             models.CheckConstraint(
                 condition=Q(identities=False) | ~Q(reason=""),
                 name="names_are_exported_for_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=Q(is_panel=False) | Q(identities=False),
+                name="a_panel_has_no_names",
+            ),
+            models.CheckConstraint(
+                condition=Q(is_panel=True) | Q(project=None),
+                name="only_a_panel_has_a_project",
             ),
             models.CheckConstraint(
                 condition=Q(file_name="")

@@ -27,6 +27,7 @@ from survey.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
 
 SHORTEST_REASON = 10
+SMALLEST_JOINED = 5
 # Digits of a primary key.
 LONGEST_KEY = 18
 Format = Export.Format
@@ -53,6 +54,8 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
 
 class ExportForm(forms.Form):
     """Offers only what the user may see. `choices` is set once it is valid."""
+
+    is_panel = False
 
     administrations = AdministrationsField(
         queryset=Administration.objects.none(),
@@ -230,7 +233,7 @@ class ExportForm(forms.Form):
     def chosen(self) -> list[Administration]:
         """Return the chosen administrations that have the chosen audience."""
         given = self.cleaned_data
-        role = given.get("role")
+        role = given.get("role", "")
         return [
             administration
             for administration in given.get("administrations", ())
@@ -275,6 +278,15 @@ class ExportSize:
     items: int = 0
     # Administrations with people, but not as many as their minimum group.
     too_few: list[Administration] = field(default_factory=list)
+    # People in several administrations of a panel; None if they were not counted.
+    joined: int | None = None
+
+    @property
+    def joined_in_words(self) -> str:
+        # Fewer could be recognised.
+        if self.joined is not None and 0 < self.joined < SMALLEST_JOINED:
+            return f"Fewer than {SMALLEST_JOINED} people"
+        return f"At least {self.joined or 0:,} people"
 
 
 def size_of(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from django import forms
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -23,6 +26,7 @@ from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability
 from reports.console.exports.forms import ExportForm
+from reports.console.exports.panel_form import PanelForm
 from reports.exports.requests import ExportRefused, delete_file, request_export
 from reports.models.exports import Export, exports_visible_to
 from survey.files import download, path_of
@@ -77,14 +81,34 @@ def export_list(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_RESPONSES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: StaffRequest) -> HttpResponse:
-    permissions = request.permissions
+    # The page of an administration links here with its key.
+    chosen = request.GET.getlist("administrations")
+    form = partial(
+        ExportForm,
+        permissions=request.permissions,
+        initial={"administrations": chosen},
+    )
+    return _show_form(request, form)
+
+
+@needs(Capability.SEE_RESPONSES)
+@require_http_methods(["GET", "HEAD", "POST"])
+def export_panel(request: StaffRequest) -> HttpResponse:
+    form = partial(PanelForm, permissions=request.permissions, user=request.user)
+    return _show_form(request, form)
+
+
+def _show_form(
+    request: StaffRequest, make_form: Callable[..., ExportForm]
+) -> HttpResponse:
     if request.method == "POST":
-        form = ExportForm(request.POST, permissions=permissions)
+        form = make_form(request.POST)
         if form.is_valid():
             try:
                 export = request_export(
                     administrations=form.chosen(),
                     by=request.user,
+                    project=form.cleaned_data.get("project", ""),
                     request=request,
                     **form.choices,
                 )
@@ -94,13 +118,11 @@ def export_new(request: StaffRequest) -> HttpResponse:
                 return redirect("export_detail", export.pk)
     elif request.htmx:
         # The choices changed: show the size of what they would export.
-        form = ExportForm(request.GET, permissions=permissions)
+        form = make_form(request.GET)
         context = {"form": form, "size": form.size(), "part": True}
         return render(request, "reports/_export_size.html", context)
     else:
-        # The page of an administration links here with its key.
-        chosen = request.GET.getlist("administrations")
-        form = ExportForm(permissions=permissions, initial={"administrations": chosen})
+        form = make_form()
     size = form.size() if form.is_bound else None
     return render(request, "reports/export_new.html", {"form": form, "size": size})
 
@@ -175,9 +197,9 @@ def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
     """Select everything that pages show of exports, in 1 more statement."""
     administrations = Administration.objects.select_related("published__survey")
     heavy = ("published__definition", "published__survey__source")
-    return exports.select_related("by", "job", "district", "school").prefetch_related(
-        Prefetch("administrations", administrations.defer(*heavy))
-    )
+    return exports.select_related(
+        "by", "job", "district", "school", "project"
+    ).prefetch_related(Prefetch("administrations", administrations.defer(*heavy)))
 
 
 def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
@@ -217,4 +239,5 @@ def file_name(export: Export) -> str:
         sorted(administration.name for administration in export.administrations.all())
     )
     short = slugify(names)[:LONGEST_NAME].strip("-")
-    return f"{short}-{export.format}-{export.pk}{export.suffix}"
+    kind = "panel" if export.is_panel else export.format
+    return f"{short}-{kind}-{export.pk}{export.suffix}"

@@ -22,6 +22,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
     empty_caches,
     enrol,
     fall,
+    identify,
     requested,
     spring,
 )
@@ -165,3 +166,39 @@ def test_a_refused_export_leads_to_its_errors(at_screen, staff, answered):
     expect(summary).to_be_in_viewport()
     summary.get_by_role("link").first.click()
     expect(page.get_by_role("checkbox").first).to_be_focused()
+
+
+@pytest.fixture
+def joinable(answered):
+    """Let the same people be in both waves, with one ID in each."""
+    for administration in answered:
+        administration.joins_waves = True
+        administration.save(update_fields=["joins_waves"])
+        for person in administration.respondents.select_related("school"):
+            identify(person, external_id=f"S-{person.school.code}")
+    return answered
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [{"viewport": LAPTOP}, {"viewport": PHONE, "color_scheme": "dark"}],
+)
+def test_two_waves_are_in_one_file_after_four_clicks(
+    at_screen, staff, joinable, screen, tmp_path
+):
+    page = at_screen(staff.dana, **screen)
+    page.goto("/console/")
+    page.get_by_role("link", name="Exports").first.click()
+    page.get_by_role("link", name="New panel export").click()
+    expect(page.locator("#export-size")).to_contain_text("can be followed")
+    assert violations(page) == []
+    assert scrolls_sideways(page) is False
+    page.get_by_role("button", name="Create export").click()
+    expect(page.get_by_role("link", name="Download the file")).to_be_visible()
+    assert violations(page) == []
+    frame = polars.read_csv(downloaded(page, "Download the file", tmp_path))
+    assert frame.height == 4
+    waves = frame.group_by("panel_id").agg(polars.col("administration").n_unique())
+    assert waves["administration"].to_list() == [2, 2]
+    table = polars.read_csv(downloaded(page, "Codebook as CSV", tmp_path))
+    assert table["column"][0] == "panel_id"

@@ -13,6 +13,12 @@ from django.utils import timezone
 from accounts.permissions import Places
 from reports import rollup_query
 from reports.console.exports.forms import size_of
+from reports.exports.offered_versions import offered_versions
+from reports.exports.panel_people import (
+    count_people_in_several,
+    joined_ids,
+    person_ids,
+)
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
 from survey.models import Administration, Identity
@@ -174,3 +180,38 @@ def test_the_console_role_can_show_the_size_of_an_export(administration, maya) -
             with connected_as("console"):
                 size = size_of([administration], places, False, without_names=True)
             assert size.respondents == 1
+
+
+def test_the_console_role_can_count_people_of_a_panel(administration, maya) -> None:
+    Identity.objects.create(
+        respondent=maya,
+        administration=administration,
+        district=maya.school.district,
+        external_id="1",
+    )
+    maya.started_at = timezone.now() - timedelta(minutes=1)
+    maya.save(update_fields=["started_at"])
+    selection = Selection([administration], Places(state=True), without_names=True)
+    with connected_as("console"):
+        assert count_people_in_several(selection) == 0
+
+
+def test_the_worker_role_can_find_people_of_a_panel(administration, maya) -> None:
+    Identity.objects.create(
+        respondent=maya,
+        administration=administration,
+        district=maya.school.district,
+        external_id="1",
+    )
+    with connected_as("worker"):
+        joined = joined_ids(["student"])
+        found = person_ids([maya.pk], {administration.pk: administration}, joined)
+        versions = offered_versions([administration])
+    assert found[maya.pk].external_id == "1"
+    assert versions[administration.pk].is_single
+
+
+def test_the_reports_role_cannot_read_the_keys_of_panels(administration) -> None:
+    assert not reads("reports", "SELECT key FROM reports_panelproject")
+    assert not reads("taking", "SELECT key FROM reports_panelproject")
+    assert reads("worker", "SELECT key FROM reports_panelproject")

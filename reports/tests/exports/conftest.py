@@ -24,6 +24,7 @@ from survey.models import (
     Response,
     Role,
     Survey,
+    Wave,
 )
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
@@ -205,3 +206,29 @@ def made(by: Any, *administrations: Administration, **choices: Any) -> Export:
     export.refresh_from_db()
     export.job.refresh_from_db()
     return export
+
+
+@pytest.fixture
+def waves(fall, spring) -> list[Administration]:
+    for one, name in ((fall, "Fall 2026"), (spring, "Spring 2027")):
+        one.joins_waves, one.wave = True, Wave.objects.create(name=name)
+        one.save(update_fields=["joins_waves", "wave"])
+    return [fall, spring]
+
+
+@pytest.fixture
+def take_part(enrol):
+    """Enrol somebody who answers; the age tells rows apart."""
+
+    def took_part(administration, school, external_id, age, **fields):
+        one = enrol(administration, school, **fields)
+        if external_id:
+            identify(one, external_id=external_id)
+        answer(one, {"age": str(age)})
+        return one
+
+    return took_part
+
+
+def panel_of(user, waves, **choices) -> Export:
+    return made(user, *waves, is_panel=True, **choices)

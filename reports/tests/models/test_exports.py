@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from reports.models import Export
+from reports.models import Export, PanelProject
 
 pytestmark = pytest.mark.django_db
 
@@ -40,3 +40,24 @@ def test_a_file_has_a_checksum_and_an_expiry_date(staff):
 def test_status_of_an_export_without_a_job(staff):
     assert create(staff).status == "not finished"
     assert create(staff, deleted_at=timezone.now()).status == "deleted"
+
+
+def test_a_panel_has_no_names(staff):
+    create(staff, is_panel=True)
+    with pytest.raises(IntegrityError, match="a_panel_has_no_names"):
+        create(staff, is_panel=True, identities=True, reason="by order")
+
+
+def test_only_a_panel_has_a_project(staff):
+    project = PanelProject.objects.create(name="Study", by=staff.dana)
+    create(staff, is_panel=True, project=project)
+    with pytest.raises(IntegrityError, match="only_a_panel_has_a_project"):
+        create(staff, project=project)
+
+
+def test_project_names_of_a_user_are_unique(staff):
+    first = PanelProject.objects.create(name="Study", by=staff.dana)
+    second = PanelProject.objects.create(name="Study", by=staff.chen)
+    assert bytes(first.key) != bytes(second.key)
+    with pytest.raises(IntegrityError, match="one_panel_project_per_name"):
+        PanelProject.objects.create(name="STUDY", by=staff.dana)

@@ -1,0 +1,125 @@
+"""The form for an export in which several waves of the same people are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from django import forms
+
+from accounts.models import User
+from accounts.permissions import Permissions
+from reports.console.exports.forms import ExportForm, ExportSize
+from reports.exports.panel_people import count_people_in_several, refusal
+from reports.exports.requests import project_named
+from reports.exports.selection import Selection
+from reports.models.exports import Export
+from reports.models.panels import PanelProject
+from survey.models import Administration
+
+# With more people, counting those in several waves would keep the page waiting.
+MOST_COUNTED = 200_000
+
+
+class PanelForm(ExportForm):
+    is_panel = True
+
+    project = forms.CharField(
+        label="Research project",
+        required=False,
+        max_length=100,
+        help_text="Your files of one project have the same ID for the same person,"
+        " also in later years. Without a project, the IDs are those of this file only.",
+    )
+
+    def __init__(
+        self, *args: Any, permissions: Permissions, user: User, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, permissions=permissions, **kwargs)
+        self.user = user
+        for name in ("role", "identities", "reason"):
+            self.fields.pop(name, None)
+        kinds = cast("forms.ChoiceField", self.fields["format"])
+        kinds.choices = [
+            (value, label)
+            for value, label in Export.Format.choices
+            if value != Export.Format.LONG
+        ]
+        self._offer_administrations()
+
+    def _offer_administrations(self) -> None:
+        field = self._model_field("administrations")
+        field.help_text = (
+            "Choose the waves of one survey. Each row of the file is one person in one"
+            " of them."
+        )
+        known = list(field.queryset or ())
+        offered = [one for one in known if not refusal(one)]
+        # Shown with the reason; `clean` refuses them as well.
+        self.refused = [message for one in known if (message := refusal(one))]
+        field.choices = [(one.pk, field.label_from_instance(one)) for one in offered]
+        self.is_empty = len(offered) < 2
+        self.initial.setdefault("administrations", _waves_of_newest(offered))
+
+    def clean(self) -> dict[str, object]:
+        given = super().clean()
+        chosen = self.chosen()
+        for administration in chosen:
+            if message := refusal(administration):
+                self.add_error("administrations", message)
+        if len(chosen) == 1:
+            self.add_error("administrations", "Choose at least two administrations.")
+        name = str(given.get("project", ""))
+        if name and not self.errors and (project := project_named(name, self.user)):
+            self._check_project(project)
+        self.choices["is_panel"] = True
+        return given
+
+    def _check_project(self, project: PanelProject) -> None:
+        """Refuse a file that could tell what an earlier one of the project left out."""
+        earlier = project.exports.first()
+        if earlier is None:
+            return
+        if (earlier.places, earlier.finished_only) != (
+            self.choices["places"],
+            self.choices["finished_only"],
+        ):
+            self.add_error(
+                "project",
+                f"Earlier files of {project} are about other schools, or about other"
+                " people in them. Choose the same ones, or a new project.",
+            )
+        chosen = [administration.pk for administration in self.chosen()]
+        missing = earlier.administrations.exclude(pk__in=chosen).order_by("name")
+        if names := ", ".join(missing.values_list("name", flat=True)):
+            self.add_error(
+                "project",
+                f"Earlier files of {project} have {names} as well. Choose all of them,"
+                " or a new project.",
+            )
+
+    def size(self) -> ExportSize | None:
+        size = super().size()
+        if size is not None and size.respondents <= MOST_COUNTED:
+            size.joined = count_people_in_several(
+                Selection(
+                    self.chosen(),
+                    self._places(self.cleaned_data),
+                    bool(self.cleaned_data.get("finished_only")),
+                    without_names=True,
+                )
+            )
+        return size
+
+
+def _waves_of_newest(administrations: Sequence[Administration]) -> list[int]:
+    """Return the administrations of the newest one's survey and audience."""
+    if not administrations:
+        return []
+    newest, *_ = administrations
+
+    def audience(one: Administration) -> tuple[str, int | None, str]:
+        survey = one.published.survey
+        return survey.name, survey.district_id, one.role
+
+    return [one.pk for one in administrations if audience(one) == audience(newest)]

@@ -1,0 +1,161 @@
+"""Keep minimum groups in a file where waves are joined.
+
+Each wave for itself may be safe although the combination is not: many people are in
+school A in spring and many in school B in fall, but few have moved from A to B. So a
+person's path (see `minimum_group`) has the cells of all waves together. Its first step
+says in which administrations the person is: whoever cannot show even that gets a new
+ID in each row, and the rows are not joined.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from reports.exports.local_days import LocalDays
+from reports.exports.minimum_group import (
+    STEPS,
+    GroupPath,
+    MinimumGroups,
+    respondent_path,
+)
+from reports.exports.offered_versions import OfferedVersions
+from survey.models import Administration
+
+PANEL_STEPS = ("joined waves", *STEPS)
+# Different paths that are kept in memory: about 20 MB.
+MOST_PATHS = 50_000
+
+
+class PathCounts:
+    """Counts people by their paths; sorts on the disk if these become too many."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._counts: Counter[str] = Counter()
+        self._runs: list[Path] = []
+
+    def add(self, path: str) -> None:
+        self._counts[path] += 1
+        if len(self._counts) > MOST_PATHS:
+            self._move_to_disk()
+
+    def _move_to_disk(self) -> None:
+        run = self._folder / f"{len(self._runs)}.paths"
+        with run.open("w") as file:
+            file.writelines(f"{path}\t{count}\n" for path, count in self._sorted())
+        self._runs.append(run)
+        self._counts.clear()
+
+    def _sorted(self) -> list[tuple[str, int]]:
+        return sorted(self._counts.items())
+
+    def __iter__(self) -> Iterator[tuple[GroupPath, int]]:
+        """Return each path once. Paths that begin alike follow each other."""
+        with ExitStack() as stack:
+            files = [stack.enter_context(run.open()) for run in self._runs]
+            merged = heapq.merge(self._sorted(), *(map(_parse, file) for file in files))
+            for path, counts in groupby(merged, key=itemgetter(0)):
+                yield tuple(json.loads(path)), sum(count for _, count in counts)
+
+
+def _parse(line: str) -> tuple[str, int]:
+    path, _, count = line.partition("\t")
+    return path, int(count)
+
+
+class PanelGroups(MinimumGroups):
+    """The groups of a whole file. `people` counts persons, and not rows."""
+
+    def __init__(self, minimum: int) -> None:
+        super().__init__(minimum, PANEL_STEPS)
+
+    def divide_people(self, counts: Iterable[tuple[GroupPath, int]]) -> None:
+        """Make the groups; `counts` is read up to three times."""
+        self.divide(counts)
+        self._hide_lone_rows(counts)
+
+    def _hide_lone_rows(self, counts: Iterable[tuple[GroupPath, int]]) -> None:
+        """Let small groups join the rows without a link of each administration.
+
+        Otherwise the only person who came after the first wave would be the only row
+        of the second one that is not joined.
+        """
+        lone: Counter[str] = Counter()
+        for path, count in counts:
+            if not self.shown(path):
+                lone.update(dict.fromkeys(path[0].split(), count))
+        lacking = {one for one, count in lone.items() if count < self.minimum}
+        if not lacking:
+            return
+        sizes: Counter[GroupPath] = Counter()
+        for path, count in counts:
+            depth = self.shown(path)
+            if depth and not lacking.isdisjoint(path[0].split()):
+                sizes[path[:depth]] += count
+        # Each group has at least the minimum of rows in each of its administrations.
+        for administration in sorted(lacking):
+            if lone[administration] >= self.minimum:
+                continue
+            groups = [one for one in sizes if administration in one[0].split()]
+            if not groups:
+                continue
+            group = min(groups, key=lambda one: (sizes[one], one))
+            size = sizes.pop(group)
+            self._shown[hash(group)] = 0
+            self.people[len(group)] -= size
+            self.people[0] += size
+            lone.update(dict.fromkeys(group[0].split(), size))
+
+
+class PanelPaths:
+    """Makes the path of a person from the lines of the stream (see `snapshot`)."""
+
+    def __init__(
+        self,
+        administrations: Mapping[int, Administration],
+        offered: Mapping[int, OfferedVersions],
+        districts: Mapping[int, int],
+        days: LocalDays,
+    ) -> None:
+        self._administrations = administrations
+        self._offered = offered
+        # School -> district.
+        self._districts = districts
+        self._days = days
+
+    def path_of(self, lines: Sequence[bytes]) -> GroupPath:
+        """Return the path of the person with these lines, each after its ID."""
+        rows = sorted(
+            (int(fields[1]), fields)
+            for fields in (line.split(b"\t", 8) for line in lines)
+        )
+        pattern = " ".join(str(key) for key, _ in rows)
+        paths = [self._path_of_row(key, fields) for key, fields in rows]
+        # Of somebody who does not count yet, no cell is shown.
+        if not all(paths):
+            return (pattern,)
+        steps = zip(*paths, strict=True)
+        return pattern, *("\x1f".join(step) for step in steps)
+
+    def _path_of_row(self, key: int, fields: Sequence[bytes]) -> GroupPath:
+        school, started, completed, withdrawn = map(bytes.decode, fields[3:7])
+        grade, language, attributes, *cohort = json.loads(fields[7])
+        return respondent_path(
+            self._administrations[key],
+            self._districts[int(school)],
+            int(school),
+            (grade, language, attributes, cohort[0] if cohort else 0),
+            [
+                self._days.at(int(time)) if time else ""
+                for time in (started, completed, withdrawn)
+            ],
+            self._offered[key].period_of(started),
+        )

@@ -1,0 +1,222 @@
+"""The page for a panel export: from the home page to a file in a few clicks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from reports.console.exports import forms, panel_form
+from reports.models import Export, PanelProject
+from reports.tests.exports.conftest import answer, identify, opened
+from reports.tests.exports.test_formats import rows_of
+from survey.models import Administration, Role
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/console/exports/panel/"
+
+
+@pytest.fixture
+def waves(staff, fall, spring, enrol) -> list[Administration]:
+    """Six people took both waves, and one more the second one."""
+    for number, one in enumerate((fall, spring)):
+        one.joins_waves = True
+        one.save(update_fields=["joins_waves"])
+        for person in range(6 + number):
+            row = enrol(one, staff.lincoln)
+            identify(row, external_id=f"S{person}")
+            answer(row, {"age": str(10 * person + number)})
+    return [fall, spring]
+
+
+@pytest.fixture
+def submit(client, django_capture_on_commit_callbacks):
+    """Submit the form and run the job."""
+
+    def submitted(user, *administrations, **choices):
+        log_in(client, user)
+        given = {"format": "wide", "language": "en", **choices}
+        given["administrations"] = [one.pk for one in administrations]
+        with django_capture_on_commit_callbacks(execute=True):
+            return client.post(ADDRESS, given)
+
+    return submitted
+
+
+def shown(client, user, **given) -> str:
+    log_in(client, user)
+    headers = {"HX-Request": "true"} if given else {}
+    page = client.get(ADDRESS, given, headers=headers).content.decode()
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit):
+    log_in(client, staff.analyst)
+    assert ADDRESS in client.get(reverse("export_list")).content.decode()
+    page = client.get(ADDRESS).content.decode()
+    # All waves of the newest survey are chosen already.
+    for one in waves:
+        box = page.split(f'name="administrations" value="{one.pk}"')[1]
+        assert "checked" in box.split(">")[0]
+    assert 'name="identities"' not in page and 'value="long"' not in page
+
+    response = submit(staff.analyst, *waves)
+    export = Export.objects.get()
+    assert response["Location"] == reverse("export_detail", args=[export.pk])
+    assert (export.is_panel, export.rows, export.joined_people) == (True, 13, 6)
+    assert len({row["panel_id"] for row in rows_of(export)}) == 7
+    page = client.get(response["Location"]).content.decode()
+    assert "People in several administrations" in page
+    assert "the same in all administrations of this file" in page
+    assert f"fall-spring-panel-{export.pk}.csv" in page
+    entry = AuditEntry.objects.get(action="ask for export")
+    assert entry.after["panel"] == "IDs of this file"
+
+
+def test_the_page_says_how_many_people_took_part_in_several(staff, waves, client):
+    keys = [one.pk for one in waves]
+    page = shown(client, staff.analyst, administrations=keys, format="wide")
+    assert "13 respondents" in page
+    assert "At least 6 people took part in several" in page
+    page = shown(client, staff.analyst, administrations=keys[:1], format="wide")
+    assert "Choose at least two administrations to see the size." in page
+    # A few could be recognised.
+    gone = waves[0].respondents.order_by("pk")[:2]
+    for one in gone:
+        one.identity.delete()
+    page = shown(client, staff.analyst, administrations=keys, format="wide")
+    assert "Fewer than 5 people took part in several" in page
+
+
+def test_very_many_people_are_not_counted_while_the_page_waits(
+    staff, waves, client, monkeypatch
+):
+    monkeypatch.setattr(panel_form, "MOST_COUNTED", 12)
+    keys = [one.pk for one in waves]
+    page = shown(client, staff.analyst, administrations=keys, format="wide")
+    assert "are counted when the file is made" in page
+
+
+def test_administrations_that_promised_otherwise_are_refused_with_the_reason(
+    staff, waves, client, submit
+):
+    other = opened(waves[0].published, "other")
+    page = shown(client, staff.analyst)
+    assert "Administrations that can't be joined (1)" in page
+    assert "(other) have been promised that their answers are not joined" in page
+    refused = submit(staff.analyst, *waves, other).content.decode()
+    assert "(other) have been promised" in refused
+    assert not Export.objects.exists()
+
+
+def test_without_waves_to_join_the_page_says_so(staff, fall, client):
+    page = shown(client, staff.analyst)
+    assert "There are no waves to join yet." in page
+
+
+def test_one_administration_is_no_panel(staff, waves, submit):
+    page = submit(staff.analyst, waves[0]).content.decode()
+    assert "Choose at least two administrations." in page
+    page = submit(staff.analyst).content.decode()
+    assert "Choose at least one administration." in page
+    page = submit(staff.analyst, *waves, format="long").content.decode()
+    assert "Select a valid choice" in page
+    assert not Export.objects.exists()
+
+
+@pytest.mark.parametrize("digits", [18, 19, 40])
+def test_a_number_too_long_for_a_key_is_refused(staff, waves, client, digits):
+    log_in(client, staff.analyst)
+    given = {"administrations": ["9" * digits], "format": "wide", "language": "en"}
+    page = client.post(ADDRESS, given).content.decode()
+    assert "Select a valid choice" in page
+
+
+def test_names_cannot_be_asked_for(staff, waves, submit):
+    submit(staff.dana, *waves, identities="on", reason="By order of the board.")
+    export = Export.objects.get()
+    assert (export.identities, export.reason) == (False, "")
+    assert "given_name" not in rows_of(export)[0]
+
+
+def test_files_of_a_project_are_about_the_same_people(staff, waves, submit):
+    district = {"district": staff.riverside.pk}
+    submit(staff.state, *waves, project="Study", **district)
+    submit(staff.state, *waves, project="study", **district)
+    one, two = Export.objects.order_by("pk")
+    assert one.project == two.project == PanelProject.objects.get()
+    first, second = (
+        {row["age"]: row["panel_id"] for row in rows_of(e)} for e in (one, two)
+    )
+    assert first == second
+    for changed in ({}, {**district, "school": staff.lincoln.pk}):
+        page = submit(staff.state, *waves, project="Study", **changed)
+        assert "Earlier files of Study are about other schools" in page.content.decode()
+    page = submit(staff.state, *waves, project="Study", finished_only="1", **district)
+    assert page.status_code == 200
+    # Another user's project of this name is another one.
+    submit(staff.dana, *waves, project="Study")
+    assert PanelProject.objects.count() == 2
+    entry = AuditEntry.objects.filter(action="ask for export").latest("pk")
+    assert entry.after["panel"] == "Study"
+
+
+def test_small_numbers_are_refused_in_each_wave(staff, waves, submit):
+    Administration.objects.filter(pk=waves[0].pk).update(minimum_group=7)
+    page = submit(staff.analyst, *waves).content.decode()
+    assert "fewer than 7 people" in page
+    assert not Export.objects.exists()
+
+
+def test_only_visible_administrations_are_offered(staff, waves, client):
+    log_in(client, staff.chen)
+    assert client.get(ADDRESS).status_code == 404
+    assert client.post(ADDRESS, {}).status_code == 404
+
+
+def test_different_audiences_are_not_chosen_together(staff, waves, client):
+    teachers = opened(waves[0].published, "teachers", Role.TEACHER)
+    teachers.joins_waves = True
+    teachers.save(update_fields=["joins_waves"])
+    log_in(client, staff.analyst)
+    page = client.get(ADDRESS).content.decode()
+    ticked = [
+        part
+        for part in page.split('name="administrations"')[1:]
+        if "checked" in part.split(">")[0]
+    ]
+    assert len(ticked) == 1
+
+
+def test_the_page_needs_as_many_queries_for_four_administrations(
+    staff, waves, client, django_assert_num_queries
+):
+    log_in(client, staff.analyst)
+    for names in ([], ["third", "fourth"]):
+        for name in names:
+            one = opened(waves[0].published, name)
+            one.joins_waves = True
+            one.save(update_fields=["joins_waves"])
+        with django_assert_num_queries(7):
+            client.get(ADDRESS)
+
+
+def test_the_largest_excel_sheet_is_checked_as_well(staff, waves, submit, monkeypatch):
+    monkeypatch.setattr(forms, "MOST_ROWS", 4)
+    assert "Choose CSV" in submit(staff.analyst, *waves, format="xlsx").content.decode()
+
+
+def test_later_files_of_a_project_have_all_earlier_waves(staff, waves, submit):
+    third = opened(waves[0].published, "third")
+    third.joins_waves = True
+    third.save(update_fields=["joins_waves"])
+    submit(staff.state, *waves, project="Study")
+    submit(staff.state, *waves, third, project="Study")
+    assert Export.objects.count() == 2
+    refused = submit(staff.state, *waves, project="Study").content.decode()
+    assert "Earlier files of Study have third as well." in refused
+    assert Export.objects.count() == 2
