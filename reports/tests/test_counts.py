@@ -144,9 +144,9 @@ def test_all_administrations_are_counted_by_one_statement(
         begin(one, staff.lincoln, 4, answered=3)
         supply(one, staff.lincoln, 50)
     postgresql = rollup_query.connection.vendor == "postgresql"
-    # PostgreSQL: limits, time and savepoint. Both: waiting changes, and on
+    # PostgreSQL: limits, time and savepoint. Both: waiting changes, opt-outs, and on
     # SQLite the schools' districts.
-    with django_assert_num_queries(6 if postgresql else 3):
+    with django_assert_num_queries(7 if postgresql else 4):
         rollup_query.count([parents, *others])
     with django_assert_num_queries(1):
         assert len(supplied_counts([parents, *others])) == 3

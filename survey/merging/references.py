@@ -87,6 +87,8 @@ RESPONDENT_REFERENCES: Mapping[str, Reference] = {
     # Deleted with the duplicate's name; the ID belongs to one person then.
     "survey.Identity.respondent": R.PEOPLE,
     "survey.OpenCodeSeat.respondent": R.STAYS,
+    # A refusal counts for the record that stays.
+    "survey.OptOut.respondent": R.PEOPLE,
     "survey.PairChoice.respondent": R.STAYS,
     # Leads to the record that stays from then on.
     "survey.RecordJoin.kept": R.PEOPLE,
