@@ -25,6 +25,7 @@ from accounts.http import CSV, StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
+from survey.console.people.codes import refuses_email
 from survey.console.people.scope import (
     administration_or_404,
     groups_of,
@@ -33,7 +34,6 @@ from survey.console.people.scope import (
     schools_listing,
     selected_school,
 )
-from survey.console.people.views import refuses_email
 from survey.files import download, path_of
 from survey.job_turns import TooManyJobs
 from survey.login_cards.card_sets import (

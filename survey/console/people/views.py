@@ -1,17 +1,15 @@
-"""The people of an administration: lists, search, and one person's code."""
+"""The people of an administration: lists, search, and the page of one person."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from django import forms
-from django.contrib import messages
-from django.db import transaction
-from django.db.models import Q
-from django.http import Http404, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts import audit
 from accounts.access import needs
@@ -20,6 +18,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey import access_codes
+from survey.console.people.codes import SHOW_CODE_ONCE, may_reissue
 from survey.console.people.scope import (
     administration_or_404,
     groups_of,
@@ -31,19 +30,25 @@ from survey.console.people.scope import (
     set_choices,
     set_group_choices,
 )
-from survey.console.people.search import MAX_FOUND, OTHER_ID, find_people
-from survey.job_turns import TooManyJobs
-from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
+from survey.console.people.search import (
+    MAX_FOUND,
+    OTHER_ID,
+    find_by_code,
+    find_people,
+)
 from survey.merging.joins import joins_of
-from survey.message_platforms.hooks import people_changed
-from survey.models import Administration, CardSet, OptOut, Respondent
+from survey.models import Administration, OptOut, Respondent
 from survey.reminders.suppression import is_suppressed
 
 BY_NAME = ("identity__family_name", "identity__given_name")
+NAME_FIELDS = (
+    "identity__given_name",
+    "identity__family_name",
+    "identity__external_id",
+    "other_id",
+    "identity__email",
+)
 MAX_SCHOOLS_FOUND = 10
-# In the session: the person whose code the next page shows once, never the
-# code itself.
-SHOW_CODE_ONCE = "code_to_show"
 
 # Value in the address -> label and condition.
 StatusFilters = Mapping[str, tuple[str, Q]]
@@ -134,23 +139,13 @@ def _people_of_school(
     else:
         people, filters = people.none(), {"filter": "invalid"}
     # Only the people of one school are searched, so that no index is needed.
-    listing: Listing[Respondent] = Listing(
-        request,
-        people.select_related("identity").annotate(other_id=OTHER_ID),
-        search=(
-            "identity__given_name",
-            "identity__family_name",
-            "identity__external_id",
-            "other_id",
-            "identity__email",
-        ),
-        sorts={
-            "name": BY_NAME,
-            "id": ("identity__external_id",),
-            "grade": ("grade", "classroom", *BY_NAME),
-            "class": ("classroom", *BY_NAME),
-        },
-    )
+    listing = _listing_of_school(request, people, NAME_FIELDS)
+    ends_code = False
+    # Where progress is hidden, nobody sees codes next to names.
+    may_find = with_progress and listing.query and not listing.page.object_list
+    if may_find and (found := find_by_code(people, listing.query)):
+        ends_code = True
+        listing = _listing_of_school(request, people.filter(pk__in=found), ())
     record_view(request, administration, listing, school=school, filters=filters)
     return listing.render(
         "survey/console/people_list.html",
@@ -160,6 +155,23 @@ def _people_of_school(
             "filter_form": form,
             "shows_progress": with_progress,
             "narrowed": bool(filters) or bool(listing.query),
+            "ends_code": ends_code,
+        },
+    )
+
+
+def _listing_of_school(
+    request: StaffRequest, people: QuerySet[Respondent], search: Sequence[str]
+) -> Listing[Respondent]:
+    return Listing(
+        request,
+        people.select_related("identity").annotate(other_id=OTHER_ID),
+        search=search,
+        sorts={
+            "name": BY_NAME,
+            "id": ("identity__external_id",),
+            "grade": ("grade", "classroom", *BY_NAME),
+            "class": ("classroom", *BY_NAME),
         },
     )
 
@@ -253,7 +265,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "identity": identity,
             "code": code,
             "shows_progress": not administration.is_completion_confidential,
-            "may_reissue": _may_reissue(request, person),
+            "may_reissue": may_reissue(request, person),
             "joins": joins_of(person),
             "opt_out": _current_opt_out(person),
             "wants_no_email": bool(
@@ -263,120 +275,9 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
     )
 
 
-@needs(C.SEE_IDENTITIES)
-@never_cache
-@require_POST
-def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """Show a person's code once, on the next page.
-
-    A person who has started gets a new code, so that staff never hold a code
-    under which answers were given.
-    """
-    person = _invited_person_or_404(request, pk, respondent)
-    if person.administration.is_completion_confidential:
-        raise Http404
-    if person.started_at:
-        return _issue_new_code(request, person)
-    audit.record(
-        "show an access code",
-        by=request.user,
-        request=request,
-        subject=person,
-        school=person.school,
-        after={"issue": person.issue},
-    )
-    return _redirect_and_show_code(request, person)
-
-
-@needs(C.MANAGE_ROSTERS)
-@never_cache
-@require_POST
-def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    """Issue a new code; show it, or e-mail it where completion is confidential."""
-    return _issue_new_code(request, _invited_person_or_404(request, pk, respondent))
-
-
-def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
-    if not _may_reissue(request, person):
-        raise Http404
-    confidential = person.administration.is_completion_confidential
-    identity = getattr(person, "identity", None)
-    # Without an address no one would get the new code.
-    if confidential and not (identity and identity.email):
-        raise Http404
-    if confidential and refuses_email(request, person):
-        return redirect("people_detail", person.administration_id, person.pk)
-    # Issue numbers may be logged; codes may not.
-    before = person.issue
-    try:
-        with transaction.atomic():
-            access_codes.reissue(respondent=person)
-            people_changed([person.pk])
-            mark_sets_of_person_outdated(person)
-            audit.record(
-                "reissue an access code",
-                by=request.user,
-                request=request,
-                subject=person,
-                school=person.school,
-                before={"issue": before},
-                after={"issue": person.issue},
-            )
-            if confidential:
-                order_cards(
-                    administration=person.administration,
-                    by=request.user,
-                    school=person.school,
-                    respondent=person,
-                    format=CardSet.Format.EMAIL,
-                )
-    except TooManyJobs as refused:
-        messages.error(request, str(refused))
-        return redirect("people_detail", person.administration_id, person.pk)
-    if confidential:
-        messages.success(
-            request, "A new code was issued and sent by e-mail. The old one is invalid."
-        )
-        return redirect("people_detail", person.administration_id, person.pk)
-    messages.success(request, "A new code was issued. The old code no longer works.")
-    return _redirect_and_show_code(request, person)
-
-
-def refuses_email(request: StaffRequest, person: Respondent) -> bool:
-    """Tell staff that a person opted out, unless they asked for this e-mail."""
-    if request.POST.get("asked") or not is_suppressed(person.identity.email):
-        return False
-    messages.error(
-        request,
-        "Nothing was sent or changed: this person gets no e-mails. Tick the box if the"
-        " person asked you for this one.",
-    )
-    return True
-
-
-def _invited_person_or_404(
-    request: StaffRequest, pk: int, respondent: int
-) -> Respondent:
-    administration = administration_or_404(request, pk)
-    person = respondent_or_404(request, administration, respondent)
-    # A withdrawn person cannot log in with any code.
-    if person.withdrawn_at:
-        raise Http404
-    return person
-
-
 def _current_opt_out(person: Respondent) -> OptOut | None:
     """Return the opt-out that stands. 1 statement for people who have opted out."""
     if person.opted_out_at is None:
         return None
     current = OptOut.objects.filter(respondent=person, ended_at=None)
     return current.select_related("by").first()
-
-
-def _may_reissue(request: StaffRequest, person: Respondent) -> bool:
-    return request.permissions.places(C.MANAGE_ROSTERS).has_school(person.school)
-
-
-def _redirect_and_show_code(request: StaffRequest, person: Respondent) -> HttpResponse:
-    request.session[SHOW_CODE_ONCE] = [person.pk, person.issue]
-    return redirect("people_detail", person.administration_id, person.pk)

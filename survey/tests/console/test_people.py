@@ -280,10 +280,27 @@ def test_people_without_identity_are_listed_with_codes(
 
 def test_changes_need_post_requests(client, staff, administration, maya):
     log_in(client, staff.chen)
-    for act in ("code/", "reissue/", "card/"):
+    for act in ("code/", "card/"):
         assert client.get(person_url(administration, maya, act)).status_code == 405
     maya.refresh_from_db()
     assert maya.issue == 1
+
+
+def test_a_new_code_is_confirmed_on_a_page_that_says_what_it_means(
+    client, staff, administration, maya, noor
+):
+    log_in(client, staff.chen)
+    person = client.get(person_url(administration, maya)).content.decode()
+    address = person_url(administration, maya, "reissue/")
+    assert f'href="{address}"' in person
+    assert f'action="{address}"' not in person
+    page = text_of(client.get(address))
+    assert "stop working at once" in page and "Saved answers are kept" in page
+    maya.refresh_from_db()
+    assert maya.issue == 1
+    assert client.get(person_url(administration, noor, "reissue/")).status_code == 404
+    Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
+    assert client.get(address).status_code == 404
 
 
 def test_browsers_do_not_cache_these_pages(client, staff, administration, maya):
@@ -345,3 +362,45 @@ def test_people_are_listed_before_opening_and_after_closing(
         administration.save()
         log_in(client, staff.chen)
         assert "López" in text_of(get_people(client, administration))
+
+
+def test_maya_is_found_by_the_end_of_her_code(client, staff, administration, maya):
+    invite(administration, staff.lincoln, "8", "Ben Adams")
+    log_in(client, staff.chen)
+    code = code_of(maya)
+    for typed in (code[-4:], f" {code[-5:].lower()} ", format_code(code)):
+        found = text_of(get_people(client, administration, q=typed))
+        assert "López, Maya" in found and "Adams" not in found, typed
+        assert "by the end of the access code" in found
+    # Fewer characters would be those of many people.
+    assert "No one matches" in text_of(get_people(client, administration, q=code[-3:]))
+    other = "AAAA" if code[-4:] != "AAAA" else "BBBB"
+    assert "No one matches" in text_of(get_people(client, administration, q=other))
+    grade = get_people(client, administration, q=code[-4:], grade="07")
+    assert "López" in text_of(grade)
+
+
+def test_a_name_is_not_taken_for_a_code(client, staff, administration, maya):
+    ending = code_of(maya)[-4:]
+    invite(administration, staff.lincoln, "8", f"Ben {ending}")
+    log_in(client, staff.chen)
+    found = text_of(get_people(client, administration, q=ending.lower()))
+    assert f"{ending}, Ben" in found and "López" not in found
+
+
+def test_nobody_is_found_by_a_code_where_codes_are_hidden(
+    client, staff, administration, confidential, maya
+):
+    log_in(client, staff.chen)
+    found = text_of(get_people(client, administration, q=code_of(maya)[-4:]))
+    assert "No one matches" in found and "López" not in found
+
+
+def test_finding_by_code_takes_a_few_more_statements(
+    client, staff, administration, maya, django_assert_num_queries
+):
+    log_in(client, staff.chen)
+    get_people(client, administration)
+    # Those of a list; the number of matches again, the codes, the people.
+    with django_assert_num_queries(11):
+        get_people(client, administration, q=code_of(maya)[-4:])
