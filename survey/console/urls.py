@@ -18,7 +18,7 @@ from survey.console.merging.people import merge_people
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
-from survey.console.people import codes, joining, opt_outs
+from survey.console.people import codes, joining, opt_out_lists, opt_outs
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
@@ -56,6 +56,12 @@ urlpatterns = [
     ),
     # People and login cards of an administration.
     path(PEOPLE, people.people_list, name="people_list"),
+    path(f"{PEOPLE}opt-outs/", opt_out_lists.people_opt_outs, name="people_opt_outs"),
+    path(
+        f"{PEOPLE}opt-outs/save/",
+        opt_out_lists.people_opt_outs_save,
+        name="people_opt_outs_save",
+    ),
     path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),
     path(f"{PEOPLE}<int:respondent>/code/", codes.people_code, name="people_code"),
     path(

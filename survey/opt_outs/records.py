@@ -6,18 +6,25 @@ be written to. In addition, no roster brings them back, and exports leave them o
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from django.db import connection, transaction
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit
-from accounts.models import User
-from survey.login_cards.card_sets import mark_sets_of_person_outdated
+from accounts.models import School, User
+from survey.login_cards.card_sets import (
+    mark_sets_of_people_outdated,
+    mark_sets_of_person_outdated,
+)
 from survey.message_platforms.hooks import people_changed
-from survey.models import OptOut, Respondent
+from survey.models import Administration, OptOut, Respondent
 from survey.rosters.counted_groups import (
     Writer,
     keep_groups_of_returning,
@@ -30,6 +37,16 @@ STARTED_SINCE = (
     "Nothing was changed: this person has started in the meantime. Read what opting out"
     " means now, and confirm again."
 )
+NOT_YOURS = (
+    "Nothing was changed: somebody of this list is no longer in one of your schools."
+    " Upload the file again."
+)
+LIST_STARTED_SINCE = (
+    "Nothing was changed: somebody of this list has started in the meantime. Upload the"
+    " file again, and read what opting out means now."
+)
+# Rows in one statement.
+BATCH = 1000
 
 
 class OptOutConflict(Exception):
@@ -92,6 +109,88 @@ def opt_out(
         },
     )
     return found
+
+
+@transaction.atomic
+def opt_out_list(
+    people: Mapping[int, bool | None],
+    asked: Request,
+    *,
+    administration: Administration,
+    schools: QuerySet[School],
+    by: User,
+    request: HttpRequest | None = None,
+) -> int:
+    """Opt out the people of a list that was shown, all or none; return how many.
+
+    `people` has, by key, whether each had started when the list was shown, or None
+    where this is hidden. All have to be in `schools`. Page saves of these people wait,
+    up to a second for 5,000. Raises OptOutConflict.
+    """
+    rows = Respondent.objects.on_roster().filter(
+        pk__in=people, administration=administration, school__in=schools
+    )
+    locked = rows.select_for_update(of=("self",)).order_by("pk")
+    current = list(locked.select_related("school__district"))
+    if len(current) < len(people):
+        raise OptOutConflict(NOT_YOURS)
+    chosen = [one for one in current if one.opted_out_at is None]
+    if any(one.started_at and people[one.pk] is False for one in chosen):
+        raise OptOutConflict(LIST_STARTED_SINCE)
+    if not chosen:
+        return 0
+    ids, now = [one.pk for one in chosen], timezone.now()
+    with connection.cursor() as cursor:
+        keep_groups_of_withdrawn(cursor, ids)
+    changed = Respondent.objects.filter(pk__in=ids)
+    changed.update(opted_out_at=now, withdrawn_at=Coalesce("withdrawn_at", Value(now)))
+    OptOut.objects.bulk_create(
+        [
+            OptOut(
+                respondent=one,
+                requested_on=asked.requested_on,
+                requested_by=asked.requested_by,
+                reason=asked.reason,
+                by=by,
+                was_withdrawn_at=one.withdrawn_at,
+            )
+            for one in chosen
+        ],
+        batch_size=BATCH,
+    )
+    people_changed(ids)
+    mark_sets_of_people_outdated(changed)
+    _record_list(chosen, asked, administration, by=by, request=request)
+    return len(chosen)
+
+
+def _record_list(
+    people: Sequence[Respondent],
+    asked: Request,
+    administration: Administration,
+    *,
+    by: User,
+    request: HttpRequest | None,
+) -> None:
+    """Write one entry for each district, whose administrators read it."""
+    by_district = defaultdict(list)
+    for one in people:
+        by_district[one.school.district].append(one.school)
+    for district, schools in by_district.items():
+        is_one_school = len(set(schools)) == 1
+        audit.record(
+            "opt out people of a list",
+            by=by,
+            request=request,
+            subject=administration,
+            school=schools[0] if is_one_school else None,
+            district=district,
+            after={
+                "people": len(schools),
+                "requested on": asked.requested_on.isoformat(),
+                "requested by": asked.requested_by,
+            },
+        )
 
 
 @transaction.atomic

@@ -23,7 +23,9 @@ By = OptOut.RequestedBy
 STARTED, NOT_STARTED = "started", "not started"
 
 
-class OptOutForm(forms.Form):
+class RequestForm(forms.Form):
+    """What somebody asked for, and when."""
+
     requested_by = forms.ChoiceField(
         label="Who asked for it?", choices=By.choices, widget=forms.RadioSelect
     )
@@ -37,14 +39,30 @@ class OptOutForm(forms.Form):
         help_text="Such as “consent form returned”. Staff who may see this person's"
         " name can read it.",
     )
-    # Whether the person had started when the page was shown.
-    seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def clean_requested_on(self) -> object:
         day = self.cleaned_data["requested_on"]
         if day > timezone.localdate():
             raise forms.ValidationError("This date is in the future.")
         return day
+
+    @property
+    def asked(self) -> Request:
+        names = ("requested_on", "requested_by", "reason")
+        return Request(**{name: self.cleaned_data[name] for name in names})
+
+    @staticmethod
+    def first_values(administration: Administration) -> dict[str, object]:
+        is_adult = administration.role != Role.STUDENT
+        return {
+            "requested_by": By.PERSON if is_adult else By.PARENT,
+            "requested_on": timezone.localdate(),
+        }
+
+
+class OptOutForm(RequestForm):
+    # Whether the person had started when the page was shown.
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -65,14 +83,8 @@ def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
         if form.is_valid():
             return _opt_out(request, person, form, shows_progress=shows_progress)
     else:
-        is_adult = administration.role != Role.STUDENT
-        form = OptOutForm(
-            initial={
-                "requested_by": By.PERSON if is_adult else By.PARENT,
-                "requested_on": timezone.localdate(),
-                "seen": seen if shows_progress else "",
-            }
-        )
+        initial = OptOutForm.first_values(administration)
+        form = OptOutForm(initial={**initial, "seen": seen if shows_progress else ""})
         audit.record(
             "look at a person",
             by=request.user,
@@ -102,16 +114,15 @@ def _opt_out(
     *,
     shows_progress: bool,
 ) -> HttpResponse:
-    cleaned = form.cleaned_data
-    asked = Request(
-        requested_on=cleaned["requested_on"],
-        requested_by=cleaned["requested_by"],
-        reason=cleaned["reason"],
-    )
-    expects_start = cleaned["seen"] == STARTED if shows_progress else None
+    seen = form.cleaned_data["seen"]
+    expects_start = seen == STARTED if shows_progress else None
     try:
         opt_out(
-            person, asked, by=request.user, expects_start=expects_start, request=request
+            person,
+            form.asked,
+            by=request.user,
+            expects_start=expects_start,
+            request=request,
         )
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))

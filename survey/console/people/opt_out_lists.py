@@ -1,0 +1,193 @@
+"""Upload a list of people who opt out: check it, then confirm."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import PurePath
+from typing import BinaryIO, cast
+
+from django import forms
+from django.contrib import messages
+from django.core import signing
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import audit
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability as C
+from survey.console.people.opt_outs import RequestForm
+from survey.console.people.scope import administration_or_404
+from survey.models import Administration, Respondent
+from survey.opt_outs.list_file import (
+    MOST_ROWS,
+    REQUIRED,
+    ListReport,
+    check_list,
+    list_header,
+)
+from survey.opt_outs.records import OptOutConflict, Request, opt_out_list
+from survey.rosters.file_reader import RosterUnreadable, open_any_table
+from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
+
+SALT = "survey.opt_outs.checked"
+# A checked list can be confirmed for an hour.
+VALID_FOR = 60 * 60
+# People and problems on the page of a checked list.
+MOST_SHOWN = 200
+ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
+# The rows are read while the browser waits.
+LARGEST_UPLOAD = 4 * MIB
+LARGEST_UNPACKED = 32 * MIB
+
+
+class OptOutListForm(RequestForm):
+    file = forms.FileField(
+        label="File",
+        help_text="CSV or Excel, with one row for each person who opts out and their"
+        " student or staff ID.",
+        max_length=200,
+        widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
+    )
+
+    field_order = ("file", "requested_by", "requested_on", "reason")
+
+    def clean_file(self) -> UploadedFile:
+        file: UploadedFile = self.cleaned_data["file"]
+        if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
+            raise forms.ValidationError(
+                "Only CSV and Excel files can be uploaded. Open this file in a"
+                " spreadsheet program and save it as one of these."
+            )
+        content = cast(BinaryIO, file.file)
+        is_large = (file.size or 0) > LARGEST_UPLOAD
+        if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
+            raise forms.ValidationError(
+                "The file is larger than 4 MB. Upload only people who opt out."
+            )
+        file.seek(0)
+        return file
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
+    """Check a list, and show whom it would opt out; nothing is stored."""
+    administration = administration_or_404(request, pk)
+    if request.method == "POST":
+        form = OptOutListForm(request.POST, request.FILES)
+        if form.is_valid():
+            try:
+                report = _check(request, administration, form)
+            except RosterUnreadable as error:
+                form.add_error("file", str(error))
+            else:
+                return _show_checked(request, administration, form.asked, report)
+    else:
+        form = OptOutListForm(initial=OptOutListForm.first_values(administration))
+    return render(
+        request,
+        "survey/console/people_opt_outs.html",
+        {"administration": administration, "form": form, "most": MOST_ROWS},
+    )
+
+
+def _check(
+    request: StaffRequest, administration: Administration, form: OptOutListForm
+) -> ListReport:
+    content = cast(BinaryIO, form.cleaned_data["file"].file)
+    schools = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    with open_any_table(content, list_header, REQUIRED) as table:
+        return check_list(table, administration, schools)
+
+
+def _show_checked(
+    request: StaffRequest,
+    administration: Administration,
+    asked: Request,
+    report: ListReport,
+) -> HttpResponse:
+    shows_progress = not administration.is_completion_confidential
+
+    def started(one: Respondent) -> bool | None:
+        return one.started_at is not None if shows_progress else None
+
+    checked = {
+        "administration": administration.pk,
+        "user": request.user.pk,
+        "people": [[one.pk, started(one)] for one in report.people],
+        "on": asked.requested_on.isoformat(),
+        "by": asked.requested_by,
+        "reason": asked.reason,
+    }
+    shown = report.people[:MOST_SHOWN]
+    places = {one.school for one in report.people}
+    if shown:
+        audit.record(
+            "look at people",
+            by=request.user,
+            request=request,
+            subject=administration,
+            school=places.pop() if len(places) == 1 else None,
+            after={"list of opt-outs": True, "people": len(shown)},
+        )
+    return render(
+        request,
+        "survey/console/people_opt_outs_checked.html",
+        {
+            "administration": administration,
+            "report": report,
+            "people": shown,
+            "problems": report.problems[:MOST_SHOWN],
+            "most_shown": MOST_SHOWN,
+            "started": len(report.started) if shows_progress else 0,
+            "shows_progress": shows_progress,
+            # Signed, so that those who opt out are those who were shown.
+            "checked": signing.dumps(checked, salt=SALT, compress=True),
+        },
+    )
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
+    """Opt out the people of a list that was checked, all or none."""
+    administration = administration_or_404(request, pk)
+    try:
+        text = request.POST.get("checked", "")
+        checked = signing.loads(text, salt=SALT, max_age=VALID_FOR)
+    except signing.BadSignature:
+        checked = {}
+    wanted = (administration.pk, request.user.pk)
+    if (checked.get("administration"), checked.get("user")) != wanted:
+        messages.error(request, "This page is too old. Upload the file again.")
+        return redirect("people_opt_outs", pk)
+    asked = Request(
+        requested_on=date.fromisoformat(checked["on"]),
+        requested_by=checked["by"],
+        reason=checked["reason"],
+    )
+    try:
+        number = opt_out_list(
+            dict(checked["people"]),
+            asked,
+            administration=administration,
+            schools=request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS),
+            by=request.user,
+            request=request,
+        )
+    except OptOutConflict as conflict:
+        messages.error(request, str(conflict))
+        return redirect("people_opt_outs", pk)
+    people = "1 person has" if number == 1 else f"{number:,} people have"
+    messages.success(
+        request,
+        f"{people} opted out, and their access codes no longer work. Take back the"
+        " login cards that were handed out.",
+    )
+    return redirect("people_list", pk)
