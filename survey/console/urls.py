@@ -18,7 +18,13 @@ from survey.console.merging.people import merge_people
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
-from survey.console.people import codes, joining, opt_out_lists, opt_outs
+from survey.console.people import (
+    codes,
+    joining,
+    opt_out_lists,
+    opt_outs,
+    roster_file,
+)
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
@@ -56,6 +62,7 @@ urlpatterns = [
     ),
     # People and login cards of an administration.
     path(PEOPLE, people.people_list, name="people_list"),
+    path(f"{PEOPLE}roster.csv", roster_file.people_roster, name="people_roster"),
     path(f"{PEOPLE}opt-outs/", opt_out_lists.people_opt_outs, name="people_opt_outs"),
     path(
         f"{PEOPLE}opt-outs/save/",

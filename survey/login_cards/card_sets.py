@@ -38,6 +38,7 @@ TOO_MANY = (
     " Print them class by class, or grade by grade."
 )
 NO_PEOPLE = "No one is invited here, so there is nothing to print."
+ALL_FINISHED = "Everyone who is invited here has finished, or no one is invited."
 WITHHELD = (
     "Who has finished is confidential in this administration, so codes can't be"
     " listed next to names. Send them by e-mail, or print cards to draw from."
@@ -61,6 +62,8 @@ def people_in(card_set: CardSet) -> QuerySet[Respondent]:
         people = people.filter(grade=card_set.grade)
     if card_set.classroom:
         people = people.filter(classroom=card_set.classroom)
+    if card_set.unfinished:
+        people = people.filter(completed_at=None)
     return people
 
 
@@ -93,6 +96,7 @@ def order_cards(
     format: str = CardSet.Format.PDF,
     language: str = "",
     with_ids: bool = False,
+    unfinished: bool = False,
     marked: bool = False,
     reissue: bool = False,
 ) -> CardSet:
@@ -115,6 +119,7 @@ def order_cards(
         language=language,
         anonymous=is_drawn and format == CardSet.Format.PDF,
         with_ids=with_ids,
+        unfinished=unfinished,
         marked=marked,
         reissue=reissue,
         file=new_name(FOLDER, f".{format}"),
@@ -145,7 +150,7 @@ def make_cards(job: Job, progress: Progress) -> None:
     people = people_in(card_set)
     count = people.count()
     if not count:
-        raise JobRefused(NO_PEOPLE)
+        raise JobRefused(ALL_FINISHED if card_set.unfinished else NO_PEOPLE)
     if card_set.is_withheld:
         raise JobRefused(WITHHELD)
     if card_set.anonymous and count < CardSet.MIN_DRAWN:

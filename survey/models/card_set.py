@@ -49,6 +49,8 @@ class CardSet(models.Model):
     anonymous = models.BooleanField(default=False, db_default=False)
     # Print the ID on each card, for classes with two people of one name.
     with_ids = models.BooleanField(default=False)
+    # Leave out people who have finished; never where that is confidential.
+    unfinished = models.BooleanField(default=False, db_default=False)
     # Begin the CSV file with a byte order mark, for Excel.
     marked = models.BooleanField(default=False)
     # Give everyone a new code first, and when that was done.
@@ -109,6 +111,8 @@ class CardSet(models.Model):
             parts.append(f"grade {self.grade}")
         if self.classroom:
             parts.append(f"class {self.classroom}")
+        if self.unfinished:
+            parts.append("people who have not finished")
         return ", ".join(parts)
 
     @property
@@ -117,9 +121,7 @@ class CardSet(models.Model):
 
     @property
     def is_withheld(self) -> bool:
-        """Tell whether the file has codes next to names that no one may see."""
-        return (
-            self.administration.is_completion_confidential
-            and not self.anonymous
-            and self.format != self.Format.EMAIL
-        )
+        """Tell whether it would show codes next to names, or who has finished."""
+        has_names = not self.anonymous and self.format != self.Format.EMAIL
+        is_confidential = self.administration.is_completion_confidential
+        return is_confidential and (has_names or self.unfinished)

@@ -24,8 +24,22 @@ LISTS = (
 LANGUAGE_NAMES = {"en": "English", "es": "Español", "ar": "العربية"}
 
 
-class CardsForm(forms.Form):
+class UnfinishedForm(forms.Form):
+    unfinished = forms.BooleanField(
+        required=False, label="Only people who have not finished"
+    )
+
+    def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
+        super().__init__(data)
+        # The number of cards would tell how many have finished.
+        if confidential:
+            del self.fields["unfinished"]
+
+
+class CardsForm(UnfinishedForm):
     """Options for the cards of one school."""
+
+    field_order = ("grade", "classroom", "unfinished", "format", "language", "shown")
 
     grade = forms.ChoiceField(required=False)
     classroom = forms.ChoiceField(required=False, label="Class")
@@ -50,7 +64,7 @@ class CardsForm(forms.Form):
         first_language: str,
         confidential: bool,
     ) -> None:
-        super().__init__(data)
+        super().__init__(data, confidential=confidential)
         if confidential:
             set_choices(self, "format", [DRAWN, EMAIL])
             del self.fields["shown"]
@@ -78,13 +92,15 @@ class CardsForm(forms.Form):
         return cleaned
 
 
-class ListForm(forms.Form):
+class ListForm(UnfinishedForm):
     """All schools at once are available only as a list, or as e-mails."""
+
+    field_order = ("format", "unfinished")
 
     format = forms.ChoiceField(choices=[*LISTS, EMAIL])
 
     def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
-        super().__init__(data)
+        super().__init__(data, confidential=confidential)
         if confidential:
             set_choices(self, "format", [EMAIL])
 

@@ -66,6 +66,7 @@ class CardOptions(FormatOptions, total=False):
     respondent: Respondent
     language: str
     with_ids: bool
+    unfinished: bool
     reissue: bool
 
 
@@ -94,6 +95,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
             classroom=cleaned.get("classroom", ""),
             language=cleaned["language"],
             with_ids=cleaned.get("shown") == "id",
+            unfinished=cleaned.get("unfinished", False),
             **_format_options(cleaned["format"]),
         )
     card_sets = card_sets_for(request.permissions, administration)
@@ -134,7 +136,10 @@ def _choose_school(
         if not may_list or not form.is_valid():
             raise Http404
         options = _format_options(form.cleaned_data["format"])
-        return _order_cards(request, administration, district=district, **options)
+        unfinished = form.cleaned_data.get("unfinished", False)
+        return _order_cards(
+            request, administration, district=district, unfinished=unfinished, **options
+        )
     lists = card_sets_for(permissions, administration).filter(school=None)
     lists = lists.select_related("by", "district")[:MAX_LISTS_SHOWN]
     listing = schools_listing(request, administration)

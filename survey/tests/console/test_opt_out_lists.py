@@ -74,7 +74,7 @@ def opted_out() -> set[str]:
 
 def test_ms_chen_uploads_the_forms_of_a_week(client, staff, people, upload, confirm):
     log_in(client, staff.chen)
-    page = upload("Student ID;Remark", "00123;form", "00124;", "99999;", ";", "00123;")
+    page = upload("Student ID;Remark", "00123;form", "00124;", "99999;", ";x", "00123;")
     text = text_of(page)
     assert "2 people would opt out" in text
     assert "1 row names a person of an earlier row" in text

@@ -231,6 +231,62 @@ def test_cards_for_people_without_identity_but_not_for_withdrawn_ones(
     assert line["code"] == format_code(code_of(maya))
 
 
+def finish(person):
+    now = timezone.now()
+    Respondent.objects.filter(pk=person.pk).update(started_at=now, completed_at=now)
+
+
+def test_cards_and_lists_can_leave_out_people_who_have_finished(
+    client, staff, order, maya, layla
+):
+    finish(maya)
+    log_in(client, staff.chen)
+    card_set = order(staff.lincoln, unfinished="on")
+    [page] = read_pages(download(client, card_set))
+    assert page.links == [f"https://survey.example.org/#{format_code(code_of(layla))}"]
+    assert "people who have not finished" in text_of(client.get(url_of(card_set)))
+    [line] = csv_rows(
+        download(client, order(staff.lincoln, format="csv", unfinished="on"))
+    )
+    assert line["code"] == format_code(code_of(layla))
+    # As before, without the tick.
+    assert len(csv_rows(download(client, order(staff.lincoln, format="csv")))) == 2
+    finish(layla)
+    empty = order(staff.lincoln, unfinished="on")
+    assert "has finished" in text_of(client.get(url_of(empty)))
+
+
+def test_a_districts_list_can_leave_them_out(
+    client, staff, administration, maya, layla, django_capture_on_commit_callbacks
+):
+    finish(maya)
+    log_in(client, staff.dana)
+    address = f"/console/administrations/{administration.pk}/cards/"
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(address, {"format": "csv", "unfinished": "on"})
+    [line] = csv_rows(download(client, CardSet.objects.get()))
+    assert line["ID"] == "40314"
+
+
+def test_the_number_of_cards_does_not_tell_who_has_finished(
+    client, staff, administration, order, maya, layla
+):
+    log_in(client, staff.chen)
+    made = order(staff.lincoln, format="csv", unfinished="on")
+    administration.coordinators_see_finished = False
+    administration.save()
+    address = f"/console/administrations/{administration.pk}/cards/"
+    page = client.get(f"{address}?school={staff.lincoln.pk}").content.decode()
+    assert "have not finished" not in page.partition("Previous cards")[0]
+    # Neither does one that was made before, nor a tick that is sent all the same.
+    made.refresh_from_db()
+    assert made.is_withheld
+    made.format = "email"
+    assert made.is_withheld
+    finish(maya)
+    assert not order(staff.lincoln, format="email", unfinished="on").unfinished
+
+
 def test_lists_for_mail_merge_have_names_codes_and_links(
     client, staff, order, maya, layla, noor
 ):
