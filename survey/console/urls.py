@@ -25,6 +25,7 @@ from survey.console.people import (
     opt_outs,
     roster_file,
 )
+from survey.console.people import corrections as person_corrections
 from survey.console.people import views as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
@@ -85,6 +86,21 @@ urlpatterns = [
         f"{PEOPLE}<int:respondent>/opt-out/take-back/",
         opt_outs.people_take_back,
         name="people_take_back",
+    ),
+    path(
+        f"{PEOPLE}<int:respondent>/correct/",
+        person_corrections.people_correct,
+        name="people_correct",
+    ),
+    path(
+        f"{PEOPLE}<int:respondent>/withdraw/",
+        person_corrections.people_withdraw,
+        name="people_withdraw",
+    ),
+    path(
+        f"{PEOPLE}<int:respondent>/bring-back/",
+        person_corrections.people_bring_back,
+        name="people_bring_back",
     ),
     path(f"{PEOPLE}<int:respondent>/join/", joining.people_join, name="people_join"),
     path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),

@@ -76,7 +76,7 @@ def opt_out(
     `expects_start` is whether it had been when the page was shown; None where this
     is hidden. Raises OptOutConflict.
     """
-    current = _locked(person)
+    current = lock_person(person)
     if current.opted_out_at:
         raise OptOutConflict(ALREADY)
     has_started = current.started_at is not None
@@ -198,7 +198,7 @@ def take_back(
     person: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Let a person take part again, unless withdrawn before. Raises OptOutConflict."""
-    current = _locked(person)
+    current = lock_person(person)
     found = OptOut.objects.filter(respondent=current, ended_at=None).first()
     if current.opted_out_at is None or found is None:
         raise OptOutConflict(NOT_OPTED_OUT)
@@ -241,7 +241,7 @@ def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:
         outs.update(respondent=survivor, was_withdrawn_at=survivor.withdrawn_at)
 
 
-def _locked(person: Respondent) -> Respondent:
+def lock_person(person: Respondent) -> Respondent:
     """Lock a person's row, so that rosters, starts and page saves wait or are seen."""
     people = Respondent.objects.select_for_update(of=("self",))
     return people.select_related("school", "administration").get(pk=person.pk)

@@ -1,0 +1,235 @@
+"""Correct, move, withdraw and bring back one person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from django import forms
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import audit
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.models import School
+from accounts.permissions import Capability as C
+from survey.console.people.opt_outs import changeable_person_or_404
+from survey.console.people.scope import administration_or_404, schools_for
+from survey.models import Administration, Respondent, Role
+from survey.person_changes.records import (
+    PersonConflict,
+    bring_back_person,
+    correct_person,
+    withdraw_person,
+)
+from survey.rosters.field_parsers import (
+    InvalidCell,
+    parse_classroom,
+    parse_email,
+    parse_grade,
+    parse_text,
+)
+from survey.rosters.scope import offered_schools
+
+LONGEST_NAME = 200
+
+
+class CorrectionForm(forms.Form):
+    """The values of a roster. Only what somebody changed is stored."""
+
+    given_name = forms.CharField(
+        max_length=LONGEST_NAME, required=False, show_hidden_initial=True
+    )
+    family_name = forms.CharField(
+        max_length=LONGEST_NAME, required=False, show_hidden_initial=True
+    )
+    grade = forms.CharField(max_length=40, required=False, show_hidden_initial=True)
+    classroom = forms.CharField(
+        label="Class", max_length=64, required=False, show_hidden_initial=True
+    )
+    email = forms.CharField(
+        label="E-mail", max_length=254, required=False, show_hidden_initial=True
+    )
+    school = forms.ModelChoiceField(
+        queryset=School.objects.none(), empty_label=None, show_hidden_initial=True
+    )
+
+    def __init__(
+        self,
+        *args: object,
+        role: str,
+        schools: QuerySet[School],
+        may_change_email: bool,
+        **more: object,
+    ) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        school = cast(forms.ModelChoiceField, self.fields["school"])
+        school.queryset = schools
+        if role != Role.STUDENT:
+            del self.fields["grade"]
+        if not may_change_email:
+            del self.fields["email"]
+        if len(schools) < 2:
+            del self.fields["school"]
+
+    def clean_given_name(self) -> str:
+        return self._parsed("given_name", parse_text)
+
+    def clean_family_name(self) -> str:
+        return self._parsed("family_name", parse_text)
+
+    def clean_grade(self) -> str:
+        return self._parsed("grade", parse_grade)
+
+    def clean_classroom(self) -> str:
+        return self._parsed("classroom", parse_classroom)
+
+    def clean_email(self) -> str:
+        return self._parsed("email", parse_email)
+
+    def _parsed(self, name: str, parse: Callable[[str], str]) -> str:
+        try:
+            return parse(self.cleaned_data[name])
+        except InvalidCell as error:
+            label = self.fields[name].label or name.replace("_", " ").capitalize()
+            raise forms.ValidationError(f"{label} {error}.") from error
+
+    @property
+    def changes(self) -> dict[str, object]:
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Correct a person's name, grade, class and e-mail, or move them."""
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    identity = getattr(person, "identity", None)
+    if identity is None:
+        messages.error(request, "The name of this person was deleted.")
+        return redirect("people_detail", pk, person.pk)
+    initial = {
+        "given_name": identity.given_name,
+        "family_name": identity.family_name,
+        "grade": person.grade,
+        "classroom": person.classroom,
+        "email": identity.email,
+        "school": person.school_id,
+    }
+    form = CorrectionForm(
+        request.POST if request.method == "POST" else None,
+        initial=initial,
+        role=administration.role,
+        schools=_schools_to_move_to(request, administration, person),
+        may_change_email=_may_change_email(request, administration, person),
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed = correct_person(
+                person, form.changes, by=request.user, request=request
+            )
+        except PersonConflict as conflict:
+            messages.error(request, str(conflict))
+        else:
+            done = "The corrections were saved." if changed else "Nothing was changed."
+            messages.success(request, done)
+        return redirect("people_detail", pk, person.pk)
+    if request.method != "POST":
+        _record_look(request, person, administration)
+    return render(
+        request,
+        "survey/console/people_correct.html",
+        {
+            "administration": administration,
+            "person": person,
+            "identity": identity,
+            "form": form,
+        },
+    )
+
+
+def _schools_to_move_to(
+    request: StaffRequest, administration: Administration, person: Respondent
+) -> QuerySet[School]:
+    """Return the user's schools of the person's district that take part."""
+    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    district = person.school.district_id
+    schools = schools_for(request, administration).filter(
+        pk__in=own.values("pk"), district=district
+    )
+    offered = offered_schools(administration)
+    chosen = {school.pk for school in schools if offered.includes(district, school.pk)}
+    return schools.filter(pk__in=chosen | {person.school_id}).order_by("name")
+
+
+def _may_change_email(
+    request: StaffRequest, administration: Administration, person: Respondent
+) -> bool:
+    """Apply the rule of rosters: else codes could be sent to another's address."""
+    places = request.permissions.places(C.MANAGE_ROSTERS)
+    if places.has_district(person.school.district_id):
+        return True
+    return not administration.is_completion_confidential and person.started_at is None
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Say what withdrawing means, and do it once confirmed."""
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    if request.method == "POST":
+        try:
+            withdraw_person(person, by=request.user, request=request)
+        except PersonConflict as conflict:
+            messages.error(request, str(conflict))
+        else:
+            messages.success(request, "This person was withdrawn.")
+        return redirect("people_detail", pk, person.pk)
+    _record_look(request, person, administration)
+    return render(
+        request,
+        "survey/console/people_withdraw.html",
+        {
+            "administration": administration,
+            "person": person,
+            "identity": getattr(person, "identity", None),
+            "shows_progress": not administration.is_completion_confidential,
+        },
+    )
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    try:
+        bring_back_person(person, by=request.user, request=request)
+    except PersonConflict as conflict:
+        messages.error(request, str(conflict))
+    else:
+        messages.success(request, "This person is invited again, with the same code.")
+    return redirect("people_detail", pk, person.pk)
+
+
+def _record_look(
+    request: StaffRequest, person: Respondent, administration: Administration
+) -> None:
+    audit.record(
+        "look at a person",
+        by=request.user,
+        request=request,
+        subject=person,
+        school=person.school,
+        after={"administration": str(administration)},
+    )
