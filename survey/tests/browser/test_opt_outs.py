@@ -86,6 +86,8 @@ def test_the_confirmations_are_accessible_on_a_phone(
         "person": person,
         "opt out": f"{person}opt-out/",
         "new code": f"{person}reissue/",
+        "correct": f"{person}correct/",
+        "withdraw": f"{person}withdraw/",
         "cards": f"/console/administrations/{administration.pk}/cards/",
     }.items():
         page.goto(address)
