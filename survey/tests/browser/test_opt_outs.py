@@ -50,7 +50,8 @@ def test_three_clicks_opt_a_pupil_out_who_is_answering(
     child.locator("#item-safe .option[data-value='3']").click()
     child.fill("#comment-input", "half a sentence")
     child.click("#next")
-    expect(child.get_by_text("You were taken off this survey")).to_be_visible()
+    notice = child.get_by_role("heading", name="You were taken off this survey")
+    expect(notice).to_be_visible()
 
     page.get_by_role("button", name="Take back opt-out").click()
     expect(page.get_by_text("The opt-out was taken back.")).to_be_visible()
