@@ -102,6 +102,11 @@ urlpatterns = [
         person_corrections.people_bring_back,
         name="people_bring_back",
     ),
+    path(
+        f"{PEOPLE}<int:respondent>/reopen/",
+        person_corrections.people_reopen,
+        name="people_reopen",
+    ),
     path(f"{PEOPLE}<int:respondent>/join/", joining.people_join, name="people_join"),
     path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),
     path(CARDS, cards.cards_list, name="cards_list"),

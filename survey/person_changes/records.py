@@ -1,4 +1,4 @@
-"""Correct, move, withdraw and bring back one person by hand.
+"""Correct, move, withdraw and bring back one person; reopen a finished survey.
 
 The next roster that lists the person decides again: it is what a district keeps up.
 """
@@ -33,6 +33,13 @@ NO_SCHOOL = "This school no longer exists. Nothing was changed. Choose another o
 WITHDRAWN = "This person was withdrawn already. Nothing was changed."
 NOT_WITHDRAWN = (
     "This person is invited, or has opted out or was joined with another record."
+    " Nothing was changed."
+)
+
+
+NOT_FINISHED = "This person has not finished, or no longer. Nothing was changed."
+CANNOT_GO_ON = (
+    "This person cannot go on: the survey has closed, or the person was withdrawn."
     " Nothing was changed."
 )
 
@@ -135,6 +142,25 @@ def bring_back_person(
     Respondent.objects.filter(pk=current.pk).update(withdrawn_at=None)
     _finish(current)
     _record("bring back a person", current, by, request)
+
+
+@transaction.atomic
+def reopen_survey(
+    person: Respondent, *, by: User, request: HttpRequest | None = None
+) -> None:
+    """Let a person who has finished change the answers. Raises PersonConflict.
+
+    Not where it is confidential who has finished: it would tell.
+    """
+    current = lock_person(person)
+    administration = current.administration
+    if administration.is_completion_confidential or not current.completed_at:
+        raise PersonConflict(NOT_FINISHED)
+    if current.withdrawn_at or timezone.now() >= administration.closes_at:
+        raise PersonConflict(CANNOT_GO_ON)
+    Respondent.objects.filter(pk=current.pk).update(completed_at=None)
+    people_changed([current.pk])
+    _record("reopen a finished survey", current, by, request)
 
 
 def _finish(person: Respondent) -> None:

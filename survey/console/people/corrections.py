@@ -1,4 +1,4 @@
-"""Correct, move, withdraw and bring back one person."""
+"""Correct, move, withdraw and bring back one person; reopen a finished survey."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -25,6 +25,7 @@ from survey.person_changes.records import (
     PersonConflict,
     bring_back_person,
     correct_person,
+    reopen_survey,
     withdraw_person,
 )
 from survey.rosters.field_parsers import (
@@ -220,6 +221,36 @@ def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpRe
     else:
         messages.success(request, "This person is invited again, with the same code.")
     return redirect("people_detail", pk, person.pk)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Say what reopening a finished survey means, and do it once confirmed."""
+    administration = administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    # Everywhere alike, so that it does not tell who has finished.
+    if administration.is_completion_confidential:
+        raise Http404
+    if request.method == "POST":
+        try:
+            reopen_survey(person, by=request.user, request=request)
+        except PersonConflict as conflict:
+            messages.error(request, str(conflict))
+        else:
+            messages.success(request, "The survey is open again for this person.")
+        return redirect("people_detail", pk, person.pk)
+    _record_look(request, person, administration)
+    return render(
+        request,
+        "survey/console/people_reopen.html",
+        {
+            "administration": administration,
+            "person": person,
+            "identity": getattr(person, "identity", None),
+        },
+    )
 
 
 def _record_look(

@@ -163,3 +163,25 @@ def test_people_of_other_schools_are_not_found(client, staff, maya, act):
         assert client.post(address_of(maya, act)).status_code == 404
     maya.refresh_from_db()
     assert maya.withdrawn_at is None
+
+
+def test_a_finished_survey_is_reopened_on_request(client, staff, administration, maya):
+    log_in(client, staff.chen)
+    assert "Reopen survey" not in text_of(client.get(address_of(maya)))
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    assert "Reopen survey" in text_of(client.get(address_of(maya)))
+    page = client.get(address_of(maya, "reopen/"))
+    assert "Saved answers stay as they are" in text_of(page)
+    done = client.post(address_of(maya, "reopen/"), follow=True)
+    assert "open again for this person" in text_of(done)
+    maya.refresh_from_db()
+    assert maya.completed_at is None
+
+    administration.coordinators_see_finished = False
+    administration.save()
+    for response in (
+        client.get(address_of(maya, "reopen/")),
+        client.post(address_of(maya, "reopen/")),
+    ):
+        assert response.status_code == 404

@@ -12,6 +12,7 @@ from survey.person_changes.records import (
     PersonConflict,
     bring_back_person,
     correct_person,
+    reopen_survey,
     withdraw_person,
 )
 from survey.taking.login import LoginRefused, log_in_respondent
@@ -140,3 +141,45 @@ def test_corrections_take_few_statements(staff, maya, django_assert_num_queries)
     # name, rosters that can be undone, the audit.
     with django_assert_num_queries(9):
         correct_person(maya, {"grade": "08", "family_name": "López"}, by=staff.chen)
+
+
+def test_a_finished_survey_is_reopened_and_finished_again(staff, maya):
+    child = Browser().log_in(maya)
+    base = child.bootstrap()["revision"]
+    assert child.save(1, FIRST_PAGE, base).status_code == 200
+    with pytest.raises(PersonConflict, match="has not finished"):
+        reopen_survey(maya, by=staff.chen)
+    Respondent.objects.filter(pk=maya.pk).update(completed_at=timezone.now())
+    assert child.save(1, FIRST_PAGE, base + 1).status_code == 409
+
+    reopen_survey(maya, by=staff.chen)
+    assert AuditEntry.objects.get().action == "reopen a finished survey"
+    child = Browser().log_in(maya)
+    again = child.bootstrap()["revision"]
+    assert child.save(1, FIRST_PAGE, again).status_code == 200
+    maya.refresh_from_db()
+    assert maya.started_at and maya.completed_at is None
+
+
+def test_a_survey_is_only_reopened_while_the_person_can_go_on(
+    administration, staff, maya
+):
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    withdraw_person(maya, by=staff.chen)
+    with pytest.raises(PersonConflict, match="cannot go on"):
+        reopen_survey(maya, by=staff.chen)
+    bring_back_person(maya, by=staff.chen)
+    administration.closes_at = now
+    administration.save()
+    with pytest.raises(PersonConflict, match="cannot go on"):
+        reopen_survey(maya, by=staff.chen)
+
+
+def test_reopening_does_not_tell_who_has_finished(administration, staff, maya):
+    administration.coordinators_see_finished = False
+    administration.save()
+    now = timezone.now()
+    Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
+    with pytest.raises(PersonConflict, match="has not finished"):
+        reopen_survey(maya, by=staff.chen)
