@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.models import School, User
 from survey.login_cards.card_sets import mark_sets_of_person_outdated
-from survey.message_platforms.hooks import people_changed
+from survey.message_platforms.hooks import people_changed, people_removed
 from survey.models import Identity, Respondent, RosterChange
 from survey.opt_outs.records import lock_person
 from survey.rosters.counted_groups import (
@@ -159,6 +159,8 @@ def reopen_survey(
     if current.withdrawn_at or timezone.now() >= administration.closes_at:
         raise PersonConflict(CANNOT_GO_ON)
     Respondent.objects.filter(pk=current.pk).update(completed_at=None)
+    # What message platforms read about finishing is never taken back by writing it.
+    people_removed([current.pk])
     people_changed([current.pk])
     _record("reopen a finished survey", current, by, request)
 
