@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from datetime import date
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.models import Membership
+from accounts.tests.conftest import member
 from survey.administrations import close_administration
 from survey.message_platforms import hashes, hooks
 from survey.message_platforms.directory import forget_directory, write_windows
@@ -21,6 +24,8 @@ from survey.message_platforms.hooks import (
 )
 from survey.message_platforms.store import message_store, read_hash
 from survey.models import Respondent, SuppressedAddress
+from survey.opt_outs.records import Request, opt_out, take_back
+from survey.person_changes.records import reopen_survey
 from survey.reminders.suppression import digest_of, suppress
 from survey.tests.conftest import Browser, enrol
 from survey.tests.message_platforms.cast import (
@@ -32,6 +37,7 @@ from survey.tests.message_platforms.cast import (
 )
 from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, run_import
 
+Role = Membership.Role
 pytestmark = [pytest.mark.django_db(transaction=True), needs_servers]
 
 
@@ -140,3 +146,25 @@ def test_opting_out_of_emails_counts_for_everyone_with_the_address(
     address_suppressed(maya)
     assert braze.ask(maya).json()["send"] is False
     assert braze.ask(sister).json()["send"] is False
+
+
+def test_nothing_is_sent_to_people_whose_parents_have_refused(braze, maya):
+    write_windows(message_store())
+    write_hashes(maya)
+    by = member("chen@example.org", Role.STATE)
+    opt_out(maya, Request(date(2026, 9, 1), "parent"), by=by)
+    assert braze.ask(maya).json()["send"] is False
+    take_back(maya, by=by)
+    assert braze.ask(maya).json()["send"] is True
+
+
+def test_a_person_whose_survey_was_reopened_is_reminded_again(braze, maya):
+    write_windows(message_store())
+    write_hashes(maya)
+    administration = maya.administration
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+    answer_and_finish(Browser().log_in(maya))
+    assert braze.ask(maya).json()["send"] is False
+    reopen_survey(maya, by=member("chen@example.org", Role.STATE))
+    assert braze.ask(maya).json()["send"] is True
