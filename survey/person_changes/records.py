@@ -37,6 +37,10 @@ NOT_WITHDRAWN = (
 )
 
 
+HIDDEN = (
+    "Nobody may see who has finished this survey, so it can't be reopened for one"
+    " person. Nothing was changed."
+)
 NOT_FINISHED = "This person has not finished, or no longer. Nothing was changed."
 CANNOT_GO_ON = (
     "This person cannot go on: the survey has closed, or the person was withdrawn."
@@ -154,7 +158,9 @@ def reopen_survey(
     """
     current = lock_person(person)
     administration = current.administration
-    if administration.is_completion_confidential or not current.completed_at:
+    if administration.is_completion_confidential:
+        raise PersonConflict(HIDDEN)
+    if not current.completed_at:
         raise PersonConflict(NOT_FINISHED)
     if current.withdrawn_at or timezone.now() >= administration.closes_at:
         raise PersonConflict(CANNOT_GO_ON)

@@ -8,7 +8,7 @@ from typing import cast
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -230,9 +230,6 @@ def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
     """Say what reopening a finished survey means, and do it once confirmed."""
     administration = administration_or_404(request, pk)
     person = changeable_person_or_404(request, administration, respondent)
-    # Everywhere alike, so that it does not tell who has finished.
-    if administration.is_completion_confidential:
-        raise Http404
     if request.method == "POST":
         try:
             reopen_survey(person, by=request.user, request=request)
@@ -249,6 +246,7 @@ def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "administration": administration,
             "person": person,
             "identity": getattr(person, "identity", None),
+            "shows_progress": not administration.is_completion_confidential,
         },
     )
 

@@ -181,5 +181,5 @@ def test_reopening_does_not_tell_who_has_finished(administration, staff, maya):
     administration.save()
     now = timezone.now()
     Respondent.objects.filter(pk=maya.pk).update(started_at=now, completed_at=now)
-    with pytest.raises(PersonConflict, match="has not finished"):
+    with pytest.raises(PersonConflict, match="Nobody may see"):
         reopen_survey(maya, by=staff.chen)
