@@ -52,6 +52,9 @@ def run_apply(scan: FeedScan, progress: Progress) -> None:
     """Apply the uploads one after the other. A repeated run applies the rest."""
     with record_stage(scan, FeedStage.Stage.APPLY) as stage:
         for upload in uploads_of(scan):
+            if upload.state == Upload.FAILED:
+                # The worker died before it could store that the scan failed too.
+                raise JobRefused(upload.message or "A roster was not applied.")
             if upload.state != Upload.APPLYING:
                 continue
             if not any(upload.report.get(name) for name in CHANGES):

@@ -11,11 +11,13 @@ from survey.rosters.feeds import (
     download_stage,
     parse_stage,
     roster_stages,
+    scan_jobs,
     scans,
     schedule,
 )
 from survey.tests.rosters.feeds.feed_scans import (
     Killed,
+    invited,
     offer,
     run_jobs,
     run_until_killed,
@@ -102,6 +104,24 @@ def test_a_scan_killed_anywhere_has_the_same_result(
     assert attempts == {
         stage: 2 if stage == repeated else 1 for stage in FeedStage.Stage.values
     }
+
+
+def test_a_scan_that_fails_while_its_worker_dies_is_not_applied(
+    feed, sis, staff, monkeypatch
+):
+    def fail(*_):
+        raise RuntimeError
+
+    offer(sis, zip_of(*students(5)))
+    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    with monkeypatch.context() as patch:
+        patch.setattr(apply, "add_people", fail)
+        kill_once(patch, scan_jobs, "fail_scan", "before")
+        run_until_killed()
+    run_jobs()
+    found.refresh_from_db()
+    assert (found.state, found.message) == ("failed", "A roster was not applied.")
+    assert invited() == []
 
 
 def shown_feed():
