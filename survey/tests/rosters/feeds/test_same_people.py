@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from survey.models import Identity, RosterUpload
-from survey.rosters.feeds.feeds import create_feed
+from survey.rosters.feeds.feeds import create_feed, remove_feed
 from survey.rosters.feeds.roster_stages import CHANGES
 from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
@@ -77,6 +77,8 @@ def bring(staff, administration, console_of):
                 by=staff.dana,
             )
             found = scan(feed)
+        # One feed at a time may bring the people of a district.
+        remove_feed(feed, by=staff.dana)
         assert found.state == "applied", found.message
         return found.uploads.get().report
 
