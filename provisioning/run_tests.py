@@ -32,8 +32,8 @@ TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
 MOST_REPEATED = 10
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
-# More than cores: tests wait for browsers, servers and processes half of the time.
-WORKERS = min(4, 2 * (os.cpu_count() or 1))
+# More than cores: tests often wait for browsers, servers and processes.
+WORKERS = min(6, 3 * (os.cpu_count() or 1))
 
 
 def main() -> int:
