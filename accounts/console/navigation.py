@@ -18,6 +18,8 @@ class NavigationEntry:
     needs: frozenset[C]
     # Shown on the home page.
     purpose: str
+    # Its name among static/vendor/lucide.
+    icon: str
 
     @property
     def address(self) -> str:
@@ -30,54 +32,63 @@ ENTRIES = (
         "rates_board",
         frozenset((C.SEE_RATES,)),
         "Follow starts and finishes, school by school.",
+        "chart-column",
     ),
     NavigationEntry(
         "Administrations",
         "administration_list",
         frozenset((C.SEE_RATES,)),
         "Open surveys for an audience and period; find people and print login cards.",
+        "clipboard-list",
     ),
     NavigationEntry(
         "Rosters",
         "roster_list",
         frozenset((C.MANAGE_ROSTERS,)),
         "Upload the people to invite, and keep them up to date.",
+        "users",
     ),
     NavigationEntry(
         "Feeds",
         "feed_list",
         frozenset((C.MANAGE_FEEDS,)),
         "Fetch rosters from student information systems every night.",
+        "refresh-cw",
     ),
     NavigationEntry(
         "Surveys",
         "survey_list",
         frozenset((C.MANAGE_SURVEYS,)),
         "Upload a survey, preview it and publish it.",
+        "list-checks",
     ),
     NavigationEntry(
         "Exports",
         "export_list",
         frozenset((C.SEE_RESPONSES,)),
         "Download responses with their codebook.",
+        "download",
     ),
     NavigationEntry(
         "Staff",
         "staff_list",
         frozenset((C.MANAGE_STAFF,)),
         "Invite colleagues and manage their roles.",
+        "contact",
     ),
     NavigationEntry(
         "Settings",
         "calendar_list",
         frozenset((C.MANAGE_SURVEYS,)),
         "Enter holidays, which response rates do not count as school days.",
+        "settings-2",
     ),
     NavigationEntry(
         "Audit",
         "audit_list",
         frozenset((C.SEE_AUDIT,)),
         "Review changes, and views of names and codes.",
+        "history",
     ),
 )
 

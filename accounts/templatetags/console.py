@@ -6,10 +6,14 @@ pool, so modules of the console are imported inside the tags.
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django import template
 from django.conf import settings
+from django.template import TemplateDoesNotExist
+from django.template.loader import get_template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -37,6 +41,35 @@ def navigation(context: template.Context) -> list[tuple[NavigationEntry, str]]:
             current = "true" if request.path.startswith(entry.address) else ""
         found.append((entry, current))
     return found
+
+
+@cache
+def _icon(name: str) -> SafeString:
+    file = settings.BASE_DIR / "static" / "vendor" / "lucide" / f"{name}.svg"
+    shapes = re.sub(
+        r"^.*?<svg[^>]*>|</svg>|\n *", "", file.read_text(), flags=re.DOTALL
+    )
+    return SafeString(
+        f'<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">{shapes}</svg>'
+    )
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """Render a decorative icon of static/vendor/lucide into the page."""
+    return _icon(name)
+
+
+@register.simple_tag(takes_context=True)
+def help_page(context: template.Context) -> object:
+    """Return the template that explains this page, or None."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    if match is None:
+        return None
+    try:
+        return get_template(f"console/help/{match.url_name}.html")
+    except TemplateDoesNotExist:
+        return None
 
 
 @register.simple_tag

@@ -1,5 +1,22 @@
 // Small improvements of the console, which also works without this script.
 
+import { keepHeader, listTables, stackRows, startListKeys } from "./console_lists.js";
+import { offerColumns } from "./console_columns.js";
+import { startMenus } from "./console_menus.js";
+
+function prepareLists() {
+  for (const table of listTables()) {
+    stackRows(table);
+    keepHeader(table);
+    offerColumns(table);
+  }
+}
+
+startMenus();
+startListKeys();
+prepareLists();
+document.addEventListener("htmx:afterSwap", prepareLists);
+
 // Ignores the second click on a button that sends a form.
 document.addEventListener("submit", (event) => {
   const form = event.target;

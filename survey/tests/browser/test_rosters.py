@@ -21,6 +21,7 @@ from survey.rosters import uploads
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.live_server import Server
+from survey.tests.browser.menus import choose_action, navigate
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,7 +100,7 @@ def figure_fits(page: Page, figure: str) -> bool:
 def test_a_coordinator_corrects_five_rejected_rows(staff, console, screen):
     page = console(staff.chen, viewport=screen)
     page.goto("/console/")
-    page.get_by_role("navigation", name="Console").get_by_text("Rosters").click()
+    navigate(page, "Rosters")
     check_page(page)
     page.get_by_role("link", name="students-2027").click()
     check_page(page)
@@ -199,7 +200,7 @@ def test_an_administrator_undoes_a_roster(staff, console, screen, administration
     choose_file(page, "\n".join([HEADER, *GOOD]))
     page.get_by_role("button", name="Upload and check").click()
     page.get_by_role("button", name="Apply roster").click()
-    page.get_by_role("link", name="Undo this roster").click()
+    choose_action(page, "Undo this roster")
     expect(page.get_by_text("40 people whom the roster added")).to_be_visible()
     check_page(page)
     page.get_by_role("button", name="Undo roster and remove 40").click()
@@ -252,7 +253,7 @@ def test_two_districts_are_merged(staff, console, screen, administration):
     invite(administration, staff.lincoln, "00123", "Maya Lopez")
     page = console(staff.state, viewport=screen)
     page.goto("/console/rosters/")
-    page.get_by_role("link", name="Merge duplicates").click()
+    choose_action(page, "Merge duplicates")
     check_page(page)
     page.get_by_role("link", name="New merge").click()
     check_page(page)

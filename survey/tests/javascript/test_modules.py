@@ -21,6 +21,7 @@ BUNDLES = {
     "preview": "console/_survey_preview_take_scripts",
     "preview_review": "console/_survey_preview_review_scripts",
     "preview_frame": "console/_survey_preview_frame_scripts",
+    "console": "../console/_scripts",
     "upload": "../console/_upload_scripts",
     "roster_columns": "console/_roster_columns_scripts",
 }

@@ -1,0 +1,126 @@
+// Lists of the console: keys, the remembered order, and rows on narrow screens.
+
+const SORTS = "console-sorts";
+
+// The name of a list: its address without the numbers of what it is about.
+export function listName(path) {
+  return path.replace(/\d+/g, "0");
+}
+
+export function readStored(key) {
+  try {
+    return JSON.parse(localStorage.getItem(key)) ?? {};
+  } catch {
+    // Storage is blocked, or holds something else.
+    return {};
+  }
+}
+
+export function store(key, value) {
+  try {
+    localStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    // The choice holds until the page is left.
+  }
+}
+
+function rememberSort(link) {
+  const sort = new URL(link.href).searchParams.get("sort");
+  store(SORTS, { ...readStored(SORTS), [listName(location.pathname)]: sort });
+}
+
+// A link to a list leads to the order that was last chosen there.
+function keepSort(link) {
+  const sort = readStored(SORTS)[listName(link.pathname)];
+  if (!sort || link.origin !== location.origin) return;
+  const address = new URL(link.href);
+  if (address.searchParams.has("sort")) return;
+  address.searchParams.set("sort", sort);
+  link.href = address.href;
+}
+
+function rememberOrder(event) {
+  const link = event.target.closest("a[href]");
+  if (!link) return;
+  if (link.matches(".sort")) rememberSort(link);
+  // Links of the list itself say what they change.
+  else if (!link.hasAttribute("hx-get") && link.pathname !== location.pathname) keepSort(link);
+}
+
+function mainLink(row) {
+  return row?.querySelector(":scope > th a") ?? row?.querySelector("a");
+}
+
+function nextLink(row, step) {
+  for (let other = row[step]; other; other = other[step]) {
+    const link = mainLink(other);
+    if (link) return link;
+  }
+  return null;
+}
+
+// "/" goes to the search field; from there, arrow keys go through the rows.
+function goalOfKey(key, target, field) {
+  if (key === "/") return target.closest("input, select, textarea") ? null : field;
+  if (key !== "ArrowDown" && key !== "ArrowUp") return null;
+  if (target === field) {
+    return key === "ArrowDown" ? mainLink(document.querySelector("#list .list tbody tr")) : null;
+  }
+  const row = target.closest(".list tbody tr");
+  if (!row || target !== mainLink(row)) return null;
+  if (key === "ArrowDown") return nextLink(row, "nextElementSibling") ?? target;
+  return nextLink(row, "previousElementSibling") ?? field;
+}
+
+function moveByKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  const field = document.querySelector(".search input[type=search]");
+  const goal = goalOfKey(event.key, event.target, field);
+  if (!goal) return;
+  event.preventDefault();
+  goal.focus();
+  if (goal === field) field.select();
+}
+
+// On a narrow screen each row is a card, and each cell has its column's name.
+// Roles, because cells that are no table's cells for CSS lose them.
+export function stackRows(table) {
+  const heads = table.tHead?.rows;
+  if (heads?.length !== 1 || table.querySelector("[colspan], [rowspan]")) return;
+  const names = [...heads[0].cells].map((cell) => cell.textContent.trim());
+  if (names.length < 3) return;
+  table.setAttribute("role", "table");
+  for (const part of table.querySelectorAll("thead, tbody")) part.setAttribute("role", "rowgroup");
+  for (const row of table.rows) {
+    row.setAttribute("role", "row");
+    for (const cell of row.cells) {
+      const isHead = row.parentElement === table.tHead;
+      const role = cell.tagName === "TD" ? "cell" : isHead ? "columnheader" : "rowheader";
+      cell.setAttribute("role", role);
+      if (!isHead) cell.dataset.label = names[cell.cellIndex];
+    }
+  }
+  table.classList.add("stacks");
+}
+
+// The header of a table that is not wider than the page stays in view.
+const fittingTables = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const frame = target.parentElement;
+    frame?.classList.toggle("fits", target.offsetWidth <= frame.clientWidth);
+  }
+});
+
+export function keepHeader(table) {
+  fittingTables.observe(table);
+}
+
+export function listTables() {
+  const tables = [...document.querySelectorAll(".table-frame > .list")];
+  return tables.filter((table) => !table.closest(".chart, .role-panel"));
+}
+
+export function startListKeys() {
+  document.addEventListener("click", rememberOrder, true);
+  document.addEventListener("keydown", moveByKey);
+}

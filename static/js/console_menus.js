@@ -1,0 +1,48 @@
+// Menus of the console. They are links and <details>, and work without this script.
+
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu !== except && !menu.contains(except)) menu.open = false;
+  }
+}
+
+// On a narrow screen the link "Menu" shows the navigation, like a button.
+function foldNavigation(link, navigation) {
+  const show = (open) => {
+    navigation.classList.toggle("open", open);
+    navigation.classList.toggle("closed", !open);
+    link.setAttribute("aria-expanded", String(open));
+  };
+  link.setAttribute("role", "button");
+  link.setAttribute("aria-controls", navigation.id);
+  link.setAttribute("aria-expanded", String(location.hash === link.hash));
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    show(link.getAttribute("aria-expanded") !== "true");
+  });
+  link.addEventListener("keydown", (event) => {
+    if (event.key !== " ") return;
+    event.preventDefault();
+    link.click();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || link.getAttribute("aria-expanded") !== "true") return;
+    show(false);
+    link.focus();
+  });
+}
+
+export function startMenus() {
+  document.addEventListener("click", ({ target }) => closeMenus(target));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const menu = event.target.closest("details.menu[open]");
+    closeMenus();
+    menu?.querySelector("summary").focus();
+  });
+  // Tab leaves an open menu: it would cover what has the focus.
+  document.addEventListener("focusin", ({ target }) => closeMenus(target));
+  const link = document.querySelector(".console-menu");
+  const navigation = document.getElementById("navigation");
+  if (link && navigation) foldNavigation(link, navigation);
+}

@@ -1,0 +1,19 @@
+"""Menus of the console."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+
+def choose_action(page: Page, name: str) -> None:
+    """Open the menu "More actions" of a page, and follow one of its links."""
+    page.locator(".menu > summary", has_text="More actions").click()
+    page.locator(".menu-panel").get_by_role("link", name=name).click()
+
+
+def navigate(page: Page, name: str) -> None:
+    """Follow an entry of the navigation, which a narrow screen folds."""
+    if page.locator(".console-menu").is_visible():
+        page.locator(".console-menu").click()
+    navigation = page.get_by_role("navigation", name="Console")
+    navigation.get_by_role("link", name=name).click()

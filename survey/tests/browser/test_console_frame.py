@@ -1,0 +1,166 @@
+"""The frame of the console's pages: menus, help, navigation and lists, by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.urls import get_resolver
+from playwright.sync_api import Page, expect
+
+from settings.base import BASE_DIR
+from survey.models import Respondent
+from survey.tests.browser.accessibility import scrolls_sideways, violations
+from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.test_cards_journey import maya, open_console  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PHONE = {"width": 390, "height": 844}
+# 1280 pixels at 400 %.
+ENLARGED = {"width": 320, "height": 256}
+DARK = {"color_scheme": "dark"}
+NO_SCRIPTS = {"java_script_enabled": False}
+HELP = BASE_DIR / "templates" / "console" / "help"
+
+
+@pytest.fixture
+def opened(device: Callable, server, staff) -> Callable[..., Page]:
+    def open_page(address: str, **options: object) -> Page:
+        context = device(**{"viewport": LAPTOP, **options})
+        page = open_console(context, staff.dana, server.url)
+        page.goto(address)
+        return page
+
+    return open_page
+
+
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement.innerText").strip()
+
+
+def test_account_menu_says_who_is_logged_in_and_logs_out(opened, staff):
+    page = opened("/console/")
+    menu = page.locator(".console-me")
+    menu.locator("summary").press("Enter")
+    expect(menu.locator(".who")).to_contain_text(staff.dana.email)
+    expect(menu.locator(".who")).to_contain_text("district administrator, Riverside")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(menu.locator(".who")).to_be_hidden()
+    assert page.evaluate("document.activeElement.closest('.console-me') !== null")
+    menu.locator("summary").click()
+    page.locator("h1").click()
+    expect(menu.locator(".who")).to_be_hidden()
+    menu.locator("summary").click()
+    menu.get_by_role("button", name="Log out").click()
+    page.wait_for_url("**/login/**")
+
+
+@pytest.mark.parametrize("options", [{}, NO_SCRIPTS], ids=["scripts", "no scripts"])
+def test_help_explains_a_page(opened, options):
+    page = opened("/console/rosters/", **options)
+    expect(page.get_by_text("A roster is a file that says")).to_be_hidden()
+    page.locator("summary", has_text="Help").press("Enter")
+    expect(page.get_by_text("A roster is a file that says")).to_be_visible()
+    if not options:
+        assert violations(page) == []
+
+
+def test_each_help_text_has_a_page_and_a_few_sentences():
+    routes = {name for name in get_resolver().reverse_dict if isinstance(name, str)}
+    files = sorted(HELP.glob("*.html"))
+    assert len(files) > 40
+    for path in files:
+        assert path.stem in routes
+        sentences = re.findall(r"[.?!](?:\s|<)", path.read_text("utf-8"))
+        assert 3 <= len(sentences) <= 8, path.name
+
+
+@pytest.mark.parametrize("options", [{}, NO_SCRIPTS], ids=["scripts", "no scripts"])
+def test_a_phone_has_the_navigation_behind_a_button(opened, options):
+    page = opened("/console/", viewport=PHONE, **options)
+    rosters = page.locator(".console-nav").get_by_text("Rosters")
+    expect(rosters).to_be_hidden()
+    page.get_by_text("Menu", exact=True).click()
+    expect(rosters).to_be_visible()
+    if not options:
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        expect(rosters).to_be_hidden()
+        page.get_by_role("button", name="Menu").press("Space")
+    rosters.click()
+    page.wait_for_url("**/rosters/**")
+
+
+def test_keys_lead_to_the_search_and_through_the_rows(
+    opened,
+    administration,
+    maya: Respondent,  # noqa: F811
+):
+    page = opened(f"/console/administrations/{administration.pk}/people/")
+    page.get_by_role("link", name="Lincoln").first.click()
+    page.wait_for_url("**/people/?school=*")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    # In a field, "/" is a letter as any other.
+    page.keyboard.type("/")
+    expect(page.locator("#q")).to_have_value("/")
+    page.locator("#q").fill("")
+    expect(page.get_by_role("row")).to_have_count(4)
+    page.locator("#q").focus()
+    names = [link.inner_text() for link in page.locator("tbody th a").all()]
+    for name in names:
+        page.keyboard.press("ArrowDown")
+        assert focused(page) == name
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == names[-1]
+    page.keyboard.press("ArrowUp")
+    assert focused(page) == names[-2]
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(names[-2])
+
+
+def test_the_order_of_a_list_is_remembered_and_back_works(
+    opened,
+    administration,
+    maya: Respondent,  # noqa: F811
+):
+    page = opened("/console/administrations/")
+    page.get_by_role("link", name="Opens").click()
+    page.wait_for_url("**sort=opens*")
+    page.get_by_role("link", name=administration.title).click()
+    page.wait_for_url(re.compile(r"/\d+/$"))
+    page.locator(".crumbs").get_by_role("link", name="Administrations").click()
+    page.wait_for_url("**sort=opens*")
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Opens")
+    page.go_back()
+    page.wait_for_url(re.compile(r"/\d+/$"))
+
+
+@pytest.mark.parametrize("screen", [PHONE, ENLARGED], ids=["phone", "400 %"])
+@pytest.mark.parametrize("colours", [{}, DARK], ids=["light", "dark"])
+def test_rows_become_cards_on_narrow_screens(
+    opened,
+    administration,
+    screen,
+    colours,
+    maya: Respondent,  # noqa: F811
+):
+    page = opened("/console/administrations/", viewport=screen, **colours)
+    cell = page.locator("td[data-label=Audience]").first
+    expect(cell).to_have_role("cell")
+    expect(cell).to_be_visible()
+    title = page.get_by_role("rowheader").first.bounding_box()
+    assert title and cell.bounding_box()["y"] > title["y"]
+    assert violations(page) == []
+    assert scrolls_sideways(page) is False
+
+
+def test_the_header_of_a_long_list_stays_in_view(opened, staff):
+    page = opened("/console/staff/")
+    expect(page.locator(".table-frame.fits").first).to_be_visible()
+    head = page.locator(".list thead th").first
+    assert head.evaluate("one => getComputedStyle(one).position") == "sticky"
