@@ -200,5 +200,6 @@ def test_two_waves_are_in_one_file_after_four_clicks(
     assert frame.height == 4
     waves = frame.group_by("panel_id").agg(polars.col("administration").n_unique())
     assert waves["administration"].to_list() == [2, 2]
+    page.locator("summary", has_text="More actions").click()
     table = polars.read_csv(downloaded(page, "Codebook as CSV", tmp_path))
     assert table["column"][0] == "panel_id"

@@ -19,6 +19,7 @@ from survey.models import Administration, Respondent, Response, Wave
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.live_server import Server
+from survey.tests.browser.menus import choose_action
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol
 
@@ -82,7 +83,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     person.sees("saved")
 
     page.reload()
-    page.get_by_role("link", name="Close now").click()
+    choose_action(page, "Close now")
     expect(page.locator(".caution-box")).to_contain_text(
         "1 person has started and not finished. They have ten more minutes"
     )

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
@@ -20,6 +20,7 @@ from survey.access_codes import code_of, format_code
 from survey.models import Respondent
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.menus import choose_action
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
 
@@ -78,7 +79,7 @@ def test_reissuing_a_lost_card_and_printing_a_class(
     expect(page.locator(".htmx-swapping, .htmx-settling")).to_have_count(0)
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="López, Maya").click()
-    page.get_by_role("link", name="Issue new code").click()
+    choose_action(page, "Issue new code")
     page.get_by_role("button", name="Issue new code").click()
     expect(page.locator(".code")).to_be_visible()
     maya.refresh_from_db()
@@ -155,16 +156,23 @@ def check(page: Page, name: str) -> None:
     assert (name, scrolls_sideways(page)) == (name, False)
 
 
+def tab_to(page: Page, goal: Locator) -> None:
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if goal.evaluate("one => one === document.activeElement"):
+            return
+    raise AssertionError(f"Tab does not reach {goal}.")
+
+
 def test_a_new_code_can_be_issued_by_keyboard(
     device: Callable, server, staff, administration, maya
 ):
     page = open_console(device(viewport=LAPTOP), staff.chen, server.url)
     page.goto(f"/console/administrations/{administration.pk}/people/{maya.pk}/")
-    link = page.get_by_role("link", name="Issue new code")
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        if link.evaluate("one => one === document.activeElement"):
-            break
+    menu = page.locator("summary", has_text="More actions")
+    tab_to(page, menu)
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("link", name="Issue new code"))
     page.keyboard.press("Enter")
     button = page.get_by_role("button", name="Issue new code")
     expect(button).to_be_visible()

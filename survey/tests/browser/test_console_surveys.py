@@ -19,6 +19,7 @@ from survey.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
 from survey.tests.browser.accessibility import violations
 from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.menus import choose_action
 from survey.tests.browser.person import press_next
 from survey.tests.conftest import code_of, enrol
 from survey.tests.console.test_surveys import CHOICES, book, draft_of, offered
@@ -298,7 +299,7 @@ def test_text_is_corrected_in_the_browser(staff, console):
     enrol(administration, staff.lincoln)
     page = console(staff.state)
     page.goto(reverse("survey_detail", args=[published.survey_id]))
-    page.click("text=Correct a text")
+    choose_action(page, "Correct a text")
     choose(page, book(CORRECTED_ROWS, version="1.1"))
     expect(page.locator("h1")).to_have_text("Correction of About pets, version 1")
     page.click("button:has-text('Publish correction')")
