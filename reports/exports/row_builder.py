@@ -97,6 +97,7 @@ class ExportPlan:
             "role",
             "grade",
             "language",
+            "response_language",
             *self.attributes,
             "started",
             "finished",

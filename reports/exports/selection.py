@@ -12,7 +12,7 @@ from survey.models import Administration
 # for people who came after the opening and don't count yet.
 COUNTED_RESPONDENTS = """(
     SELECT r.id, r.administration_id, r.open_code_id, r.started_at, r.completed_at,
-        r.opted_out_at,
+        r.opted_out_at, r.response_language,
         coalesce(c.school_id, r.school_id) AS school_id,
         CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade,
         CASE WHEN c.respondent_id IS NULL THEN r.language ELSE c.language END

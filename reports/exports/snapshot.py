@@ -6,7 +6,7 @@ characters except those that separate the answers::
     administration  respondent  school  started  completed  withdrawn
     about  items  answers  saved
 
-Times are Unix times, or blank. `about` is a JSON array of grade, language and
+Times are Unix times, or blank. `about` is a JSON array of grade, languages and
 attributes, and of the cohort unless that is 0 (see `selection`). `items` is
 "{12,13,…}". `answers` has the value of each of them after a \\x1f: \\x02s if it
 was skipped, \\x02h if it was not applicable on its page. Text that people typed
@@ -81,13 +81,18 @@ JOINED_COLUMNS = """array_agg(o.item_id) AS items,
 LARGE_PART = 0.2
 SAVED_TIMES = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
-ABOUT = "json_build_array(r.grade, r.language, r.attributes)"
+# On the roster, and when the person finished: one cell of a path, because both tell
+# about the same.
+LANGUAGES = """r.language || {separator} || CASE WHEN r.completed_at IS NULL THEN ''
+            ELSE r.response_language END"""
+SEPARATORS = {"postgresql": "chr(31)", "sqlite": "char(31)"}
+ABOUT = "json_build_array(r.grade, {languages}, r.attributes)"
 ABOUT_COUNTED = f"""CASE r.cohort WHEN 0 THEN {ABOUT}
-            ELSE json_build_array(r.grade, r.language, r.attributes, r.cohort) END"""
+            ELSE json_build_array(r.grade, {{languages}}, r.attributes, r.cohort) END"""
 
 SQLITE = """
 SELECT r.id, r.school_id, r.started_at, r.completed_at, r.withdrawn_at,
-    r.grade, r.language, r.attributes, {cohort},
+    r.grade, {languages}, r.attributes, {cohort},
     x.item_id, x.state, x.value, x.saved_at
 FROM {respondents} r
 LEFT JOIN survey_response x
@@ -103,7 +108,7 @@ WHERE x.administration_id = {administration} AND {people}
 """
 # `days` may have a day or NULL for each of the three times.
 COUNT_GROUPS = """
-SELECT s.district_id, {cohort}, r.school_id, r.grade, r.language, {attributes}, {days},
+SELECT s.district_id, {cohort}, r.school_id, r.grade, {languages}, {attributes}, {days},
     {version}, count(*)
 FROM {respondents} r
 JOIN accounts_school s ON s.id = r.school_id
@@ -115,13 +120,17 @@ TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
 COUNT_PEOPLE = "SELECT count(*) FROM {respondents} r WHERE {people}"
 
 LineSink = Callable[[bytes], object]
-# Grade, language, attributes and cohort.
+# Grade, languages (see LANGUAGES), attributes and cohort.
 About = tuple[str, str, Mapping[str, object], int]
 # District, cohort, school, grade, language, attributes, days of `TIMES`, number of
 # the version offered at the start, and of the people who have all of them in common.
 GroupCount = tuple[
     int, int, int, str, str, Mapping[str, object], Sequence[str], int, int
 ]
+
+
+def languages_sql(vendor: str) -> str:
+    return LANGUAGES.format(separator=SEPARATORS[vendor])
 
 
 class Snapshot:
@@ -153,6 +162,7 @@ class Snapshot:
             days = [f"{cast_date}({time}, '{zone}', 'UTC')" for time in TIMES]
         statement = COUNT_GROUPS.format(
             attributes=attributes,
+            languages=languages_sql(connection.vendor),
             days=", ".join(days),
             version=offered.sql(is_postgresql),
             cohort=self.selection.cohort(administration),
@@ -222,8 +232,9 @@ class Snapshot:
         whole = self._count(COUNT_PEOPLE, administration, everyone)
         join = MERGE_JOIN if part >= LARGE_PART * whole else LOOK_UP_JOIN
         counted = self.selection.shows_counted(administration)
+        about = ABOUT_COUNTED if counted else ABOUT
         statement = POSTGRESQL.format(
-            about=ABOUT_COUNTED if counted else ABOUT,
+            about=about.format(languages=languages_sql("postgresql")),
             respondents=self.selection.respondents(administration),
             join=join.format(
                 administration=int(administration.pk),
@@ -245,6 +256,7 @@ class Snapshot:
         saved: bool,
     ) -> None:
         statement = SQLITE.format(
+            languages=languages_sql("sqlite"),
             cohort=self.selection.cohort(administration),
             respondents=self.selection.respondents(administration),
             people=self.selection.people(administration),

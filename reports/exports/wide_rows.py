@@ -163,7 +163,7 @@ class WideRowBuilder(RowBuilder):
     def _cells(self, person: RespondentLine, version: int, shown: int) -> list[Cell]:
         """Return the cells from the administration to the attributes."""
         administration = self.plan.administrations[int(person.administration)]
-        grade, language, attributes, *_ = json.loads(person.about)
+        grade, languages, attributes, *_ = json.loads(person.about)
         place = self.plan.schools[int(person.school)]
         offered = self.offered(person)
         # Of several versions, it tells when the person started.
@@ -176,7 +176,7 @@ class WideRowBuilder(RowBuilder):
             *coarsened(place[2:], shows("school", shown)),
             administration.role,
             *coarsened([grade], shows("grade", shown)),
-            *coarsened([language], shows("language", shown)),
+            *coarsened(both_languages(languages), shows("language", shown)),
         ]
         for name in self.plan.attributes:
             value = attributes.get(name)
@@ -188,6 +188,12 @@ class WideRowBuilder(RowBuilder):
             else:
                 cells.append(None if value is None else str(value))
         return cells
+
+
+def both_languages(languages: str) -> Sequence[str]:
+    """Return the language on the roster, and the one in which the person finished."""
+    on_roster, _, finished_in = languages.partition("\x1f")
+    return on_roster, finished_in
 
 
 def shows(step: str, shown: int) -> bool:

@@ -250,6 +250,11 @@ class Respondent(models.Model):
     code_key_version = models.PositiveSmallIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    # The language in which the person finished. Empty for people who finished before
+    # this was stored; kept when a survey is reopened, and replaced by the next finish.
+    response_language = models.CharField(
+        max_length=35, blank=True, default="", db_default=""
+    )
     # The one column that says who may not log in, save, finish or be written to.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
     # Set for withdrawn people whom no roster brings back: see `OptOut`.

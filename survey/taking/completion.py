@@ -24,10 +24,13 @@ from survey.taking.session import RespondentSession
 from survey.taking.storage import GRACE
 
 SALT = "survey.taking.reviewed"
+# As long as the column: finishing never fails for a strange language.
+LONGEST_LANGUAGE = 35
 
 POSTGRESQL = """
 UPDATE survey_respondent r
-SET completed_at = now(), started_at = coalesce(r.started_at, now())
+SET completed_at = now(), started_at = coalesce(r.started_at, now()),
+    response_language = %s
 FROM survey_administration a
 WHERE a.id = r.administration_id
   AND r.id = %s AND r.administration_id = %s AND r.issue = %s
@@ -40,7 +43,8 @@ WHERE a.id = r.administration_id
 
 SQLITE = """
 UPDATE survey_respondent AS r
-SET completed_at = %s, started_at = coalesce(r.started_at, %s)
+SET completed_at = %s, started_at = coalesce(r.started_at, %s),
+    response_language = %s
 FROM survey_administration a
 WHERE a.id = r.administration_id
   AND r.id = %s AND r.administration_id = %s AND r.issue = %s
@@ -125,8 +129,10 @@ def reviewed_fingerprint(
     return content["r"], content["n"]
 
 
-def finish(session: RespondentSession, reviewed: str) -> bool:
+def finish(session: RespondentSession, reviewed: str, language: str = "") -> bool:
     """Finish if the stored answers are the reviewed ones. 1 statement.
+
+    `language` is the one of the review, which exports show.
 
     Afterwards 1 command in the Redis of message platforms, if there is one.
 
@@ -136,15 +142,17 @@ def finish(session: RespondentSession, reviewed: str) -> bool:
     fingerprint = reviewed_fingerprint(session, reviewed)
     if fingerprint is None:
         return False
+    language = language[:LONGEST_LANGUAGE]
     respondent = [session.respondent_id, session.administration_id, session.issue]
     answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(POSTGRESQL, [*respondent, *answers])
+            cursor.execute(POSTGRESQL, [language, *respondent, *answers])
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
-            cursor.execute(SQLITE, [now, now, *respondent, latest, *answers])
+            parameters = [now, now, language, *respondent, latest, *answers]
+            cursor.execute(SQLITE, parameters)
         is_finished = cursor.rowcount == 1
     if is_finished:
         person_finished(session.respondent_id, session.administration_id)

@@ -18,7 +18,7 @@ from survey.models import Administration, Respondent, Response
 
 KEY = b"k" * 32
 RESPONDENT = "research_id administration survey_version district_code district_name"
-RESPONDENT += " school_code school_name role grade language"
+RESPONDENT += " school_code school_name role grade language response_language"
 MOMENTS = ["started", "finished", "withdrawn"]
 CODES = {"h": "-97", "s": "-98", None: "-99"}
 NUMERIC = ("integer", "decimal", "range", "calculate")
@@ -127,6 +127,7 @@ def about(one: Respondent, definition: Mapping[str, Any]) -> list[str]:
         one.administration.role,
         one.grade,
         one.language,
+        one.response_language if one.completed_at else "",
     ]
 
 

@@ -78,6 +78,7 @@ def maya(staff, fall, enrol) -> Respondent:
         fall,
         staff.lincoln,
         language="es",
+        response_language="en",
         completed_at=datetime(2027, 3, 2, 5, 30, tzinfo=UTC),
         attributes={"sex": "f", "=grade": "@x"},
     )

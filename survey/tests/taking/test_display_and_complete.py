@@ -357,3 +357,20 @@ def test_content_that_does_not_exist_is_not_found(browser, maya):
     assert browser.get(content_address(browser, 1, "fr")).status_code == 404
     digest = address.split("/")[2]
     assert browser.get(address.replace(digest, "0" * 64)).status_code == 404
+
+
+def test_the_language_of_the_review_is_stored_when_finishing(answered, maya):
+    finish_in(answered, maya, language="en")
+    assert maya.response_language == "en"
+
+
+def test_an_unknown_language_is_that_of_the_login(answered, maya):
+    finish_in(answered, maya, language="x" * 60)
+    assert maya.response_language == "es"
+
+
+def finish_in(browser, person, language):
+    form = {"reviewed": reviewed(browser), "language": language}
+    assert browser.post("/take/complete/", form).status_code == 302
+    person.refresh_from_db()
+    assert person.completed_at is not None

@@ -1,0 +1,44 @@
+"""The language in which people finished, in exports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reports.tests.exports.conftest import FIRST, made, opened, panel_of, published
+from reports.tests.exports.test_formats import rows_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+DONE = {"completed_at": datetime(2027, 3, 1, 15, tzinfo=UTC)}
+
+
+def test_the_response_language_follows_the_language_of_the_roster(staff, fall, enrol):
+    enrol(fall, staff.lincoln, language="es", response_language="en", **DONE)
+    # Reopened: the column is not emptied, and shows nothing until the next finish.
+    enrol(fall, staff.lincoln, language="es", response_language="en")
+    rows = rows_of(made(staff.state, fall))
+    shown = sorted((row["language"], row["response_language"]) for row in rows)
+    assert shown == [("es", ""), ("es", "en")]
+    names = list(rows[0])
+    assert names[names.index("language") + 1] == "response_language"
+
+
+@pytest.mark.parametrize(("rare", "shown"), [("en", "en"), ("so", "*")])
+def test_a_rare_response_language_is_left_out(staff, enrol, rare, shown):
+    found = opened(published(FIRST, "3"), "protected", minimum_group=5)
+    for number in range(9):
+        language = rare if number < 2 else "en"
+        enrol(found, staff.lincoln, language="en", response_language=language, **DONE)
+    rows = rows_of(made(staff.state, found))
+    languages = {row["response_language"] for row in rows}
+    assert languages == {shown}
+    # Else the two people would be told by the language on the roster.
+    assert {row["language"] for row in rows} == {shown}
+
+
+def test_a_panel_has_it_in_each_wave(staff, waves, take_part):
+    for age, wave in enumerate(waves, 11):
+        take_part(wave, staff.lincoln, "S1", age, response_language="es", **DONE)
+    rows = rows_of(panel_of(staff.state, waves))
+    assert [row["response_language"] for row in rows] == ["es", "es"]
