@@ -16,6 +16,8 @@ from django.utils.crypto import salted_hmac
 class District(models.Model):
     code = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
+    # A closed district or school keeps its people, and is not offered any more.
+    closed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("name",)
@@ -30,6 +32,7 @@ class School(models.Model):
     )
     code = models.CharField(max_length=64)
     name = models.CharField(max_length=200)
+    closed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("name",)
@@ -107,6 +110,8 @@ class SchoolListing(models.Model):
         max_length=40, blank=True, default="", db_default=""
     )
     contact_email = models.EmailField(blank=True, default="", db_default="")
+    # As `School.closed_at` says, because searches read this table alone.
+    closed = models.BooleanField(default=False, db_default=False, editable=False)
     # Begins with a space, so that " linc" finds beginnings of words.
     search = models.TextField(blank=True, default="", db_default="", editable=False)
 
@@ -142,6 +147,73 @@ class SchoolWord(models.Model):
 
     def __str__(self) -> str:
         return self.word
+
+
+class Logo(models.Model):
+    """A picture, as PNG. Never changed, so that browsers keep it for ever."""
+
+    # The beginning of its digest, and its size: "3f0c…-240x64".
+    name = models.CharField(max_length=64, primary_key=True)
+    content = models.BinaryField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PlaceSettings(models.Model):
+    """What the state (without both), a district or a school has set.
+
+    Empty values are inherited: see `accounts.place_settings`. A school's contact
+    person is in its listing, because the public directory shows it too.
+    """
+
+    district = models.ForeignKey(
+        District,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="settings",
+    )
+    school = models.ForeignKey(
+        School, on_delete=models.CASCADE, null=True, blank=True, related_name="settings"
+    )
+    # What respondents and staff see at the top of their pages.
+    name = models.CharField(max_length=60, blank=True)
+    logo = models.ForeignKey(
+        Logo, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    # Shown to respondents who need help.
+    contact_name = models.CharField(max_length=100, blank=True)
+    contact_phone = models.CharField(max_length=40, blank=True)
+    contact_email = models.EmailField(blank=True)
+    # Response rate thresholds; see `reports.thresholds`.
+    student_percent = models.PositiveSmallIntegerField(null=True, blank=True)
+    teacher_percent = models.PositiveSmallIntegerField(null=True, blank=True)
+    parent_percent = models.PositiveSmallIntegerField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "place settings"
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(district=None) | Q(school=None),
+                name="settings_belong_to_one_place",
+            ),
+            # Also finds the state's row.
+            models.UniqueConstraint(
+                Coalesce("district", 0),
+                Coalesce("school", 0),
+                name="one_row_of_settings_per_place",
+            ),
+            models.CheckConstraint(
+                condition=(Q(student_percent=None) | Q(student_percent__range=(1, 100)))
+                & (Q(teacher_percent=None) | Q(teacher_percent__range=(1, 100)))
+                & (Q(parent_percent=None) | Q(parent_percent__range=(1, 100))),
+                name="a_threshold_is_1_to_100_percent",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"settings of {self.school or self.district or 'the state'}"
 
 
 class UserManager(BaseUserManager["User"]):

@@ -51,7 +51,7 @@ _SPHERE = (
 _NEAREST = f"""
     SELECT school_id, district_id, name, city, state, postal_code, latitude, longitude
     FROM accounts_schoollisting
-    WHERE latitude IS NOT NULL
+    WHERE latitude IS NOT NULL AND NOT closed
     ORDER BY {_SPHERE.format(latitude="latitude", longitude="longitude")}
         <-> {_SPHERE.format(latitude="%(latitude)s", longitude="%(longitude)s")}
     LIMIT %(limit)s
@@ -119,7 +119,7 @@ def kilometres_between(
 
 def _around(latitude: float, longitude: float, limit: int) -> list[SchoolListing]:
     """Return schools among which the nearest ones are, from growing squares."""
-    placed = SchoolListing.objects.exclude(latitude=None)
+    placed = SchoolListing.objects.exclude(latitude=None).filter(closed=False)
     for reach in SQUARES:
         furthest = min(90.0, abs(latitude) + reach)
         # A degree of longitude is shorter towards the poles, and none at them.
@@ -177,7 +177,7 @@ def _begins(name: str, text: str) -> Q:
 
 
 def _names_beginning_with(words: Sequence[str], limit: int) -> list[SchoolListing]:
-    listings = SchoolListing.objects.order_by("search", "pk")
+    listings = SchoolListing.objects.filter(closed=False).order_by("search", "pk")
     return list(listings.filter(_begins("search", " " + " ".join(words)))[:limit])
 
 
@@ -200,9 +200,8 @@ def _others_with(
     limit: int,
 ) -> list[SchoolListing]:
     """Return schools with all these words, without those that were found already."""
-    others = SchoolListing.objects.order_by("search", "pk").exclude(
-        pk__in=[listing.pk for listing in found]
-    )
+    listings = SchoolListing.objects.filter(closed=False).order_by("search", "pk")
+    others = listings.exclude(pk__in=[listing.pk for listing in found])
     for word in words:
         others = others.filter(search__contains=f" {word}")
     # The index is asked for the rarest word alone: "school" is in most of the
@@ -282,7 +281,8 @@ def refresh_words() -> int:
     Returns how many words changed. Takes a second for 100,000 schools.
     """
     counts: Counter[str] = Counter()
-    texts = SchoolListing.objects.values_list("search", flat=True)
+    open_schools = SchoolListing.objects.filter(closed=False)
+    texts = open_schools.values_list("search", flat=True)
     for text in texts.iterator(chunk_size=5000):
         counts.update({word for word in text.split() if len(word) <= LONGEST_WORD})
     known = dict(SchoolWord.objects.values_list("word", "schools"))

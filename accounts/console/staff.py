@@ -211,7 +211,7 @@ class InvitationForm(forms.Form):
             for role in Role
             if role in allowed
         ]
-        districts = permissions.districts(MANAGE)
+        districts = permissions.districts(MANAGE).filter(closed_at=None)
         district.queryset = districts
         district.empty_label = "Whole state"
         if not permissions.places(MANAGE).state:
@@ -222,7 +222,7 @@ class InvitationForm(forms.Form):
         # No longer than a primary key can be.
         is_key = chosen.isascii() and chosen.isdecimal() and len(chosen) < 19
         schools = permissions.schools(MANAGE).filter(
-            district_id__in=[int(chosen)] if is_key else []
+            district_id__in=[int(chosen)] if is_key else [], closed_at=None
         )
         school.queryset = schools
         school.empty_label = "Whole district" if schools else "Choose a district first"

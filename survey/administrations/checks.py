@@ -251,9 +251,13 @@ def _check_invited_schools_stay(
     invited = Respondent.objects.filter(
         administration=current, school=OuterRef("pk"), withdrawn_at=None
     )
-    remaining = schools_offered(current.district, to.districts, to.schools)
+    remaining = schools_offered(
+        current.district, to.districts, to.schools, with_closed=True
+    )
     removed = (
-        schools_offered(current.district, before.districts, before.schools)
+        schools_offered(
+            current.district, before.districts, before.schools, with_closed=True
+        )
         .exclude(pk__in=remaining.values("pk"))
         .order_by("name")
     )

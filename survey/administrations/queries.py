@@ -82,18 +82,26 @@ def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
 
 
 def schools_offered(
-    owner: District | None, districts: Iterable[District], schools: Iterable[School]
+    owner: District | None,
+    districts: Iterable[District],
+    schools: Iterable[School],
+    *,
+    with_closed: bool = False,
 ) -> QuerySet[School]:
-    """Return the chosen schools; if none are chosen, all schools of the owner."""
+    """Return the chosen schools; if none are chosen, all schools of the owner.
+
+    Closed schools take nobody any more, and are left out.
+    """
+    found = (
+        School.objects.all() if with_closed else School.objects.filter(closed_at=None)
+    )
     district_ids = [district.pk for district in districts]
     school_ids = [school.pk for school in schools]
     if district_ids or school_ids:
-        return School.objects.filter(
-            Q(district__in=district_ids) | Q(pk__in=school_ids)
-        )
+        return found.filter(Q(district__in=district_ids) | Q(pk__in=school_ids))
     if owner is not None:
-        return School.objects.filter(district=owner)
-    return School.objects.all()
+        return found.filter(district=owner)
+    return found
 
 
 def invited_people(administration: Administration) -> QuerySet[Respondent]:

@@ -13,7 +13,14 @@ from django.db.models import Exists, Model, OuterRef
 from django.utils import timezone
 
 from accounts.models import District, Membership, School, SchoolListing
+from survey.jobs import JobRefused
 from survey.models import Administration, RecordJoin, RosterFeed, SchoolCount, Wave
+
+TWO_FEEDS = (
+    "Each of the districts has a feed that brings people to the same survey, and each"
+    " feed would withdraw the people of the other: {names}. Take the survey out of one"
+    " of the feeds first."
+)
 
 
 class Reference(Enum):
@@ -36,6 +43,8 @@ class Reference(Enum):
 R = Reference
 SCHOOL_REFERENCES: Mapping[str, Reference] = {
     "accounts.Membership.school": R.ADAPTED,
+    # The school that stays has its own.
+    "accounts.PlaceSettings.school": R.DELETED,
     "accounts.SchoolAlias.school": R.MOVED,
     "accounts.SchoolListing.school": R.ADAPTED,
     "reports.Export.school": R.MOVED,
@@ -56,6 +65,8 @@ SCHOOL_REFERENCES: Mapping[str, Reference] = {
 DISTRICT_REFERENCES: Mapping[str, Reference] = {
     "accounts.DistrictAlias.district": R.MOVED,
     "accounts.Membership.district": R.ADAPTED,
+    # The district that stays has its own.
+    "accounts.PlaceSettings.district": R.DELETED,
     "accounts.School.district": R.SCHOOLS,
     # By the database, with their schools.
     "accounts.SchoolListing.district": R.SCHOOLS,
@@ -186,7 +197,30 @@ def _adapt_waves(duplicate: District, kept: District) -> None:
         wave.save(update_fields=["name"])
 
 
+def refuse_two_feeds(duplicate: District, kept: District) -> None:
+    """Refuse districts whose feeds bring one administration. 3 statements or 1.
+
+    A roster withdraws the people of its district whom it does not list, so a district
+    has one feed for an administration. Raises JobRefused.
+    """
+    feeds = RosterFeed.objects.current().prefetch_related("administrations")
+    brought = {
+        administration.pk: feed
+        for feed in feeds.filter(district=kept)
+        for administration in feed.administrations.all()
+    }
+    both = [
+        f"{feed.name}, {brought[administration.pk].name} ({administration.name})"
+        for feed in feeds.filter(district=duplicate).order_by("pk")
+        for administration in feed.administrations.all()
+        if administration.pk in brought
+    ]
+    if both:
+        raise JobRefused(TWO_FEEDS.format(names="; ".join(both[:5])))
+
+
 def _adapt_feeds(duplicate: District, kept: District) -> None:
+    refuse_two_feeds(duplicate, kept)
     current = RosterFeed.objects.filter(removed_at=None)
     own = {name.casefold() for name in _names(current.filter(district=kept))}
     for feed in current.filter(district=duplicate):

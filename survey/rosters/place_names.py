@@ -165,6 +165,8 @@ class PlaceDirectory:
         """Take rows of primary key, code and name."""
         self.code_of: dict[int, str] = {}
         self.name_of: dict[int, str] = {}
+        # Places that are found, and take no people any more.
+        self.closed: set[int] = set()
         self._by_code: dict[str, list[int]] = defaultdict(list)
         self._without_zeros: dict[str, list[int]] = defaultdict(list)
         self._by_name: dict[str, list[int]] = defaultdict(list)

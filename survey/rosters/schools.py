@@ -35,6 +35,7 @@ PLACES_CHANGED = (
     "Districts or schools of this file were created or renamed meanwhile, so that it is"
     " no longer clear which are meant. Nothing was applied. Start it again."
 )
+CLOSED = "is closed here. Reopen it in the settings, or correct the row"
 NO_PLACES = PlaceDirectory(())
 # So many new districts are compared with the known ones.
 MOST_COMPARED = 50
@@ -177,6 +178,10 @@ class PlaceMatcher:
             return "school", reason
         self.note_spelling(self.districts, self.known_districts, written)
         known = self.known_schools.get(district, NO_PLACES)
+        if district in self.known_districts.closed:
+            return "district", CLOSED
+        if found and found.keys[0] in known.closed:
+            return "school", CLOSED
         self.note_spelling(schools, known, school, in_district=district)
         pk = found.keys[0] if found else self.add_new_school(district, school)
         self.matches.rows.append((place, district, pk))
@@ -251,7 +256,9 @@ class PlaceMatcher:
 
 def directory_of_districts() -> PlaceDirectory:
     """Read all districts, and the codes of merged ones. 2 statements."""
-    found = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
+    rows = list(District.objects.values_list("pk", "code", "name", "closed_at"))
+    found = PlaceDirectory((pk, code, name) for pk, code, name, _ in rows)
+    found.closed = {pk for pk, _, _, closed_at in rows if closed_at is not None}
     for alias in DistrictAlias.objects.values_list("district", "code", "name"):
         found.add_alias(*alias)
     return found
@@ -263,13 +270,18 @@ def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory
     2 statements for each 500.
     """
     rows: dict[int, list[tuple[int, str, str]]] = {pk: [] for pk in districts}
+    closed: dict[int, set[int]] = defaultdict(set)
     wanted = sorted(districts)
     for start in range(0, len(wanted), 500):
         schools = School.objects.filter(district__in=wanted[start : start + 500])
-        columns = "district_id", "pk", "code", "name"
-        for district, pk, code, name in schools.values_list(*columns):
+        cells = schools.values_list("district_id", "pk", "code", "name", "closed_at")
+        for district, pk, code, name, closed_at in cells:
             rows[district].append((pk, code, name))
+            if closed_at is not None:
+                closed[district].add(pk)
     found = {pk: PlaceDirectory(some) for pk, some in rows.items()}
+    for pk, some_closed in closed.items():
+        found[pk].closed = some_closed
     for start in range(0, len(wanted), 500):
         aliases = SchoolAlias.objects.filter(
             school__district__in=wanted[start : start + 500]

@@ -136,7 +136,8 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
     if request.META.get("QUERY_STRING", "") != search.query:
         query = f"?{search.query}" if search.query else ""
         return HttpResponseRedirect(f"{request.path}{query}")
-    listing = SchoolListing.objects.filter(pk=min(pk, LARGEST_KEY)).first()
+    listings = SchoolListing.objects.filter(closed=False)
+    listing = listings.filter(pk=min(pk, LARGEST_KEY)).first()
     context: dict[str, object] = {"search": search, "listing": listing}
     if listing:
         language = _language(request, search.language)

@@ -87,7 +87,9 @@ def _read(district: int) -> DistrictList | None:
     # Numbers of no district are not cached: anybody can ask for any.
     if name is None:
         return None
-    rows = SchoolListing.objects.filter(district=district).order_by("search", "pk")
+    rows = SchoolListing.objects.filter(district=district, closed=False).order_by(
+        "search", "pk"
+    )
     schools = list(rows.values_list("pk", "name", "city")[: MOST_LISTED + 1])
     found = DistrictList(name, schools[:MOST_LISTED], len(schools) > MOST_LISTED)
     stored = {"read_at": time.time(), "list": asdict(found)}

@@ -107,9 +107,13 @@ class PlacesField(forms.Field):
         Returns up to MAX_FOUND + 1 districts and as many schools: one more
         than a page shows, so that it can say that there are more.
         """
-        districts = _search(self.districts, query, ("name", "code"), chosen[0])
+        still_open = self.districts.filter(closed_at=None)
+        districts = _search(still_open, query, ("name", "code"), chosen[0])
         schools = _search(
-            self.schools, query, ("name", "code", "district__name"), chosen[1]
+            self.schools.filter(closed_at=None),
+            query,
+            ("name", "code", "district__name"),
+            chosen[1],
         )
         return place_choices(districts, schools.select_related("district"))
 

@@ -166,7 +166,11 @@ def _schools_to_move_to(
         pk__in=own.values("pk"), district=district
     )
     offered = offered_schools(administration)
-    chosen = {school.pk for school in schools if offered.includes(district, school.pk)}
+    chosen = {
+        school.pk
+        for school in schools
+        if school.closed_at is None and offered.includes(district, school.pk)
+    }
     return schools.filter(pk__in=chosen | {person.school_id}).order_by("name")
 
 

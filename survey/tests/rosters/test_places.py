@@ -8,12 +8,14 @@ from contextlib import suppress
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from accounts.models import District, School
 from survey.models import Identity, Respondent
 from survey.rosters import place_names, schools
 from survey.rosters.place_resolution import TWO_CODES, UNCLEAR
 from survey.rosters.schools import (
+    CLOSED,
     PlacesChanged,
     SchoolMatches,
     code_for_name,
@@ -380,3 +382,19 @@ def test_two_imports_at_once_create_a_school_once(northfield, monkeypatch, code,
         second = threads.submit(create, new_school(northfield, code, name))
         assert first.result() == second.result()
     assert School.objects.filter(district=northfield).count() == 3
+
+
+def test_rows_of_a_closed_school_are_rejected_and_nobody_is_withdrawn(
+    administration, northfield
+):
+    kim = MAX.replace("0201,Northfield High,0000202", "0202,Lincoln Elementary,0000203")
+    run_import(administration, HEADER, MAX, kim)
+    School.objects.filter(code="0201").update(closed_at=timezone.now())
+    report = run_import(administration, HEADER, MAX, kim)
+    assert report.rejected == 1 and CLOSED in str(report.as_dict())
+    assert not Respondent.objects.exclude(withdrawn_at=None).exists()
+    # Nobody comes into a closed district either, by a school that is new.
+    District.objects.update(closed_at=timezone.now())
+    new = MAX.replace("0201,Northfield High", "0209,New School")
+    assert run_import(administration, HEADER, new).rejected == 1
+    assert codes()[1] == ["0201", "0202"]

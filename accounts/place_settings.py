@@ -1,0 +1,181 @@
+"""Settings of the state, of districts and of schools.
+
+A school has what it has set itself, else what its district has set, else what the
+state has set, else a default. Places of a district or school keep only what
+differs, so a change of the state reaches everybody who has set nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from accounts import audit
+from accounts.models import (
+    District,
+    Logo,
+    PlaceSettings,
+    School,
+    SchoolListing,
+    User,
+)
+from accounts.permissions import Capability, Permissions
+
+# None is the state.
+Place = District | School | None
+Level = PlaceSettings | SchoolListing
+
+CONTACT = ("contact_name", "contact_email", "contact_phone")
+# In percent, by the role of the people who answer.
+DEFAULT_THRESHOLDS: Mapping[str, int] = {"student": 50, "teacher": 50, "parent": 20}
+# Coordinators choose who helps at their school, and nothing else.
+MAY_CHANGE_CONTACT = Capability.MANAGE_ROSTERS
+MAY_CHANGE = Capability.MANAGE_SURVEYS
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The values in force, and where they come from.
+
+    `source` is "own", "district", "state" or "default".
+    """
+
+    values: Mapping[str, object]
+    source: str
+
+
+def levels_of(place: Place) -> list[PlaceSettings]:
+    """Return the settings of a place and of those above it, nearest first.
+
+    Places that have set nothing have no row. 1 statement.
+    """
+    chosen = Q(district=None, school=None)
+    if isinstance(place, School):
+        chosen |= Q(school=place) | Q(district=place.district_id)
+    elif isinstance(place, District):
+        chosen |= Q(district=place)
+    rows = PlaceSettings.objects.filter(chosen)
+    return sorted(rows, key=lambda row: (row.school_id is None, not row.district_id))
+
+
+def setting_of(place: Place, levels: Sequence[Level], *names: str) -> Setting:
+    """Return the values of the nearest level that has set one of them."""
+    for level in levels:
+        values = {name: getattr(level, name) for name in names}
+        if any(values.values()):
+            return Setting(values, _source_of(place, level))
+    return Setting(dict.fromkeys(names), "default")
+
+
+def contact_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:
+    """Return whom respondents ask for help. 1 statement for schools."""
+    found: list[Level] = list(levels)
+    if isinstance(place, School):
+        found = [*SchoolListing.objects.filter(school=place), *levels]
+    return setting_of(place, found, *CONTACT)
+
+
+def own_values(place: Place, *names: str) -> dict[str, object]:
+    """Return what the place itself has set. 1 statement."""
+    row = _row_of(place, names).first()
+    return {name: getattr(row, name, None) for name in names}
+
+
+def may_change(permissions: Permissions, place: Place, capability: Capability) -> bool:
+    places = permissions.places(capability)
+    if isinstance(place, School):
+        return places.has_school(place)
+    return places.has_district(place.pk) if place is not None else places.state
+
+
+@transaction.atomic
+def change_settings(
+    action: str,
+    *,
+    place: Place,
+    values: Mapping[str, object],
+    by: User,
+    request: HttpRequest | None = None,
+) -> bool:
+    """Set values of a place, empty ones to inherit; return whether they differ.
+
+    Raises PermissionDenied.
+    """
+    names = tuple(values)
+    capability = MAY_CHANGE_CONTACT if names == CONTACT else MAY_CHANGE
+    if not may_change(Permissions(by), place, capability):
+        raise PermissionDenied
+    school = place if isinstance(place, School) else None
+    district = place if isinstance(place, District) else None
+    if not _row_of(place, names).exists():
+        PlaceSettings.objects.get_or_create(school=school, district=district)
+    row = _row_of(place, names).select_for_update().get()
+    before = {name: getattr(row, name) for name in names}
+    changed = [name for name in names if before[name] != values[name]]
+    if not changed:
+        return False
+    for name in changed:
+        setattr(row, name, values[name])
+    row.save(update_fields=changed)
+    audit.record(
+        action,
+        by=by,
+        request=request,
+        subject=place,
+        school=school,
+        district=district,
+        before={name: _shown(before[name]) for name in changed},
+        after={name: _shown(values[name]) for name in changed},
+    )
+    return True
+
+
+def _row_of(place: Place, names: Sequence[str]) -> QuerySet[Any]:
+    """Return the query of the one row that has these settings of a place."""
+    if isinstance(place, School):
+        if tuple(names) == CONTACT:
+            return SchoolListing.objects.filter(school=place)
+        return PlaceSettings.objects.filter(school=place)
+    return PlaceSettings.objects.filter(school=None, district=place)
+
+
+def _shown(value: object) -> object:
+    return value.name if isinstance(value, Logo) else value
+
+
+def _source_of(place: Place, level: Level) -> str:
+    if isinstance(level, SchoolListing) or level.school_id is not None:
+        return "own"
+    if level.district_id is not None:
+        return "own" if isinstance(place, District) else "district"
+    return "own" if place is None else "state"
+
+
+class Thresholds:
+    """The response rate thresholds of one role in all places. 1 statement."""
+
+    def __init__(self, role: str) -> None:
+        self.default = DEFAULT_THRESHOLDS[role]
+        self.state: int | None = None
+        self.districts: dict[int, int] = {}
+        self.schools: dict[int, int] = {}
+        name = f"{role}_percent"
+        rows = PlaceSettings.objects.exclude(**{name: None})
+        for school, district, percent in rows.values_list("school", "district", name):
+            if school is not None:
+                self.schools[school] = percent
+            elif district is not None:
+                self.districts[district] = percent
+            else:
+                self.state = percent
+
+    def of(self, school: int, district: int) -> int:
+        """Return the percentage of a school."""
+        above = self.districts.get(district) or self.state or self.default
+        return self.schools.get(school, above)
