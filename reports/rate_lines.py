@@ -89,6 +89,8 @@ class SchoolRateLine(RateLine):
     opted_out: int = 0
     # What the supplied number counts, such as "families".
     unit: str = ""
+    # The threshold; None is the usual one.
+    percent: int | None = None
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY
 
     @property
@@ -118,6 +120,7 @@ class SchoolRateLine(RateLine):
             self.finished,
             self.students,
             self.is_count,
+            self.percent,
         )
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from django.db.models import Exists, F, Max, Model, OuterRef, Q, Sum
 from django.utils import timezone
 
 from accounts.models import School
+from accounts.place_settings import Thresholds
 from reports import rollup_query
 from reports.counting_groups import CountingGroups, let_changes_count
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
@@ -157,8 +158,11 @@ def _store(
     ]
     now, changed, roll_ups = timezone.now(), 0, []
     supplied = supplied_counts(newer)
+    thresholds = {role: Thresholds(role) for role in {one.role for one in newer}}
     for one in newer:
-        changed += _store_administration(one, counts[one.pk], supplied)
+        changed += _store_administration(
+            one, counts[one.pk], supplied, _percents(one, thresholds[one.role], as_of)
+        )
         groups_as_of = groups[one.pk].as_of
         if as_of >= one.opens_at and groups[one.pk].is_complete:
             rates = SchoolRate.objects.filter(administration=one, eligible__gt=0)
@@ -210,6 +214,7 @@ def _store_administration(
     administration: Administration,
     counts: AdministrationCounts,
     supplied: Mapping[tuple[int, int], tuple[str, int]],
+    percent_of: Callable[[int, int], int | None],
 ) -> int:
     # Schools with people, and those that could still invite some.
     offered = schools_offered(
@@ -226,6 +231,7 @@ def _store_administration(
     is_count = administration.denominator == Denominator.COUNT
     rates: dict[tuple[int], tuple[object, ...]] = {}
     for school, district in districts.items():
+        percent = percent_of(school, district)
         of_school = counts.schools.get(school) or SchoolRateCounts()
         eligible, unit = of_school.eligible, ""
         if is_count:
@@ -243,11 +249,13 @@ def _store_administration(
             of_school.finished_today,
             of_school.last_started_at,
             students.get(school),
+            percent,
             needed(
                 administration.role,
                 eligible,
                 students.get(school),
                 is_count=is_count,
+                percent=percent,
             ),
         )
     curves = {place: (hours,) for place, hours in counts.curves.items()}
@@ -256,6 +264,22 @@ def _store_administration(
         + synchronise(GradeRate, administration, GRADE_COLUMNS, counts.grades)
         + synchronise(Curve, administration, CURVE_COLUMNS, curves)
     )
+
+
+def _percents(
+    administration: Administration, thresholds: Thresholds, as_of: datetime
+) -> Callable[[int, int], int | None]:
+    """Return the threshold of a school and its district.
+
+    Closed administrations keep the threshold that they had. 1 statement for these.
+    """
+    if as_of < administration.closes_at + AFTER_CLOSING:
+        return thresholds.of
+    rates = SchoolRate.objects.filter(administration=administration)
+    stored = dict(rates.values_list("school", "percent"))
+    if not stored:
+        return thresholds.of
+    return lambda school, district: stored.get(school)
 
 
 def _freeze_sizes(administration: Administration, schools: Collection[int]) -> None:
@@ -307,6 +331,7 @@ SCHOOL_COLUMNS = SyncedColumns(
         "finished_today",
         "last_started_at",
         "students",
+        "percent",
         "needed",
     ),
 )

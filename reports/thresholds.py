@@ -1,7 +1,8 @@
 """Response rate thresholds: how many have to finish before a school gets a report.
 
 At least half of the students, and at least 10; at least half of the teachers,
-and at least 8; parents, a fifth of the number of *students*. Where anyone can take
+and at least 8; parents, a fifth of the number of *students*. The state, districts
+and schools can set other percentages (`accounts.place_settings`). Where anyone can take
 part (a count), the number that the school supplied stands for the invited people.
 Pure functions.
 """
@@ -11,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from accounts.place_settings import DEFAULT_THRESHOLDS
 from survey.models import Role
 
 MINIMUM = {Role.STUDENT: 10, Role.TEACHER: 8, Role.PARENT: 0}
-PERCENT = {Role.STUDENT: 50, Role.TEACHER: 50, Role.PARENT: 20}
+PERCENT = {Role(role): percent for role, percent in DEFAULT_THRESHOLDS.items()}
 
 
 class ThresholdState(Enum):
@@ -25,9 +27,9 @@ class ThresholdState(Enum):
     REACHED = "reached"
 
 
-def share_of(role: str, whole: int) -> int:
+def share_of(role: str, whole: int, percent: int | None = None) -> int:
     """Return the required percentage of `whole` people, rounded up."""
-    return -(-whole * PERCENT[Role(role)] // 100)
+    return -(-whole * (percent or PERCENT[Role(role)]) // 100)
 
 
 def needed(
@@ -36,17 +38,19 @@ def needed(
     students: int | None = None,
     *,
     is_count: bool = False,
+    percent: int | None = None,
 ) -> int | None:
     """Return how many have to finish, or None if even everyone would be too few.
 
     For parents the share is of `students`. None means that this number is not
     known, and then there is no threshold. With a count, `eligible` is no limit
-    for parents: there may be more answers than families.
+    for parents: there may be more answers than families. `percent` is what the school
+    needs, if it is not the usual one.
     """
     whole = students if role == Role.PARENT else eligible
     if not whole:
         return None
-    least = max(share_of(role, whole), MINIMUM[Role(role)])
+    least = max(share_of(role, whole, percent), MINIMUM[Role(role)])
     is_possible = least <= eligible or (is_count and role == Role.PARENT)
     return least if is_possible else None
 
@@ -61,10 +65,18 @@ class ThresholdProgress:
     students: int | None = None
     # Whether the school supplies a number, and has no roster.
     is_count: bool = False
+    # None is the usual one.
+    percent: int | None = None
 
     @property
     def needed(self) -> int | None:
-        return needed(self.role, self.eligible, self.students, is_count=self.is_count)
+        return needed(
+            self.role,
+            self.eligible,
+            self.students,
+            is_count=self.is_count,
+            percent=self.percent,
+        )
 
     @property
     def state(self) -> ThresholdState:
@@ -95,7 +107,7 @@ class ThresholdProgress:
             case ThresholdState.TOO_FEW:
                 least = MINIMUM[Role(self.role)]
                 if self.role == Role.PARENT:
-                    least = share_of(self.role, self.students or 0)
+                    least = share_of(self.role, self.students or 0, self.percent)
                 are = "is" if self.eligible == 1 else "are"
                 if self.is_count:
                     return (
@@ -115,11 +127,11 @@ class ThresholdProgress:
 
     @property
     def _threshold(self) -> str:
-        percent = PERCENT[Role(self.role)]
+        percent = self.percent or PERCENT[Role(self.role)]
         if self.role == Role.PARENT:
             return f"{percent} % of the {self.students or 0:,} students"
         least = MINIMUM[Role(self.role)]
-        if share_of(self.role, self.eligible) < least:
+        if share_of(self.role, self.eligible, self.percent) < least:
             return f"{least}, the minimum for a report"
         return f"{percent} %"
 

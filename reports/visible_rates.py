@@ -84,6 +84,7 @@ class VisibleRate(Protocol):
     school: School
     eligible: int
     students: int | None
+    percent: int | None
     needed: int | None
     waiting: int
     opted_out: int
@@ -247,6 +248,7 @@ def school_line(
         waiting=row.waiting,
         opted_out=row.opted_out,
         unit=row.unit,
+        percent=row.percent,
         calendar=calendar,
     )
 
@@ -292,6 +294,7 @@ def lines_of_school(
                 waiting=row.waiting,
                 opted_out=row.opted_out,
                 unit=row.unit,
+                percent=row.percent,
                 calendar=calendar,
             )
         )

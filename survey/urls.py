@@ -20,6 +20,7 @@ urlpatterns = [
         message_person,
         name="message_person",
     ),
+    path("logo/<slug:name>/", views.survey_logo, name="survey_logo"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),

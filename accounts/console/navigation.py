@@ -78,9 +78,9 @@ ENTRIES = (
     ),
     NavigationEntry(
         "Settings",
-        "calendar_list",
-        frozenset((C.MANAGE_SURVEYS,)),
-        "Enter holidays, which response rates do not count as school days.",
+        "settings_home",
+        frozenset((C.MANAGE_ROSTERS,)),
+        "Choose contact persons, thresholds, names and logos; enter holidays.",
         "settings-2",
     ),
     NavigationEntry(

@@ -65,6 +65,8 @@ class SchoolRate(models.Model):
     # Students in the same wave, or those that the school counted, for the threshold
     # of parents; null if unknown.
     students = models.PositiveIntegerField(null=True)
+    # The threshold of the school in percent; null in rows from before it could be set.
+    percent = models.PositiveSmallIntegerField(null=True)
     # How many have to finish for a report; null if too few are invited.
     needed = models.PositiveIntegerField(null=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, register_converter
 
 from survey.console import home, jobs
 from survey.console.administrations import devices, edit_views, waves
@@ -33,7 +33,10 @@ from survey.console.rosters.columns import roster_columns
 from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
-from survey.console.surveys import corrections, preview, upload
+from survey.console.settings import place_views as place_pages
+from survey.console.settings import views as settings
+from survey.console.settings.scope import PlaceConverter
+from survey.console.surveys import corrections, preview, texts, upload
 from survey.console.surveys import views as surveys
 
 PEOPLE = "administrations/<int:pk>/people/"
@@ -44,8 +47,33 @@ FILES = f"{OPEN_CODES}files/"
 SCAN = "feeds/<int:pk>/scans/<int:scan>/"
 COUNTS = "administrations/<int:pk>/counts/"
 
+register_converter(PlaceConverter, "place")
+
 urlpatterns = [
     path("", home.console_home, name="console_home"),
+    path("settings/", settings.settings_home, name="settings_home"),
+    path("settings/<place:place>/", settings.settings_place, name="settings_place"),
+    path(
+        "settings/<place:place>/contact/",
+        settings.settings_contact,
+        name="settings_contact",
+    ),
+    path(
+        "settings/<place:place>/thresholds/",
+        settings.settings_thresholds,
+        name="settings_thresholds",
+    ),
+    path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
+    path(
+        "settings/<place:place>/rename/",
+        place_pages.settings_rename,
+        name="settings_rename",
+    ),
+    path(
+        "settings/<place:place>/close/",
+        place_pages.settings_close,
+        name="settings_close",
+    ),
     path("settings/calendar/", calendar.calendar_list, name="calendar_list"),
     path("settings/calendar/new/", calendar.calendar_add, name="calendar_add"),
     path(
@@ -308,6 +336,12 @@ urlpatterns = [
         corrections.survey_correct,
         name="survey_correct",
     ),
+    path(
+        "surveys/<int:pk>/correct/here/",
+        texts.survey_correct_here,
+        name="survey_correct_here",
+    ),
+    path("surveys/<int:pk>/texts/<int:n>/", texts.survey_texts, name="survey_texts"),
     path(
         "surveys/<int:pk>/correction/",
         corrections.survey_correction,

@@ -381,5 +381,6 @@ def _render(
         "from_review": visit.from_review,
         "is_first": answers.before() is None,
         "is_last": answers.after() is None,
+        "place": visit.saved.place,
     }
     return render(visit.request, "survey/plain_page.html", context, status=status)

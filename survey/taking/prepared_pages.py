@@ -16,26 +16,45 @@ from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import conditional_escape, json_script
+from django.utils.safestring import SafeString
 
 from survey.taking import messages
 from survey.taking.bootstrap import frame_context
+from survey.taking.places import NOWHERE, PlaceOnPage, place_of_state
 from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA = (f"{MARK}-{key}" for key in ("now", "token", "tag", "data"))
+NOW, TOKEN, TAG, DATA, LOGO, HELP = (
+    f"{MARK}-{key}" for key in ("now", "token", "tag", "data", "logo", "help")
+)
 
 
 def login_page(request: HttpRequest, language: str, chosen: str) -> str:
     make = prepared_login if settings.COMPRESS_OFFLINE else render_login
-    return fill_in(make(language, chosen), {TOKEN: get_token(request)})
+    page = make(language, chosen, place_of_state())
+    return fill_in(page, {TOKEN: get_token(request)})
 
 
-def survey_page(digest: str, role: str, data: Mapping[str, object]) -> str:
+def survey_page(
+    digest: str,
+    role: str,
+    data: Mapping[str, object],
+    place: PlaceOnPage = NOWHERE,
+) -> str:
     """Return the survey's page. `data` are `bootstrap_data` of the request."""
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
-    page = make(digest, str(data["language"]), role)
-    return fill_in(page, {TAG: str(data["tag"]), DATA: json_script(data, "take")})
+    language = str(data["language"])
+    mark, help = render_place(place, language, role)
+    return fill_in(
+        make(digest, language, role),
+        {
+            TAG: str(data["tag"]),
+            DATA: json_script(data, "take"),
+            LOGO: mark,
+            HELP: help,
+        },
+    )
 
 
 def fill_in(page: str, values: Mapping[str, str]) -> str:
@@ -46,10 +65,15 @@ def fill_in(page: str, values: Mapping[str, str]) -> str:
     return page
 
 
-def render_login(language: str, chosen: str) -> str:
+def render_login(language: str, chosen: str, place: PlaceOnPage) -> str:
     return render_to_string(
         "survey/survey_login.html",
-        {**login_context(language, chosen), "csrf_token": TOKEN, "now": NOW},
+        {
+            **login_context(language, chosen),
+            "place": place,
+            "csrf_token": TOKEN,
+            "now": NOW,
+        },
     )
 
 
@@ -78,7 +102,21 @@ def render_survey(digest: str, language: str, role: str) -> str:
             "take": take,
             "data": DATA,
             "now": NOW,
+            "mark": LOGO,
+            "help": HELP,
         },
+    )
+
+
+@lru_cache(maxsize=1024)
+def render_place(
+    place: PlaceOnPage, language: str, role: str
+) -> tuple[SafeString, SafeString]:
+    """Return the logo, and whom to ask for help: a school's people share both."""
+    context = {"place": place, "words": messages.messages_in(language, role)}
+    return (
+        render_to_string("survey/_mark.html", context),
+        render_to_string("survey/_help.html", context),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
+from survey.taking import places
 from survey.taking.devices import ONLY_DEVICE
 from survey.taking.published import Published
 from survey.taking.session import RespondentSession
@@ -17,12 +18,15 @@ from survey.taking.storage import GRACE, as_datetime
 # in every row, which took longer to send and to read than the answers.
 SAVED_ANSWERS = """
 SELECT NULL AS item_id, NULL AS value, NULL AS revision, r.issue, r.completed_at,
-       r.withdrawn_at, a.closes_at, {clock}, a.replays_answers, {only_device}, a.role
+       r.withdrawn_at, a.closes_at, {clock}, a.replays_answers, {only_device}, a.role,
+       {place}
 FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
+{place_joins}
 WHERE r.id = %s AND r.administration_id = %s
 UNION ALL
-SELECT x.item_id, x.value, x.revision, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT x.item_id, x.value, x.revision, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL
 FROM survey_response x
 WHERE x.administration_id = %s AND x.respondent_id = %s
 """
@@ -61,6 +65,8 @@ class SavedAnswers:
     role: str
     # Of each stored row, by the item's id.
     revisions: Mapping[int, int] = field(default_factory=dict)
+    # What the page around the survey shows of the school.
+    place: places.PlaceOnPage = places.NOWHERE
 
 
 class SessionEnded(Exception):
@@ -79,7 +85,10 @@ def read_saved_answers(
     with connection.cursor() as cursor:
         cursor.execute(
             SAVED_ANSWERS.format(
-                clock=CLOCK[connection.vendor], only_device=ONLY_DEVICE
+                clock=CLOCK[connection.vendor],
+                only_device=ONLY_DEVICE,
+                place=places.COLUMN,
+                place_joins=places.JOINS,
             ),
             [respondent, administration, administration, respondent],
         )
@@ -89,7 +98,7 @@ def read_saved_answers(
     if person is None or person[2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = person[:5]
-    replays_answers, only_device, role = person[5:]
+    replays_answers, only_device, role, place = person[5:]
     hidden = not replays_answers and (not device or only_device != device)
     is_finished = completed_at is not None
     if hidden:
@@ -123,6 +132,7 @@ def read_saved_answers(
         is_finished=is_finished,
         role=role,
         revisions=revisions,
+        place=places.parse_place(place),
     )
 
 

@@ -10,9 +10,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from accounts.audit import address_of
+from accounts.logos import send_logo
 from survey.access_codes import format_code
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
@@ -41,6 +46,7 @@ from survey.taking.page_save import (
     process_page,
     read_page_save,
 )
+from survey.taking.places import place_of_state
 from survey.taking.prepared_pages import login_context, login_page, survey_page
 from survey.taking.published import Published, SurveyNotFound, published_survey
 from survey.taking.refusals import refusal
@@ -61,6 +67,7 @@ from survey.taking.unavailable import retry_once, wants_json
 from survey.taking.wrong_codes import count_wrong_code
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
+LOGO = re.compile(r"[0-9a-f]{32}-[0-9]{1,4}x[0-9]{1,4}")
 YEAR = 365 * 24 * 60 * 60
 
 
@@ -126,7 +133,7 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return JsonResponse(data)
     if saved.completed_at:
         return redirect("survey_complete")
-    response = HttpResponse(survey_page(session.digest, saved.role, data))
+    response = HttpResponse(survey_page(session.digest, saved.role, data, saved.place))
     if session.needs_extension():
         extend_session(request)
         resume_cookie.set_resume_cookie(response, resume_token_for(session))
@@ -191,6 +198,15 @@ def survey_content(
     return response
 
 
+@require_safe
+@retry_once
+def survey_logo(request: HttpRequest, name: str) -> HttpResponse:
+    """Return a logo, the same for everyone. 1 statement; nginx answers most of them."""
+    if not LOGO.fullmatch(name):
+        raise Http404
+    return send_logo(name)
+
+
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 @retry_once
@@ -208,7 +224,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
     published = published_survey(session.digest)
     language = language_of(request, session, published)
     if request.method == "POST":
-        finished = _finish(request, session, published)
+        finished = _finish(request, session, published, language)
         if finished is not None:
             return finished
     context: dict[str, object] = {"languages": published.definition["languages"]}
@@ -228,6 +244,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         context["closed"] = True
     else:
         role = saved.role
+        context["place"] = saved.place
         is_finished = saved.completed_at is not None or (
             saved.is_finished
             and devices.has_finished_here(request.COOKIES, session.respondent_id)
@@ -287,7 +304,10 @@ def _thanks_context(
 
 
 def _finish(
-    request: HttpRequest, session: RespondentSession, published: Published
+    request: HttpRequest,
+    session: RespondentSession,
+    published: Published,
+    language: str,
 ) -> HttpResponse | None:
     """Finish, or return None where a form's sender is shown the review again.
 
@@ -297,7 +317,7 @@ def _finish(
     response: HttpResponse
     # A device that has shown the review is told the same whether this request
     # finished or an earlier one had: its reply was lost, or another device's.
-    is_finished = finish(session, request.POST.get("reviewed", ""))
+    is_finished = finish(session, request.POST.get("reviewed", ""), language)
     if not is_finished:
         is_finished = _was_finished(request, session, published)
     if wants_json(request):
@@ -308,9 +328,9 @@ def _finish(
         if not is_finished:
             return None
         response = redirect("survey_complete")
-        language = request.POST.get("language", "")
-        if language in published.languages:
-            response["Location"] += f"?language={language}"
+        requested = request.POST.get("language", "")
+        if requested in published.languages:
+            response["Location"] += f"?language={requested}"
     shorten_session(request, response, session)
     devices.set_finished_cookie(response, session.respondent_id)
     return response
@@ -349,5 +369,10 @@ def _show_login(
     chosen = chosen_language(request)
     if not error:
         return HttpResponse(login_page(request, language, chosen))
-    context = {**login_context(language, chosen), "error": error, "code": code[:64]}
+    context = {
+        **login_context(language, chosen),
+        "place": place_of_state(),
+        "error": error,
+        "code": code[:64],
+    }
     return render(request, "survey/survey_login.html", context, status=422)

@@ -35,6 +35,7 @@ from survey.models import (
     Survey,
 )
 from survey.open_codes.lookup import forget_open_codes
+from survey.taking.places import forget_place_of_state
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests
 from survey.taking.session import tag_for
@@ -100,6 +101,7 @@ def clear_sessions() -> None:
 def empty_caches() -> Iterator[None]:
     forget_published()
     forget_digests()
+    forget_place_of_state()
     forget_open_codes()
     cache.clear()
     # Keys of respondents come again when a test has emptied the tables.
@@ -107,6 +109,7 @@ def empty_caches() -> Iterator[None]:
     yield
     forget_published()
     forget_digests()
+    forget_place_of_state()
     forget_open_codes()
 
 

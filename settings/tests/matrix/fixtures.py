@@ -23,12 +23,21 @@ from django.db.models import Model
 from django.utils import timezone
 
 from accounts import audit
-from accounts.models import District, Invitation, Letter, Membership, School, User
+from accounts.models import (
+    District,
+    Invitation,
+    Letter,
+    Membership,
+    PlaceSettings,
+    School,
+    User,
+)
 from reports.models import Export
 from survey.access_codes import code_for, current_version, digest_for, format_code
 from survey.administrations import open_administration
 from survey.definitions.corrections import publish_correction
 from survey.definitions.publishing import publish_survey
+from survey.definitions.text_drafts import start_text_draft
 from survey.files import new_name, path_of
 from survey.message_platforms.platforms import create_key, create_platform
 from survey.models import (
@@ -190,6 +199,16 @@ ROUTE_PARAMETERS = (
     RouteParameter("feed_create_for kind", lambda place, route: "zip", owned=False),
     RouteParameter("feed_scan* scan", pk_of("feed_scan")),
     RouteParameter("feed_* pk", pk_of("feed")),
+    RouteParameter("survey_logo name", lambda place, route: "x", owned=False),
+    *(
+        RouteParameter(
+            f"settings_{page} place", lambda place, route: f"schools/{place.school.pk}"
+        )
+        for page in ("contact", "rename", "close")
+    ),
+    RouteParameter(
+        "settings_* place", lambda place, route: f"districts/{place.district.pk}"
+    ),
     RouteParameter("calendar_remove pk", pk_of("holiday"), shared=True),
     RouteParameter("wave_* pk", pk_of("wave"), shared=True),
     RouteParameter("platform_key_revoke key", pk_of("platform_key")),
@@ -203,6 +222,8 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
+    RouteParameter("survey_texts pk", pk_of("text_draft"), shared=True),
+    RouteParameter("survey_texts n", lambda place, route: 2, owned=False),
     RouteParameter("survey_correction pk", pk_of("correction"), shared=True),
     RouteParameter("survey_* pk", pk_of("survey"), shared=True),
     RouteParameter("survey_preview_* seed", lambda place, route: 7, owned=False),
@@ -264,6 +285,11 @@ def create_place(
     school = district.schools.create(code=f"{mark}-s", name=f"School of {mark}")
     schools = [school] if is_second_school else []
     wave = Wave.objects.create(name=f"Spring 2027 {mark}", district=district)
+    PlaceSettings.objects.create(school=school)
+    if not is_second_school:
+        PlaceSettings.objects.create(
+            district=district, name=mark, contact_name=f"Office of {mark}"
+        )
     staff = create_staff(mark, district, school)
     administrator, coordinator, _ = staff
     administration = create_administration(
@@ -650,6 +676,7 @@ def create_surveys(mark: str, by: User, district: District | None) -> dict[str, 
         "survey": published.survey,
         "draft": imported("draft", "1", "Draft"),
         "correction": imported("own", "3", "The first", corrects=published),
+        "text_draft": start_text_draft(corrects=published, by=by),
         "corrected": corrected,
         "retired": retired,
         "survey_upload": create_survey_upload(mark, by, district),

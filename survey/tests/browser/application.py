@@ -55,11 +55,13 @@ def clear_caches() -> None:
     # Importable only after django.setup().
     from django.core.cache import cache
 
+    from survey.taking.places import forget_place_of_state
     from survey.taking.published import forget_published
     from survey.taking.resume_cookie import forget_digests
 
     forget_published()
     forget_digests()
+    forget_place_of_state()
     cache.clear()
 
 

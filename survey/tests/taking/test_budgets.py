@@ -79,6 +79,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
 @pytest.fixture
 def warm(browser, maya, noor):
     """Let another respondent take the survey in this process first."""
+    browser.get("/")
     browser.log_in(noor)
     browser.bootstrap()
     return browser

@@ -1,0 +1,206 @@
+"""The console's settings pages of the state, of districts and of schools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.access import needs
+from accounts.console.listing import Listing
+from accounts.http import StaffRequest
+from accounts.logo_upload import store_logo
+from accounts.logos import shown_size
+from accounts.models import District, Logo, PlaceSettings, School
+from accounts.permissions import Capability as C
+from accounts.place_changes import may_change_place
+from accounts.place_settings import (
+    CONTACT,
+    DEFAULT_THRESHOLDS,
+    Place,
+    change_settings,
+    contact_of,
+    levels_of,
+    may_change,
+    own_values,
+    setting_of,
+)
+from survey.console.settings.forms import (
+    PERCENTS,
+    ContactForm,
+    NameForm,
+    ThresholdsForm,
+)
+from survey.console.settings.scope import (
+    Crumb,
+    about_place,
+    own_places,
+    place_or_404,
+    settings_address,
+)
+
+# Every role that opens these pages has it in its places.
+OPEN = C.MANAGE_ROSTERS
+ROLES = ("Students", "Teachers", "Parents")
+
+
+@needs(OPEN)
+@require_safe
+def settings_home(request: StaffRequest) -> HttpResponse:
+    """Lead to the only place of a user, or list the places. 2 statements."""
+    permissions = request.permissions
+    if permissions.places(OPEN).state:
+        return redirect(settings_address(None))
+    places = own_places(permissions)
+    if len(places) == 1:
+        return redirect(settings_address(places[0]))
+    return render(
+        request,
+        "survey/console/settings_home.html",
+        {"places": [Crumb(place.name, settings_address(place)) for place in places]},
+    )
+
+
+@needs(OPEN)
+@require_safe
+def settings_place(request: StaffRequest, place: str) -> HttpResponse:
+    """Show what holds in a place, and where it comes from; list the places below."""
+    found = place_or_404(request, place, OPEN)
+    levels = levels_of(found)
+    logo = setting_of(found, levels, "logo_id")
+    context = {
+        **about_place(request, found),
+        "contact": contact_of(found, levels),
+        "thresholds": [
+            (label, *_threshold(found, levels, role, default))
+            for (role, default), label in zip(
+                DEFAULT_THRESHOLDS.items(), ROLES, strict=True
+            )
+        ],
+        "name": setting_of(found, levels, "name"),
+        "logo": logo,
+        "logo_size": _logo_size(logo.values["logo_id"]),
+        "may_change_place": found is not None
+        and may_change_place(request.permissions, found),
+        "may_change": may_change(request.permissions, found, C.MANAGE_SURVEYS),
+    }
+    if isinstance(found, School):
+        return render(request, "survey/console/settings_school.html", context)
+    rows = District.objects.all() if found is None else found.schools.all()
+    listing: Listing[District | School] = Listing(
+        request,
+        rows,
+        search=("name", "code"),
+        sorts={"name": ("name",), "code": ("code",)},
+    )
+    context["below"] = "districts" if found is None else "schools"
+    context["prefix"] = f"{context['below']}/"
+    return listing.render("survey/console/settings_place.html", context)
+
+
+@needs(OPEN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_contact(request: StaffRequest, place: str) -> HttpResponse:
+    found = place_or_404(request, place, OPEN)
+    form = ContactForm(request.POST or None, initial=own_values(found, *CONTACT))
+    if request.method == "POST" and form.is_valid():
+        return _change(
+            request,
+            found,
+            "change contact person",
+            {name: form.cleaned_data[name] for name in CONTACT},
+            "The contact person was saved.",
+        )
+    context = {**about_place(request, found), "form": form}
+    return render(request, "survey/console/settings_contact.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
+    found = place_or_404(request, place, C.MANAGE_SURVEYS)
+    form = ThresholdsForm(request.POST or None, initial=own_values(found, *PERCENTS))
+    if request.method == "POST" and form.is_valid():
+        return _change(
+            request,
+            found,
+            "change response rate thresholds",
+            {name: form.cleaned_data[name] for name in PERCENTS},
+            "The thresholds were saved. Response rates use them within a minute.",
+        )
+    context = {**about_place(request, found), "form": form}
+    return render(request, "survey/console/settings_thresholds.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_name(request: StaffRequest, place: str) -> HttpResponse:
+    """Change the name and logo of the state or of a district."""
+    found = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if isinstance(found, School):
+        raise Http404
+    own = own_values(found, "name", "logo")
+    form = NameForm(
+        request.POST if request.method == "POST" else None,
+        request.FILES or None,
+        initial={"name": own["name"]},
+        has_logo=own["logo"] is not None,
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            return _save_name(request, found, form, own["logo"])
+        except ValidationError as error:
+            form.add_error("logo", error)
+    context = {**about_place(request, found), "form": form}
+    return render(request, "survey/console/settings_name.html", context)
+
+
+@transaction.atomic
+def _save_name(
+    request: StaffRequest, place: Place, form: NameForm, current: object
+) -> HttpResponse:
+    logo = None if form.cleaned_data.get("remove_logo") else current
+    if file := form.cleaned_data["logo"]:
+        logo = store_logo(file.read())
+    response = _change(
+        request,
+        place,
+        "change name and logo",
+        {"name": form.cleaned_data["name"], "logo": logo},
+        "The name and logo were saved. Pages show them within a minute.",
+    )
+    # Another place may have the same picture.
+    if isinstance(current, Logo) and not PlaceSettings.objects.filter(logo=current):
+        current.delete()
+    return response
+
+
+def _change(
+    request: StaffRequest,
+    place: Place,
+    action: str,
+    values: Mapping[str, object],
+    done: str,
+) -> HttpResponse:
+    changed = change_settings(
+        action, place=place, values=values, by=request.user, request=request
+    )
+    messages.success(request, done if changed else "Nothing was changed.")
+    return redirect(settings_address(place))
+
+
+def _threshold(
+    place: Place, levels: Sequence[PlaceSettings], role: str, default: int
+) -> tuple[object, str]:
+    name = f"{role}_percent"
+    setting = setting_of(place, levels, name)
+    return setting.values[name] or default, setting.source
+
+
+def _logo_size(name: object) -> tuple[int, int]:
+    return shown_size(str(name)) if name else (0, 0)

@@ -1,0 +1,105 @@
+"""The name and logo at the top of a respondent's page, and whom to ask for help.
+
+They come from the school, else from its district, else from the state
+(`accounts.place_settings`). The pages of a survey are the same for everyone and
+cached for ever, so this belongs to the page around them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from django.db import InterfaceError, OperationalError, connection
+
+from accounts.logos import shown_size
+from accounts.models import PlaceSettings
+
+log = logging.getLogger(__name__)
+
+# Seconds for which a process shows what the state had set.
+STATE_LIFETIME = 30
+# Stands in no text.
+SEPARATOR = "\x1f"
+CONTACT = """SELECT {0}.contact_name || '\x1f' || {0}.contact_email || '\x1f'
+        || {0}.contact_phone
+    WHERE {0}.contact_name || {0}.contact_email || {0}.contact_phone <> ''"""
+# Of a respondent `r`: the contact person of the nearest place that has one, the name
+# and the logo. With the joins below; no statement of its own.
+COLUMN = (
+    f"coalesce(({CONTACT.format('listing')}), ({CONTACT.format('of_district')}),"
+    f" ({CONTACT.format('of_state')}), '\x1f\x1f')"
+    " || '\x1f' || coalesce(nullif(of_district.name, ''), of_state.name, '')"
+    " || '\x1f' || coalesce(of_district.logo_id, of_state.logo_id, '')"
+)
+JOINS = """
+LEFT JOIN accounts_school school ON school.id = r.school_id
+LEFT JOIN accounts_schoollisting listing ON listing.school_id = r.school_id
+LEFT JOIN accounts_placesettings of_district
+    ON coalesce(of_district.district_id, 0) = school.district_id
+    AND coalesce(of_district.school_id, 0) = 0
+LEFT JOIN accounts_placesettings of_state
+    ON coalesce(of_state.district_id, 0) = 0 AND coalesce(of_state.school_id, 0) = 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOnPage:
+    contact_name: str = ""
+    contact_email: str = ""
+    contact_phone: str = ""
+    name: str = ""
+    logo: str = ""
+
+    @property
+    def has_contact(self) -> bool:
+        return bool(self.contact_name or self.contact_email or self.contact_phone)
+
+    @property
+    def logo_size(self) -> tuple[int, int]:
+        return shown_size(self.logo)
+
+
+NOWHERE = PlaceOnPage()
+
+
+def parse_place(text: str) -> PlaceOnPage:
+    """Return what COLUMN has found."""
+    return PlaceOnPage(*text.split(SEPARATOR))
+
+
+_of_state: tuple[PlaceOnPage, float] = NOWHERE, 0.0
+
+
+def place_of_state() -> PlaceOnPage:
+    """Return the state's name, logo and contact, for pages before the login.
+
+    1 statement per process and half minute. While the database is down, pages show
+    what they showed before.
+    """
+    global _of_state
+    place, until = _of_state
+    now = time.monotonic()
+    if now < until:
+        return place
+    # Other threads go on with the old one meanwhile.
+    _of_state = place, now + STATE_LIFETIME
+    rows = PlaceSettings.objects.filter(school=None, district=None).values_list(
+        "contact_name", "contact_email", "contact_phone", "name", "logo_id"
+    )
+    try:
+        found = rows.first()
+    except (OperationalError, InterfaceError):
+        log.warning("The state's name and logo can't be read.", exc_info=True)
+        connection.close()
+        return place
+    place = PlaceOnPage(*(value or "" for value in found)) if found else NOWHERE
+    _of_state = place, now + STATE_LIFETIME
+    return place
+
+
+def forget_place_of_state() -> None:
+    """Empty this process's cache, for tests that roll the database back."""
+    global _of_state
+    _of_state = NOWHERE, 0.0

@@ -1,0 +1,217 @@
+"""The console's settings pages of the state, of districts and of schools."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from PIL import Image
+
+from accounts.models import AuditEntry, Logo, PlaceSettings, SchoolListing
+from accounts.place_settings import Thresholds
+from accounts.tests.logging_in import log_in
+
+pytestmark = pytest.mark.django_db
+SETTINGS = "/console/settings/"
+OFFICE = {
+    "contact_name": "Front office",
+    "contact_email": "office@lincoln.example",
+    "contact_phone": "217 555 0134",
+}
+
+
+def picture(kind="PNG", size=(600, 200), name="logo.png") -> SimpleUploadedFile:
+    file = io.BytesIO()
+    Image.new("RGB", size, "teal").save(file, kind)
+    return SimpleUploadedFile(name, file.getvalue())
+
+
+def address(place=None) -> str:
+    if place is None:
+        return f"{SETTINGS}state/"
+    return f"{SETTINGS}{place._meta.verbose_name_plural}/{place.pk}/"
+
+
+def text_of(client: Client, path: str) -> str:
+    reply = client.get(path)
+    assert reply.status_code == 200
+    return " ".join(reply.content.decode().split())
+
+
+def test_the_nearest_contact_person_is_shown_with_its_source(staff):
+    state, dana, chen = (
+        log_in(Client(), user) for user in (staff.state, staff.dana, staff.chen)
+    )
+    assert "Nobody yet" in text_of(chen, address(staff.lincoln))
+    help_desk = {"contact_name": "Help desk", "contact_phone": "217 555 0100"}
+    state.post(f"{address()}contact/", help_desk)
+    text = text_of(chen, address(staff.lincoln))
+    assert "Help desk" in text and "From the state." in text
+    dana.post(f"{address(staff.riverside)}contact/", {"contact_email": "d@x.example"})
+    text = text_of(chen, address(staff.lincoln))
+    # All three from the same level: the state's number is not Riverside's.
+    assert "d@x.example" in text and "From the district." in text
+    assert "Help desk" not in text
+    reply = chen.post(f"{address(staff.lincoln)}contact/", OFFICE)
+    assert reply["Location"] == address(staff.lincoln)
+    assert "office@lincoln.example" in text_of(chen, address(staff.lincoln))
+    # The public directory has the same one.
+    assert SchoolListing.objects.get(school=staff.lincoln).contact_name == (
+        "Front office"
+    )
+    entry = AuditEntry.objects.order_by("-pk")[0]
+    assert (entry.action, entry.school_id) == (
+        "change contact person",
+        staff.lincoln.pk,
+    )
+    assert entry.after["contact_phone"] == "217 555 0134"
+    chen.post(f"{address(staff.lincoln)}contact/", dict.fromkeys(OFFICE, ""))
+    assert "d@x.example" in text_of(chen, address(staff.lincoln))
+
+
+def test_saving_the_same_again_leaves_no_audit_entry(staff):
+    client = log_in(Client(), staff.dana)
+    for _ in range(2):
+        client.post(f"{address(staff.lincoln)}contact/", OFFICE)
+    assert AuditEntry.objects.filter(action="change contact person").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ({"contact_email": "office"}, "Enter an address like"),
+        ({"contact_phone": "call me"}, "Use digits, spaces"),
+        ({"contact_email": "", "contact_phone": ""}, "an e-mail address or a phone"),
+        ({"contact_name": "x" * 101}, "at most 100 characters"),
+        ({"contact_name": "Bell\x07"}, "letters, digits and punctuation"),
+    ],
+)
+def test_wrong_contacts_are_refused_and_stay_in_the_form(staff, typed, reason):
+    client = log_in(Client(), staff.chen)
+    reply = client.post(f"{address(staff.lincoln)}contact/", {**OFFICE, **typed})
+    assert reply.status_code == 200 and reason in reply.content.decode()
+    assert SchoolListing.objects.get(school=staff.lincoln).contact_name == ""
+
+
+def test_thresholds_are_inherited(staff):
+    state, dana = log_in(Client(), staff.state), log_in(Client(), staff.dana)
+    state.post(f"{address()}thresholds/", {"student_percent": "75"})
+    assert Thresholds("student").of(staff.lincoln.pk, staff.riverside.pk) == 75
+    text = text_of(dana, address(staff.lincoln))
+    assert 'Students: 75 % <span class="hint">From the state.</span>' in text
+    assert 'Parents: 20 % <span class="hint">The usual threshold.</span>' in text
+    dana.post(f"{address(staff.riverside)}thresholds/", {"student_percent": "60"})
+    dana.post(f"{address(staff.lincoln)}thresholds/", {"student_percent": "80"})
+    thresholds = Thresholds("student")
+    assert thresholds.of(staff.lincoln.pk, staff.riverside.pk) == 80
+    assert thresholds.of(staff.washington.pk, staff.riverside.pk) == 60
+    assert thresholds.of(staff.roosevelt.pk, staff.lakeside.pk) == 75
+    assert Thresholds("teacher").of(staff.lincoln.pk, staff.riverside.pk) == 50
+    # Coordinators see the thresholds, and do not change them.
+    chen = log_in(Client(), staff.chen)
+    text = text_of(chen, address(staff.lincoln))
+    assert "Students: 80 %" in text and "Change thresholds" not in text
+
+
+@pytest.mark.parametrize("typed", ["0", "101", "half", "50.5", "-1", "1" * 30])
+def test_thresholds_are_whole_percentages(staff, typed):
+    client = log_in(Client(), staff.state)
+    reply = client.post(f"{address()}thresholds/", {"student_percent": typed})
+    assert "Enter a whole number from 1 to 100" in reply.content.decode()
+    assert not PlaceSettings.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("who", "place", "page", "status"),
+    [
+        ("chen", "lincoln", "contact/", 200),
+        ("chen", "lincoln", "thresholds/", 404),
+        ("chen", "washington", "", 404),
+        ("chen", "riverside", "", 404),
+        ("chen", None, "", 404),
+        ("dana", "riverside", "name/", 200),
+        ("dana", "washington", "thresholds/", 200),
+        ("dana", "washington", "name/", 404),
+        ("dana", "lakeside", "", 404),
+        ("dana", "roosevelt", "contact/", 404),
+        ("dana", None, "contact/", 404),
+        ("sam", "lincoln", "contact/", 404),
+        ("analyst", "riverside", "", 404),
+        ("state", None, "name/", 200),
+        ("state", "lakeside", "thresholds/", 200),
+    ],
+)
+def test_each_role_changes_its_own_places(staff, who, place, page, status):
+    client = log_in(Client(), getattr(staff, who))
+    path = f"{address(getattr(staff, place) if place else None)}{page}"
+    assert client.get(path).status_code == status
+    if page and status == 404:
+        typed = {**OFFICE, "student_percent": "75", "name": "Mine"}
+        assert client.post(path, typed).status_code == 404
+        assert not PlaceSettings.objects.exists()
+
+
+def test_the_home_of_settings_leads_to_the_only_place(staff):
+    for user, place in (
+        (staff.state, None),
+        (staff.dana, staff.riverside),
+        (staff.chen, staff.lincoln),
+    ):
+        reply = log_in(Client(), user).get(SETTINGS)
+        assert reply["Location"] == address(place)
+    staff.chen.memberships.create(role="coordinator", school=staff.washington)
+    text = text_of(log_in(Client(), staff.chen), SETTINGS)
+    assert "Lincoln" in text and "Washington" in text and "Roosevelt" not in text
+
+
+def test_a_logo_is_drawn_anew_and_cached_for_ever(staff):
+    client = log_in(Client(), staff.dana)
+    path = f"{address(staff.riverside)}name/"
+    client.post(path, {"name": "Riverside Schools", "logo": picture("JPEG")})
+    row = PlaceSettings.objects.get(district=staff.riverside)
+    assert row.name == "Riverside Schools" and row.logo_id.endswith("-288x96")
+    reply = Client().get(f"/logo/{row.logo_id}/")
+    assert reply["Content-Type"] == "image/png"
+    assert reply["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert Image.open(io.BytesIO(reply.content)).size == (288, 96)
+    assert f"/logo/{row.logo_id}/" in text_of(client, address(staff.riverside))
+    # Another name keeps the logo; the tick removes it, with its row.
+    client.post(path, {"name": "Riverside"})
+    row.refresh_from_db()
+    assert row.logo_id and row.name == "Riverside"
+    client.post(path, {"name": "Riverside", "remove_logo": "on"})
+    assert not Logo.objects.exists()
+    assert Client().get(f"/logo/{row.logo_id}/").status_code == 404
+    assert Client().get("/logo/x/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (SimpleUploadedFile("a.svg", b"<svg onload='x()'/>"), "SVG files are refused"),
+        (SimpleUploadedFile("a.png", b"\x89PNG\r\n\x1a\n" + b"0" * 50), "be read as"),
+        (SimpleUploadedFile("a.png", b""), "This file is empty"),
+        (SimpleUploadedFile("a.png", b"0" * 2_000_001), "larger than 2 MB"),
+        (picture(size=(4001, 10)), "wider or higher"),
+        (picture("GIF", name="a.png"), "be read as a PNG or JPEG"),
+    ],
+)
+def test_other_files_are_no_logos(staff, file, reason):
+    client = log_in(Client(), staff.state)
+    file.seek(0)
+    reply = client.post(f"{address()}name/", {"name": "Ohio", "logo": file})
+    assert reply.status_code == 200 and reason in reply.content.decode()
+    assert not Logo.objects.exists() and not PlaceSettings.objects.exists()
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_settings_of_one_and_of_three_schools_cost_the_same(
+    staff, rows, django_assert_num_queries
+):
+    for n in range(rows):
+        staff.riverside.schools.create(code=f"s{n}", name=f"School {n}")
+    client = log_in(Client(), staff.dana)
+    with django_assert_num_queries(7):
+        text_of(client, address(staff.riverside))
