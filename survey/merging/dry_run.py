@@ -11,6 +11,7 @@ from accounts.models import District, Membership, School
 from survey.jobs import JobRefused
 from survey.merging.people import people_in_batches, read_batch
 from survey.merging.places import administrations_of
+from survey.merging.references import refuse_two_feeds
 from survey.models import Administration, OpenCode, Respondent, Survey
 from survey.rosters.place_names import PlaceDirectory, is_same_name
 
@@ -84,6 +85,7 @@ def check_districts(
     number = School.objects.filter(district=duplicate).count()
     report.moved_schools = number - len(report.merged_schools)
     _refuse_same_surveys(duplicate, kept)
+    refuse_two_feeds(duplicate, kept)
     for administration in administrations_of(duplicate):
         report.administrations.append(administration.name)
         for people in people_in_batches(administration, duplicate):

@@ -15,7 +15,7 @@ from accounts.models import (
 )
 from survey import jobs
 from survey.access_codes import code_of
-from survey.merging import people, places
+from survey.merging import dry_run, people, places
 from survey.merging.merges import (
     MergeConflict,
     confirm_merge,
@@ -29,6 +29,7 @@ from survey.models import (
     PlaceMerge,
     Respondent,
     Response,
+    RosterFeed,
     SchoolCount,
     Wave,
 )
@@ -375,3 +376,43 @@ def test_permission_is_checked_again_by_the_job(staff, copy, merge):
     merged = merge(copy, staff.riverside, by=staff.dana)
     assert merged.state == "checked"
     assert District.objects.filter(pk=copy.pk).exists()
+
+
+@pytest.fixture
+def two_feeds(staff, copy, administration):
+    """A feed of each district, both for one administration."""
+    feeds = [
+        RosterFeed.objects.create(
+            district=district, by=staff.state, kind="zip", name=f"Feed of {district}"
+        )
+        for district in (copy, staff.riverside)
+    ]
+    for feed in feeds:
+        feed.administrations.add(administration)
+    return feeds
+
+
+def test_districts_whose_feeds_bring_one_administration_are_not_merged(
+    two_feeds, staff, merge, copy, administration
+):
+    merged = merge(copy, staff.riverside)
+    assert merged.state == "refused"
+    for part in (*(feed.name for feed in two_feeds), administration.name):
+        assert part in merged.message
+    two_feeds[0].administrations.clear()
+    assert merge(copy, staff.riverside).state == "merged"
+    assert administration.feeds.get() == two_feeds[1]
+
+
+def test_a_feed_that_comes_while_people_move_refuses_the_merge(
+    two_feeds, staff, merge, copy, administration, monkeypatch
+):
+    monkeypatch.setattr(dry_run, "refuse_two_feeds", lambda *districts: None)
+    merged = merge(copy, staff.riverside)
+    assert merged.state == "checked" and two_feeds[0].name in merged.message
+    assert two_feeds[0].__class__.objects.get(pk=two_feeds[0].pk).district == copy
+
+
+def test_a_removed_feed_is_no_second_feed(two_feeds, staff, merge, copy):
+    RosterFeed.objects.filter(pk=two_feeds[0].pk).update(removed_at=timezone.now())
+    assert merge(copy, staff.riverside).state == "merged"
