@@ -95,24 +95,35 @@ class PanelGroups(MinimumGroups):
         lacking = {one for one, count in lone.items() if count < self.minimum}
         if not lacking:
             return
-        sizes: Counter[GroupPath] = Counter()
-        for path, count in counts:
-            depth = self.shown(path)
-            if depth and not lacking.isdisjoint(path[0].split()):
-                sizes[path[:depth]] += count
-        # Each group has at least the minimum of rows in each of its administrations.
-        for administration in sorted(lacking):
+        # The smallest group with rows in each of them.
+        smallest: dict[str, tuple[int, GroupPath]] = {}
+        for one in self._sizes(counts):
+            for administration in lacking.intersection(one[1][0].split()):
+                smallest[administration] = min(one, smallest.get(administration, one))
+        # Each group has at least the minimum of rows in each of its administrations,
+        # so none is needed twice.
+        for administration in sorted(lacking & smallest.keys()):
             if lone[administration] >= self.minimum:
                 continue
-            groups = [one for one in sizes if administration in one[0].split()]
-            if not groups:
-                continue
-            group = min(groups, key=lambda one: (sizes[one], one))
-            size = sizes.pop(group)
+            size, group = smallest[administration]
             self._shown[hash(group)] = 0
             self.people[len(group)] -= size
             self.people[0] += size
             lone.update(dict.fromkeys(group[0].split(), size))
+
+    def _sizes(
+        self, counts: Iterable[tuple[GroupPath, int]]
+    ) -> Iterator[tuple[int, GroupPath]]:
+        """Return each group and its size. Memory does not grow with their number."""
+        # A path begins with its group, and paths that begin alike follow each other.
+        sizes: dict[GroupPath, int] = {}
+        for path, count in counts:
+            for group in [one for one in sizes if path[: len(one)] != one]:
+                yield sizes.pop(group), group
+            if depth := self.shown(path):
+                sizes[path[:depth]] = sizes.get(path[:depth], 0) + count
+        for group, size in sizes.items():
+            yield size, group
 
 
 class PanelPaths:
