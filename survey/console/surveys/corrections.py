@@ -127,6 +127,7 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
             "survey": survey,
             "corrected": corrects.survey,
             "published": published,
+            "made_here": not survey.source_name,
             "comparison": comparison,
             "refusal": refusal,
             "offering": offering,
