@@ -1,8 +1,17 @@
 from __future__ import annotations
 
-import pytest
+from datetime import timedelta
 
+import pytest
+from django.utils import timezone
+
+from accounts.models import PlaceSettings
+from accounts.permissions import Permissions
+from reports.models import SchoolRate
+from reports.rollup import roll_up
+from reports.tests.conftest import invite
 from reports.thresholds import ThresholdProgress, ThresholdState, needed
+from reports.visible_rates import lines_of_school
 
 
 def test_words_say_how_many_more_people_are_needed():
@@ -116,3 +125,32 @@ def test_state_for_each_role_and_size(role, eligible, finished, students, state)
 )
 def test_each_state_has_its_sentence(progress, words):
     assert progress.words.startswith(words)
+
+
+@pytest.mark.django_db
+def test_a_school_needs_what_its_place_has_set(staff, students):
+    for school in (staff.lincoln, staff.washington, staff.roosevelt):
+        invite(students, school, 40, finished=25)
+    PlaceSettings.objects.create(student_percent=75)
+    PlaceSettings.objects.create(district=staff.riverside, student_percent=60)
+    PlaceSettings.objects.create(school=staff.lincoln, student_percent=90)
+    roll_up([students])
+    assert needed_by_school() == {"Lincoln": 36, "Washington": 24, "Roosevelt": 30}
+    line = lines_of_school(Permissions(staff.dana), staff.lincoln, [students])[0]
+    assert line.words == "11 more students to reach 90 %"
+
+
+@pytest.mark.django_db
+def test_closed_surveys_keep_their_thresholds(staff, students):
+    invite(students, staff.lincoln, 40)
+    roll_up([students])
+    PlaceSettings.objects.create(student_percent=75)
+    students.closes_at = timezone.now() - timedelta(hours=1)
+    students.save(update_fields=["closes_at"])
+    roll_up([students])
+    assert needed_by_school()["Lincoln"] == 20
+
+
+def needed_by_school():
+    rates = SchoolRate.objects.filter(eligible__gt=0)
+    return dict(rates.values_list("school__name", "needed"))

@@ -47,15 +47,18 @@ class TextsForm(forms.Form):
             for language in languages:
                 code = language["code"]
                 text = one.texts.get(code, "")
+                label = f"{one.place}, {language['name']}"
                 rows = min(max(len(text) // 40 + 1, text.count("\n") + 1, 2), 12)
                 self.fields[f"{one.key}-{code}"] = forms.CharField(
-                    label=f"{one.place}, {language['name']}",
+                    label=label,
                     initial=text,
                     required=False,
                     max_length=LONGEST_TEXT,
                     widget=forms.Textarea(
                         attrs={
                             "rows": rows,
+                            "cols": 36,
+                            "aria-label": label,
                             "lang": code,
                             "dir": language["direction"],
                         }
