@@ -1,7 +1,7 @@
 // Small improvements of the console, which also works without this script.
 
 import { keepHeader, listTables, stackRows, startListKeys } from "./console_lists.js";
-import { offerColumns } from "./console_columns.js";
+import { offerColumns, rememberColumnsMenu } from "./console_columns.js";
 import { startMenus } from "./console_menus.js";
 
 function prepareLists() {
@@ -15,6 +15,7 @@ function prepareLists() {
 startMenus();
 startListKeys();
 prepareLists();
+document.addEventListener("htmx:beforeSwap", rememberColumnsMenu);
 document.addEventListener("htmx:afterSwap", prepareLists);
 
 // Ignores the second click on a button that sends a form.

@@ -5,6 +5,17 @@ import { listName, readStored, store } from "./console_lists.js";
 const HIDDEN_COLUMNS = "console-columns";
 const FEWEST_COLUMNS = 6;
 
+let before = { open: false, focused: false };
+
+// A list that refreshes itself replaces the menu, which may be open.
+export function rememberColumnsMenu() {
+  const menu = document.getElementById("columns");
+  before = {
+    open: Boolean(menu?.open),
+    focused: Boolean(menu?.contains(document.activeElement)),
+  };
+}
+
 function hiddenColumns() {
   return readStored(HIDDEN_COLUMNS)[listName(location.pathname)] ?? [];
 }
@@ -60,4 +71,6 @@ export function offerColumns(table) {
   };
   menu.addEventListener("toggle", fill, { once: true });
   frame.before(menu);
+  menu.open = before.open;
+  if (before.focused) menu.querySelector("summary").focus();
 }

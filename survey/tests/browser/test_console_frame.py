@@ -164,3 +164,24 @@ def test_the_header_of_a_long_list_stays_in_view(opened, staff):
     expect(page.locator(".table-frame.fits").first).to_be_visible()
     head = page.locator(".list thead th").first
     assert head.evaluate("one => getComputedStyle(one).position") == "sticky"
+
+
+def test_columns_of_a_wide_list_are_chosen_and_remembered(opened, administration):
+    page = opened("/console/administrations/")
+    head = page.get_by_role("columnheader", name="Audience")
+    expect(head).to_be_visible()
+    page.locator("summary", has_text="Columns").click()
+    page.locator(".columns-menu").get_by_label("Audience").uncheck()
+    expect(head).to_be_hidden()
+    assert violations(page) == []
+    # Also in the list that a search brings, and after the page is loaded again.
+    with page.expect_response(re.compile("q=stud")):
+        page.locator("#q").fill("stud")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(head).to_be_hidden()
+    page.reload()
+    expect(page.locator(".list.stacks")).to_be_visible()
+    expect(head).to_be_hidden()
+    page.locator("summary", has_text="Columns").click()
+    page.locator(".columns-menu").get_by_label("Audience").check()
+    expect(head).to_be_visible()
