@@ -25,8 +25,7 @@ def test_a_state_changes_its_settings(desk, staff, screen):
         assert violations(page) == []
         assert not scrolls_sideways(page)
 
-    page.goto("/console/")
-    page.get_by_role("link", name="Settings", exact=True).first.click()
+    page.goto("/console/settings/")
     is_usable()
     page.get_by_role("link", name="Change contact person").click()
     page.get_by_label("Name").fill("Help desk")
