@@ -185,3 +185,36 @@ def test_columns_of_a_wide_list_are_chosen_and_remembered(opened, administration
     page.locator("summary", has_text="Columns").click()
     page.locator(".columns-menu").get_by_label("Audience").check()
     expect(head).to_be_visible()
+
+
+@pytest.mark.parametrize("colours", [{}, DARK], ids=["light", "dark"])
+def test_pages_fit_a_window_enlarged_to_400_percent(
+    opened,
+    administration,
+    colours,
+    maya: Respondent,  # noqa: F811
+):
+    page = opened("/console/", viewport=ENLARGED, **colours)
+    about = f"/console/administrations/{administration.pk}/"
+    for address in (
+        "/console/",
+        "/console/rosters/",
+        "/console/surveys/",
+        "/console/exports/",
+        "/console/exports/new/",
+        "/console/staff/",
+        "/console/staff/invite/",
+        "/console/audit/",
+        "/console/me/",
+        "/console/administrations/open/",
+        about,
+        f"{about}roster/",
+        f"{about}people/",
+        f"{about}people/?school={maya.school_id}",
+        f"{about}people/{maya.pk}/",
+        f"{about}cards/?school={maya.school_id}",
+    ):
+        page.goto(address)
+        assert (address, page.locator("h1").count()) == (address, 1)
+        assert (address, scrolls_sideways(page)) == (address, False)
+        assert (address, violations(page)) == (address, [])
