@@ -12,3 +12,6 @@ class ReportsConfig(AppConfig):
     def ready(self) -> None:
         # Registers the export job.
         import_module("reports.tasks")
+        from reports.console import audit_sentences
+
+        audit_sentences.register()

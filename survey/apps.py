@@ -19,8 +19,10 @@ class SurveyConfig(AppConfig):
         # does not spend memory on them.
         if settings.LOADS_TASKS:
             import_module("survey.tasks")
+            from survey.console import audit_sentences
             from survey.rosters.feeds.credentials import check_feed_keys
             from survey.rosters.feeds.outgoing import check_feed_networks
 
+            audit_sentences.register()
             for check in (check_feed_keys, check_feed_networks):
                 checks.register(check, checks.Tags.security, deploy=True)

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 
 from accounts import audit
 from accounts.access import needs
+from accounts.console.audit_sentences import SAW_NAMES, lines_of
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.csv_injection import escape_formula
 from accounts.http import CSV, StaffRequest
@@ -32,6 +33,8 @@ MOST_COUNTED = 10_000
 # As many rows as one request can send before it times out.
 MOST_DOWNLOADED = 50_000
 AT_ONCE = 2_000
+# Schools whose names begin with what was typed.
+MOST_SCHOOLS = 100
 COLUMNS = (
     "at",
     "by",
@@ -53,6 +56,12 @@ class FilterForm(forms.Form):
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
     )
+    school = forms.CharField(
+        label="School (start of its name)",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
+    )
     since = forms.DateField(
         label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
@@ -63,14 +72,17 @@ class FilterForm(forms.Form):
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data)
         # Read the actions once, for checking as well as for the list.
-        actions = [(action, action) for action in known_actions()]
+        actions = [(action, action.capitalize()) for action in known_actions()]
         self.fields["action"] = forms.ChoiceField(
             label="Action", required=False, choices=[("", "All actions"), *actions]
         )
-        self.order_fields(("by", "action", "since", "until"))
+        self.order_fields(("by", "school", "action", "since", "until"))
 
     def clean_by(self) -> str:
         return self.cleaned_data["by"].strip().lower()
+
+    def clean_school(self) -> str:
+        return self.cleaned_data["school"].strip()
 
     def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
@@ -91,14 +103,27 @@ def audit_list(request: StaffRequest) -> HttpResponse:
     filters = FilterForm(request.GET)
     rows = filtered_entries(request, filters)
     listing = Listing(request, rows, most=MOST_COUNTED)
-    districts, schools = _places_of(listing.page.object_list)
-    for entry in listing.page.object_list:
-        entry.place = (  # type: ignore[attr-defined]
+    entries = listing.page.object_list
+    districts, schools = _places_of(entries)
+    lines = lines_of(
+        entries,
+        request.permissions,
+        lambda entry: (
             schools.get(entry.school_id) or districts.get(entry.district_id, "")
+        ),
+    )
+    if named := {line.subject.url for line in lines if line.subject.is_name}:
+        audit.record(
+            SAW_NAMES,
+            by=request.user,
+            request=request,
+            after={"people": len(named)},
+            **audit.place_of(request.user),
         )
     return listing.render(
         "accounts/audit_list.html",
         {
+            "lines": lines,
             "filter_form": filters,
             "download": f"{reverse('audit_csv')}{listing.address(page=None)}",
             "is_filtered": any(request.GET.values()),
@@ -148,6 +173,10 @@ def filtered_entries(
         rows = rows.filter(by=wanted["by"])
     if wanted["action"]:
         rows = rows.filter(action=wanted["action"])
+    if wanted["school"]:
+        schools = School.objects.filter(name__istartswith=wanted["school"])
+        some = schools.values_list("pk", flat=True)[:MOST_SCHOOLS]
+        rows = rows.filter(school_id__in=list(some))
     if wanted["since"]:
         rows = rows.filter(at__gte=_midnight(wanted["since"]))
     if wanted["until"]:

@@ -54,6 +54,7 @@ def test_a_district_reads_and_downloads_its_entries(staff, client, entries):
     assert "open: <del>True</del>" in page
     assert "grade: <ins>4</ins>" in page
     assert "Washington" in page
+    assert "dana@example.org</bdi> renamed the school <bdi>Lincoln</bdi>" in page
     assert "sam@example.org" not in page
 
     rows = table(client.get(CSV))
@@ -84,6 +85,8 @@ def test_entries_are_filtered_by_person_action_and_date(staff, client, entries):
     assert found(client, by="Chen@example.org ") == ["import roster"]
     assert found(client, action="open wave") == ["open wave"]
     assert found(client, q="linc") == ["rename school"]
+    assert found(client, school="washing") == ["import roster"]
+    assert found(client, school="nowhere") == []
     assert len(found(client, since=today)) == 4
     assert found(client, until=today - timedelta(days=1)) == ["old"]
     assert found(client, until=today, since=today, action="old") == []
@@ -124,12 +127,17 @@ def test_unknown_parameters_are_ignored(staff, client, entries, query):
 def test_one_row_and_three_rows_cost_the_same_queries(
     staff, client, more, django_assert_num_queries
 ):
-    for _ in range(1 + more):
-        audit.record("import roster", by=staff.chen, school=staff.lincoln)
+    for number in range(1 + more):
+        audit.record(
+            "import roster",
+            by=staff.chen,
+            school=staff.lincoln,
+            after={"added": 1 + number},
+        )
     log_in(client, staff.dana)
-    # Session, user, memberships; the actions, the
-    # number, the rows, and the names of their districts and schools.
-    with django_assert_num_queries(8):
+    # Session, user, memberships; the actions, the number, the rows, and the names
+    # of their districts, schools and users.
+    with django_assert_num_queries(9):
         assert client.get(AUDIT).content.decode().count("<tr>") == 2 + more
 
 

@@ -1,0 +1,226 @@
+"""Say in sentences what the entries of the audit log record.
+
+Stored actions and rows never change; this is how the page shows them. Each app adds
+the sentences of its actions, and what its objects are called, in `AppConfig.ready`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from string import Formatter
+from typing import NamedTuple
+
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from accounts.models import AuditEntry, User
+from accounts.permissions import Permissions
+
+
+class Label(NamedTuple):
+    """What an object is called on the page, for one user."""
+
+    text: str
+    url: str = ""
+    # Such as the survey that a person is invited to.
+    context: str = ""
+    # Whether the user is shown a name that has to be logged.
+    is_name: bool = False
+
+
+class Subjects(NamedTuple):
+    """The names of a kind of objects, and the words for one without a name."""
+
+    labels: Callable[[Permissions, Collection[int]], dict[int, Label]]
+    unknown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`text` has {who}, and may have {subject}."""
+
+    text: str
+    # Nothing was changed: repeated looks are one line, whatever they found.
+    is_view: bool = False
+
+
+# In an entry of any action, for machines or said by the sentence.
+_HIDDEN_DETAILS = frozenset({"page", "searched"})
+_FALLBACK = Sentence("{who}: {action} {subject}")
+_SENTENCES: dict[str, Sentence] = {}
+_SUBJECTS: dict[str, Subjects] = {}
+
+
+def add_sentences(sentences: Mapping[str, str], *, are_views: bool = False) -> None:
+    """Add the sentences of actions, such as "{who} renamed {subject}"."""
+    for action, text in sentences.items():
+        _SENTENCES[action] = Sentence(text, are_views)
+
+
+def add_subjects(kind: str, subjects: Subjects) -> None:
+    """Say what objects of a model, such as "survey.respondent", are called."""
+    _SUBJECTS[kind] = subjects
+
+
+def sentence_of(action: str) -> Sentence:
+    return _SENTENCES.get(action, _FALLBACK)
+
+
+def fields_of(action: str) -> set[str]:
+    return {
+        name for _, name, _, _ in Formatter().parse(sentence_of(action).text) if name
+    }
+
+
+@dataclass
+class Line:
+    """Entries that follow each other and say the same, the newest first."""
+
+    entries: list[AuditEntry]
+    who: str
+    subject: Label
+    place: str
+
+    @property
+    def entry(self) -> AuditEntry:
+        return self.entries[0]
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
+
+    @property
+    def first_at(self) -> datetime:
+        return self.entries[-1].at
+
+    @cached_property
+    def sentence(self) -> SafeString:
+        subject: str = format_html("<bdi>{}</bdi>", self.subject.text)
+        if self.subject.url:
+            subject = format_html(
+                '<a href="{}">{}</a>', self.subject.url, self.subject.text
+            )
+        return format_html(
+            sentence_of(self.entry.action).text,
+            who=format_html("<bdi>{}</bdi>", self.who),
+            subject=subject,
+            action=self.entry.action,
+        )
+
+    @cached_property
+    def details(self) -> list[tuple[str, object, object]]:
+        """Return (name, before, after) of what the sentence does not say."""
+        # Where people are named, so is the survey that they are invited to.
+        hidden = {*_HIDDEN_DETAILS, *(["administration"] * bool(self.subject.context))}
+        return [
+            (name, before, after)
+            for name, before, after in self.entry.changes
+            if name not in hidden
+            and (self.entry.before or after not in (None, False, "", [], {}))
+        ]
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        entry = self.entry
+        day: date = timezone.localdate(entry.at)
+        found = "" if sentence_of(entry.action).is_view else _as_text(self.details)
+        place = entry.district_id, entry.school_id
+        thing = entry.kind, entry.subject_id, entry.subject
+        return entry.by, entry.action, day, *thing, *place, found
+
+
+def _as_text(details: Sequence[tuple[str, object, object]]) -> str:
+    return json.dumps(details, sort_keys=True, default=str)
+
+
+def lines_of(
+    entries: Iterable[AuditEntry],
+    permissions: Permissions,
+    place_of: Callable[[AuditEntry], str],
+) -> list[Line]:
+    """Return the lines of a page. 1 statement for users, and 1 for each kind."""
+    entries = list(entries)
+    names = {
+        user.pk: user.name
+        for user in User.objects.filter(
+            pk__in=[entry.user_id for entry in entries if entry.user_id is not None]
+        )
+    }
+    labels = _labels_of(entries, permissions)
+    lines: list[Line] = []
+    for entry in entries:
+        line = Line(
+            [entry],
+            names.get(entry.user_id or 0, entry.by),
+            _label(entry, labels),
+            place_of(entry),
+        )
+        if lines and lines[-1].key == line.key:
+            lines[-1].entries.append(entry)
+        else:
+            lines.append(line)
+    return lines
+
+
+def _labels_of(
+    entries: Iterable[AuditEntry], permissions: Permissions
+) -> dict[str, dict[int, Label]]:
+    ids: dict[str, set[int]] = {}
+    for entry in entries:
+        if entry.subject_id is not None and entry.kind in _SUBJECTS:
+            ids.setdefault(entry.kind, set()).add(entry.subject_id)
+    return {
+        kind: _SUBJECTS[kind].labels(permissions, some) for kind, some in ids.items()
+    }
+
+
+def _label(entry: AuditEntry, labels: Mapping[str, Mapping[int, Label]]) -> Label:
+    found = labels.get(entry.kind, {}).get(entry.subject_id or 0)
+    if found is not None:
+        return found
+    if entry.kind in _SUBJECTS and _SUBJECTS[entry.kind].unknown:
+        return Label(_SUBJECTS[entry.kind].unknown)
+    return Label(entry.subject or "–")
+
+
+add_sentences(
+    {
+        "log in": "{who} logged in",
+        "accept invitation": "{who} accepted the invitation",
+        "set password": "{who} set a password",
+        "change password": "{who} changed the password",
+        "reset password": "{who} reset the password",
+        "refuse password": "Wrong passwords for {subject} were refused",
+        "set up second factor": "{who} set up the second factor",
+        "replace second factor": "{who} replaced the second factor",
+        "make recovery codes": "{who} made new recovery codes",
+        "reset second factor": "{who} reset the second factor of {subject}",
+        "refuse second factor": "Wrong second-factor codes for {subject} were refused",
+        "end session": "{who} ended a session",
+        "end all sessions": "{who} ended all other sessions",
+        "rename school": "{who} renamed the school {subject}",
+        "rename district": "{who} renamed the district {subject}",
+        "close school": "{who} closed the school {subject}",
+        "close district": "{who} closed the district {subject}",
+        "reopen school": "{who} reopened the school {subject}",
+        "reopen district": "{who} reopened the district {subject}",
+        "download audit": "{who} downloaded the audit log",
+        "resend invitation": "{who} sent the invitation of {subject} again",
+        "withdraw invitation": "{who} withdrew the invitation of {subject}",
+        "appoint state": "{who} made {subject} a state administrator",
+        "appoint district": "{who} made {subject} a district administrator",
+        "appoint coordinator": "{who} made {subject} a school coordinator",
+        "appoint analyst": "{who} made {subject} an analyst",
+        "dismiss state": "{who} dismissed {subject} as state administrator",
+        "dismiss district": "{who} dismissed {subject} as district administrator",
+        "dismiss coordinator": "{who} dismissed {subject} as school coordinator",
+        "dismiss analyst": "{who} dismissed {subject} as analyst",
+    }
+)
+SAW_NAMES = "see names in the audit log"
+add_sentences({SAW_NAMES: "{who} saw names in the audit log"}, are_views=True)
