@@ -200,6 +200,18 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             Denominator.COUNT,
         ),
         PageLink(
+            C.SEE_RATES,
+            reverse("administration_test_link", args=[pk]),
+            "Test link",
+            "Try the survey here or on a phone. Nothing is stored.",
+        ),
+        PageLink(
+            C.SEE_RATES,
+            reverse("administration_questionnaire", args=[pk]),
+            "Questionnaire",
+            "Read or print all questions, options and rules.",
+        ),
+        PageLink(
             C.SEE_AUDIT,
             reverse("administration_devices", args=[pk]),
             "Devices",

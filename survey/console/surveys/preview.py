@@ -15,7 +15,13 @@ from datetime import datetime, timedelta
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
-from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+)
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -51,10 +57,14 @@ MAX_MISSING = 100
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    survey: Survey
     published: Published
     seed: int
     language: str
+    # The address under which its pages are, and the only one that they may reach.
+    base: str
+    reaches: str
+    # Drafts of a page are stored encrypted in the browser here as well.
+    secret: str
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -66,7 +76,7 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
     seed = _number(request.GET.get("seed", ""))
     language = refusal = ""
     try:
-        language = _language(request, _published(survey))
+        language = language_of(request, _published(survey))
     except NotPublishable as error:
         refusal = str(error)
     frame = reverse("survey_preview_take", args=[pk, seed])
@@ -90,18 +100,8 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
 @require_safe
 def survey_preview_take(request: StaffRequest, pk: int, seed: int) -> HttpResponseBase:
     """Return the respondent's page, or only its data, as `survey_display` does."""
-    preview = _preview(request, pk, seed)
-    data = shell_data(request, preview)
-    if wants_json(request):
-        return _framed(request, preview, JsonResponse(data))
-    return _framed(
-        request,
-        preview,
-        render(
-            request,
-            "survey/console/survey_preview_take.html",
-            {**_frame(preview), "take": data},
-        ),
+    return show_take(
+        request, _preview(request, pk, seed), "survey/console/survey_preview_take.html"
     )
 
 
@@ -111,16 +111,7 @@ def survey_preview_content(
     request: StaffRequest, pk: int, seed: int, language: str, n: int
 ) -> HttpResponse:
     """Return a page's HTML or the outline, as `survey_content` does, uncached."""
-    published = _preview(request, pk, seed).published
-    if language not in published.languages or n > len(published.answerable):
-        raise Http404
-    response = (
-        HttpResponse(rendering.render_page(published.definition, language, n))
-        if n
-        else JsonResponse(rendering.outline(published.definition, language))
-    )
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return show_content(_preview(request, pk, seed).published, language, n)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -133,7 +124,32 @@ def survey_preview_complete(
     The answers are in the browser, where the rules run as well: it requests
     this page without `pages`, finds out what is missing, and requests it again.
     """
-    preview = _preview(request, pk, seed)
+    return show_complete(request, _preview(request, pk, seed))
+
+
+def show_take(
+    request: HttpRequest, preview: Preview, template: str
+) -> HttpResponseBase:
+    data = shell_data(request, preview)
+    if wants_json(request):
+        return _framed(request, preview, JsonResponse(data))
+    context = {**_frame(preview), "take": data}
+    return _framed(request, preview, render(request, template, context))
+
+
+def show_content(published: Published, language: str, n: int) -> HttpResponse:
+    if language not in published.languages or n > len(published.answerable):
+        raise Http404
+    response = (
+        HttpResponse(rendering.render_page(published.definition, language, n))
+        if n
+        else JsonResponse(rendering.outline(published.definition, language))
+    )
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def show_complete(request: HttpRequest, preview: Preview) -> HttpResponseBase:
     frame = {**_frame(preview), "languages": preview.published.definition["languages"]}
     if "stopped" in request.GET:
         template = "survey/survey_stopped.html"
@@ -155,7 +171,7 @@ def survey_preview_complete(
     return _framed(request, preview, render(request, template, context))
 
 
-def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
+def shell_data(request: HttpRequest, preview: Preview) -> dict[str, object]:
     """Return the data of the respondent's page, for a made-up respondent."""
     published, now = preview.published, timezone.now()
     session = RespondentSession(
@@ -174,9 +190,7 @@ def shell_data(request: StaffRequest, preview: Preview) -> dict[str, object]:
         # A survey has no role before it is offered to one.
         role=Role.STUDENT,
     )
-    # Drafts of a page are stored encrypted in the browser here as well.
-    secret = f"{request.user.pk}:{preview.survey.pk}:{preview.seed}"
-    digest = salted_hmac("survey.console.preview", secret, algorithm="sha256")
+    digest = salted_hmac("survey.console.preview", preview.secret, algorithm="sha256")
     data = bootstrap.bootstrap_data(
         request, session, published, saved, preview.language
     )
@@ -202,14 +216,11 @@ def review_links(preview: Preview) -> dict[str, str]:
 
 
 def _urls(preview: Preview) -> dict[str, str]:
-    place = [preview.survey.pk, preview.seed]
-    take = reverse("survey_preview_take", args=place)
-    outline = reverse("survey_preview_content", args=[*place, "en", 0])
-    complete = reverse("survey_preview_complete", args=place)
+    take, complete = f"{preview.base}take/", f"{preview.base}complete/"
     return {
         # No route: nothing could be saved there.
-        "page": take.replace("/take/", "/nowhere/{n}/"),
-        "content": outline.replace("/en/0/", "/{language}/{n}/"),
+        "page": f"{preview.base}nowhere/{{n}}/",
+        "content": f"{preview.base}content/{{language}}/{{n}}/",
         "complete": complete,
         "stop": f"{complete}?stopped=yes",
         "login": take,
@@ -229,10 +240,17 @@ def _preview(request: StaffRequest, pk: int, seed: int) -> Preview:
         raise Http404 from None
     if seed > MAX_SEED:
         raise Http404
-    return Preview(survey, published, seed, _language(request, published))
+    return Preview(
+        published,
+        seed,
+        language_of(request, published),
+        base=reverse("survey_preview_take", args=[pk, seed]).removesuffix("take/"),
+        reaches=reverse("survey_preview", args=[pk]),
+        secret=f"{request.user.pk}:{pk}:{seed}",
+    )
 
 
-def _language(request: StaffRequest, published: Published) -> str:
+def language_of(request: HttpRequest, published: Published) -> str:
     asked = request.GET.get("language", "")
     return asked if asked in published.languages else published.languages[0]
 
@@ -269,13 +287,12 @@ def _number(text: str) -> int:
 
 
 def _framed(
-    request: StaffRequest, preview: Preview, response: HttpResponse
+    request: HttpRequest, preview: Preview, response: HttpResponse
 ) -> HttpResponseBase:
     """Allow the console to frame the response, which may only reach the preview."""
-    place = reverse("survey_preview", args=[preview.survey.pk])
     policy = {
         "frame-ancestors": [SELF],
-        "connect-src": [request.build_absolute_uri(place)],
+        "connect-src": [request.build_absolute_uri(preview.reaches)],
         "form-action": [NONE],
     }
     framed = xframe_options_sameorigin(csp_replace(policy)(lambda _: response))(request)

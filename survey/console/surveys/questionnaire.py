@@ -1,0 +1,121 @@
+"""Show all questions of an administration's survey, to read and to print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability
+from survey.console.administrations.views import visible_administration_or_404
+from survey.console.surveys.contents import KIND_WORDS
+from survey.console.surveys.rule_words import RuleWords
+from survey.definitions.schema import (
+    ANSWERABLE,
+    VISIBLE,
+    BlockDefinition,
+    SurveyDefinition,
+)
+from survey.models import PublishedSurvey
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    # None for notes.
+    number: int | None
+    kind: str
+    label: Text
+    hint: Text
+    options: list[Text]
+    rules: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    label: Text
+    questions: list[Question]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionnairePage:
+    number: int
+    title: Text
+    blocks: list[Block]
+
+
+@needs(Capability.SEE_RATES)
+@require_safe
+def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the survey as published, in one of its languages."""
+    administration = visible_administration_or_404(request.permissions, pk)
+    found = PublishedSurvey.objects.filter(administrations=pk)
+    published = published_survey(found.values_list("digest", flat=True).get())
+    asked = request.GET.get("language", "")
+    language = asked if asked in published.languages else published.languages[0]
+    definition = published.definition
+    [chosen] = [one for one in definition["languages"] if one["code"] == language]
+    return render(
+        request,
+        "survey/console/administration_questionnaire.html",
+        {
+            "administration": administration,
+            "languages": definition["languages"],
+            "language": chosen,
+            "pages": pages_of(definition, language),
+        },
+    )
+
+
+def pages_of(definition: SurveyDefinition, language: str) -> list[QuestionnairePage]:
+    """Return all that people see, and the rules that decide what they see."""
+    names = [
+        name
+        for page in definition["pages"]
+        for block in page["blocks"]
+        for name in block["items"]
+        if definition["items"][name]["kind"] in ANSWERABLE
+    ]
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    quoted = {
+        name: f"[answer to question {number}]" for name, number in numbers.items()
+    }
+    localizer = Localizer.of(definition, language, quoted)
+    words = RuleWords(definition, localizer, numbers)
+
+    def question(name: str) -> Question:
+        item = definition["items"][name]
+        options = definition["option_sets"].get(item.get("option_set", ""), [])
+        return Question(
+            numbers.get(name),
+            KIND_WORDS[item["kind"]],
+            localizer.text(item.get("label")),
+            localizer.text(item.get("hint")),
+            [localizer.text(option["label"]) for option in options],
+            list(words.rules_of(name)),
+        )
+
+    def visible(block: BlockDefinition) -> list[Question]:
+        return [
+            question(name)
+            for name in block["items"]
+            if definition["items"][name]["kind"] in VISIBLE
+        ]
+
+    return [
+        QuestionnairePage(
+            number,
+            localizer.text(page["title"]),
+            [
+                Block(localizer.text(block["label"]), questions)
+                for block in page["blocks"]
+                if (questions := visible(block))
+            ],
+        )
+        for number, page in enumerate(definition["pages"], start=1)
+    ]

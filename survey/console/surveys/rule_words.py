@@ -1,0 +1,112 @@
+"""Say the rules of a survey in words, for people who do not write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from survey.definitions.expressions import to_text
+from survey.definitions.schema import Expr, ItemDefinition, SurveyDefinition
+from survey.taking.rendering import Localizer
+from survey.xlsform.writing import as_text
+
+_COMPARISONS = {
+    "=": "{} is {}",
+    "!=": "{} is not {}",
+    "<": "{} is less than {}",
+    "<=": "{} is at most {}",
+    ">": "{} is more than {}",
+    ">=": "{} is at least {}",
+    "selected": "{} includes {}",
+}
+_JOINS = {"and": " and ", "or": " or "}
+
+
+class NoWords(Exception):
+    """The expression computes something; it is shown as its author wrote it."""
+
+
+class RuleWords:
+    """`numbers` has the number of each question that people answer."""
+
+    def __init__(
+        self,
+        definition: SurveyDefinition,
+        localizer: Localizer,
+        numbers: dict[str, int],
+    ) -> None:
+        self.definition = definition
+        self.localizer = localizer
+        self.numbers = numbers
+
+    def rules_of(self, name: str) -> Iterator[str]:
+        """Yield a sentence for each rule of an item."""
+        item = self.definition["items"][name]
+        required = item.get("required")
+        if required is True:
+            yield "An answer is required."
+        elif required:
+            yield f"An answer is required if {self.condition(required, name)}."
+        if (relevant := item.get("relevant")) is not None:
+            yield f"Shown only if {self.condition(relevant, name)}."
+        if (constraint := item.get("constraint")) is not None:
+            yield f"Accepted only if {self.condition(constraint, name)}."
+        if (choice_filter := item.get("choice_filter")) is not None:
+            yield f"Options are shown where {as_text(choice_filter)}."
+        if scale := item.get("range"):
+            yield (
+                f"From {scale['start']} to {scale['end']} in steps of {scale['step']}."
+            )
+        if item.get("randomize"):
+            yield "The order of the options differs for each person."
+        if item.get("read_only"):
+            yield "Cannot be changed."
+
+    def condition(self, expr: Expr, own: str) -> str:
+        try:
+            return self._say(expr, own)
+        except NoWords:
+            return as_text(expr)
+
+    def _say(self, expr: Expr, own: str, *, is_inner: bool = False) -> str:
+        if not isinstance(expr, list):
+            raise NoWords
+        operation, *arguments = expr
+        if operation in _JOINS:
+            parts = [self._say(one, own, is_inner=True) for one in arguments]
+            joined = _JOINS[operation].join(parts)
+            return f"({joined})" if is_inner else joined
+        if operation == "not":
+            return f"it is not true that {self._say(arguments[0], own)}"
+        if operation not in _COMPARISONS:
+            raise NoWords
+        left, right = arguments
+        item = self._item(left)
+        return _COMPARISONS[operation].format(
+            self._question(left, own), self._value(right, item, own)
+        )
+
+    def _item(self, expr: Expr) -> ItemDefinition | None:
+        if isinstance(expr, list) and expr[0] == "$":
+            return self.definition["items"].get(expr[1])
+        return None
+
+    def _question(self, expr: Expr, own: str) -> str:
+        if self._item(expr) is None or not isinstance(expr, list):
+            raise NoWords
+        if expr[1] == own:
+            return "the answer"
+        if expr[1] not in self.numbers:
+            raise NoWords
+        return f"the answer to question {self.numbers[expr[1]]}"
+
+    def _value(self, expr: Expr, item: ItemDefinition | None, own: str) -> str:
+        if isinstance(expr, bool):
+            raise NoWords
+        if isinstance(expr, list):
+            return self._question(expr, own)
+        text = expr if isinstance(expr, str) else to_text(float(expr))
+        name = item.get("option_set", "") if item is not None else ""
+        for option in self.definition["option_sets"].get(name, []):
+            if option["value"] == text:
+                return f"“{self.localizer.plain(option['label'])}”"
+        return f"“{text}”" if isinstance(expr, str) and text else text or "empty"

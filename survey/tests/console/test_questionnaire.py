@@ -1,0 +1,85 @@
+"""The questionnaire of an administration, to read and to print."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from accounts.tests.logging_in import log_in
+from survey.tests.conftest import open_now
+
+pytestmark = pytest.mark.django_db
+
+
+def text_of(response) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
+
+
+def read(client, administration, **query):
+    address = f"/console/administrations/{administration.pk}/questionnaire/"
+    return client.get(address, query)
+
+
+@pytest.mark.parametrize("who", ["state", "dana", "chen", "analyst"])
+def test_all_who_see_the_administration_read_its_questions(
+    client, staff, administration, who
+):
+    log_in(client, getattr(staff, who))
+    text = text_of(read(client, administration))
+    assert "Page 1: Page 1" in text and "Page 3: Page 3" in text
+    assert "1. About safe" in text
+    assert "disagree unsure agree" in text
+    assert "One choice. An answer is required." in text
+    # Rules in words, with the options' own words.
+    assert "Shown only if the answer to question 2 includes “art”." in text
+    assert "the answer is at least 4 and the answer is at most 19" in text
+    assert "Shown only if the answer to question 3 is at least 13." in text
+    assert "From 0 to 60 in steps of 5." in text
+    assert "About welcome" in text
+
+
+def test_each_language_has_its_texts(client, staff, administration):
+    log_in(client, staff.chen)
+    page = read(client, administration, language="es")
+    assert "De safe" in text_of(page) and "About safe" not in text_of(page)
+    assert 'lang="es"' in page.content.decode()
+    # Unknown ones are shown in the first.
+    assert "About safe" in text_of(read(client, administration, language="<x>"))
+
+
+def test_an_administration_of_another_district_is_not_found(
+    client, staff, administration
+):
+    administration.district = staff.riverside
+    administration.save()
+    log_in(client, staff.sam)
+    assert read(client, administration).status_code == 404
+
+
+def test_a_rule_that_computes_is_shown_as_it_was_written(client, staff, publish):
+    pages = [
+        {
+            "age": {"kind": "integer"},
+            "born": {
+                "kind": "integer",
+                "relevant": [">", ["+", ["$", "age"], 1], 4],
+            },
+            "name": {"kind": "text", "relevant": ["not", ["=", ["$", "age"], ""]]},
+        }
+    ]
+    administration = open_now(publish(pages))
+    log_in(client, staff.state)
+    text = text_of(read(client, administration))
+    assert "Shown only if ${age} + 1 &gt; 4." in text
+    assert "it is not true that the answer to question 1 is empty" in text
+
+
+def test_the_page_takes_few_statements(
+    client, staff, administration, django_assert_num_queries
+):
+    log_in(client, staff.chen)
+    read(client, administration)
+    # Session, user, memberships; the administration and the digest.
+    with django_assert_num_queries(5):
+        read(client, administration)
