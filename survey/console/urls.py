@@ -18,15 +18,7 @@ from survey.console.merging.people import merge_people
 from survey.console.message_platforms import views as platforms
 from survey.console.open_codes import batches, files
 from survey.console.open_codes import views as open_codes
-from survey.console.people import (
-    codes,
-    joining,
-    opt_out_lists,
-    opt_outs,
-    roster_file,
-)
-from survey.console.people import corrections as person_corrections
-from survey.console.people import views as people
+from survey.console.people import urls as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
 from survey.console.rosters.columns import roster_columns
@@ -36,16 +28,23 @@ from survey.console.schools import views as schools
 from survey.console.settings import place_views as place_pages
 from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
-from survey.console.surveys import corrections, preview, texts, upload
+from survey.console.surveys import (
+    corrections,
+    preview,
+    questionnaire,
+    texts,
+    trial_link,
+    upload,
+)
 from survey.console.surveys import views as surveys
 
-PEOPLE = "administrations/<int:pk>/people/"
 CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
 OPEN_CODES = "administrations/<int:pk>/open-codes/"
 FILES = f"{OPEN_CODES}files/"
 SCAN = "feeds/<int:pk>/scans/<int:scan>/"
 COUNTS = "administrations/<int:pk>/counts/"
+TRIAL = "try/<str:token>/"
 
 register_converter(PlaceConverter, "place")
 
@@ -89,54 +88,8 @@ urlpatterns = [
         calendar.calendar_remove,
         name="calendar_remove",
     ),
-    # People and login cards of an administration.
-    path(PEOPLE, people.people_list, name="people_list"),
-    path(f"{PEOPLE}roster.csv", roster_file.people_roster, name="people_roster"),
-    path(f"{PEOPLE}opt-outs/", opt_out_lists.people_opt_outs, name="people_opt_outs"),
-    path(
-        f"{PEOPLE}opt-outs/save/",
-        opt_out_lists.people_opt_outs_save,
-        name="people_opt_outs_save",
-    ),
-    path(f"{PEOPLE}<int:respondent>/", people.people_detail, name="people_detail"),
-    path(f"{PEOPLE}<int:respondent>/code/", codes.people_code, name="people_code"),
-    path(
-        f"{PEOPLE}<int:respondent>/reissue/",
-        codes.people_reissue,
-        name="people_reissue",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/opt-out/",
-        opt_outs.people_opt_out,
-        name="people_opt_out",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/opt-out/take-back/",
-        opt_outs.people_take_back,
-        name="people_take_back",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/correct/",
-        person_corrections.people_correct,
-        name="people_correct",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/withdraw/",
-        person_corrections.people_withdraw,
-        name="people_withdraw",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/bring-back/",
-        person_corrections.people_bring_back,
-        name="people_bring_back",
-    ),
-    path(
-        f"{PEOPLE}<int:respondent>/reopen/",
-        person_corrections.people_reopen,
-        name="people_reopen",
-    ),
-    path(f"{PEOPLE}<int:respondent>/join/", joining.people_join, name="people_join"),
-    path(f"{PEOPLE}<int:respondent>/card/", cards.cards_of_one, name="cards_of_one"),
+    *people.urlpatterns,
+    # Login cards of an administration.
     path(CARDS, cards.cards_list, name="cards_list"),
     path(f"{CARDS}reissue/", cards.cards_reissue, name="cards_reissue"),
     path(f"{CARDS}<int:card_set>/", cards.cards_detail, name="cards_detail"),
@@ -243,6 +196,27 @@ urlpatterns = [
         "administrations/<int:pk>/",
         administrations.administration_detail,
         name="administration_detail",
+    ),
+    path(
+        "administrations/<int:pk>/test-link/",
+        trial_link.administration_test_link,
+        name="administration_test_link",
+    ),
+    path(
+        "administrations/<int:pk>/questionnaire/",
+        questionnaire.administration_questionnaire,
+        name="administration_questionnaire",
+    ),
+    path(f"{TRIAL}take/", trial_link.trial_take, name="trial_take"),
+    path(
+        f"{TRIAL}content/<slug:language>/<int:n>/",
+        trial_link.trial_content,
+        name="trial_content",
+    ),
+    path(
+        f"{TRIAL}complete/",
+        trial_link.trial_complete,
+        name="trial_complete",
     ),
     path(
         "administrations/<int:pk>/devices/",

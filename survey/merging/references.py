@@ -9,12 +9,20 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
 from django.apps import apps
-from django.db.models import Exists, Model, OuterRef
+from django.db.models import Exists, F, Model, OuterRef
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.models import District, Membership, School, SchoolListing
 from survey.jobs import JobRefused
-from survey.models import Administration, RecordJoin, RosterFeed, SchoolCount, Wave
+from survey.models import (
+    Administration,
+    ListedId,
+    RecordJoin,
+    RosterFeed,
+    SchoolCount,
+    Wave,
+)
 
 TWO_FEEDS = (
     "Each of the districts has a feed that brings people to the same survey, and each"
@@ -53,6 +61,7 @@ SCHOOL_REFERENCES: Mapping[str, Reference] = {
     "survey.Administration_schools.school": R.ADAPTED,
     "survey.CardSet.school": R.MOVED,
     "survey.CountedGroup.school": R.PEOPLE,
+    "survey.ListedId.school": R.ADAPTED,
     "survey.OpenCode.school": R.MOVED,
     "survey.OpenCodeFile.school": R.MOVED,
     "survey.Respondent.school": R.PEOPLE,
@@ -79,6 +88,7 @@ DISTRICT_REFERENCES: Mapping[str, Reference] = {
     "survey.DayOff.district": R.DELETED,
     "survey.FeedScan.district": R.MOVED,
     "survey.Identity.district": R.PEOPLE,
+    "survey.ListedId.district": R.ADAPTED,
     "survey.MessagePlatform.district": R.MOVED,
     "survey.OpenCodeFile.district": R.MOVED,
     "survey.PlaceMerge.district": R.MOVED,
@@ -228,6 +238,21 @@ def _adapt_feeds(duplicate: District, kept: District) -> None:
         feed.save(update_fields=["name"])
 
 
+def _adapt_listed_ids(duplicate: School | District, kept: School | District) -> None:
+    """Delete opt-outs of IDs that are listed for the other place too."""
+    field = "school" if isinstance(duplicate, School) else "district"
+    same = ListedId.objects.filter(
+        administration=OuterRef("administration"),
+        external_id=OuterRef("external_id"),
+    )
+    other = "school" if field == "district" else "district"
+    # Rows for a whole district have no school.
+    of_kept = same.annotate(other=Coalesce(F(other), 0)).filter(
+        **{field: kept.pk}, other=Coalesce(OuterRef(other), 0)
+    )
+    ListedId.objects.filter(Exists(of_kept), **{field: duplicate.pk}).delete()
+
+
 def _adapt_joins(duplicate: District, kept: District) -> None:
     """Forget IDs of joined records that lead to somebody of the other district."""
     joined = RecordJoin.objects.filter(state=RecordJoin.State.JOINED)
@@ -253,12 +278,19 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 ADAPTERS: Mapping[type, tuple[Callable[..., None], ...]] = {
-    School: (_adapt_memberships, _adapt_offers, _adapt_counts, _adapt_listing),
+    School: (
+        _adapt_memberships,
+        _adapt_offers,
+        _adapt_counts,
+        _adapt_listing,
+        _adapt_listed_ids,
+    ),
     District: (
         _adapt_memberships,
         _adapt_offers,
         _adapt_waves,
         _adapt_feeds,
         _adapt_joins,
+        _adapt_listed_ids,
     ),
 }

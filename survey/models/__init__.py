@@ -29,6 +29,7 @@ from survey.models.instrument import (
     SurveyUpload,
 )
 from survey.models.job import Job
+from survey.models.listed_id import ListedId
 from survey.models.message_platform import MessagePlatform, MessagePlatformKey
 from survey.models.open_code import (
     OpenCode,
@@ -70,6 +71,7 @@ __all__ = [
     "Identity",
     "Item",
     "Job",
+    "ListedId",
     "MessagePlatform",
     "MessagePlatformKey",
     "OpenCode",

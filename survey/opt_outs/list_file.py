@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from accounts.csv_injection import unescape_formula
 from accounts.models import District, School
+from accounts.permissions import Places
 from survey.models import Administration, Identity, RecordJoin, Respondent
+from survey.opt_outs.listed_ids import EarlyId
 from survey.rosters.columns import ALIASES, RosterColumns, clean_header, squeeze
+from survey.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.rosters.file_reader import RosterTable, TooLarge
 
 # Field -> headers that mean it, as in rosters.
-HEADERS = {name: frozenset(ALIASES[name]) for name in ("external_id", "district")}
+HEADERS = {
+    name: frozenset(ALIASES[name]) for name in ("external_id", "district", "school")
+}
 REQUIRED = ("student or staff ID",)
 # The request waits for the file, and all people are changed at once.
 MOST_ROWS = 5_000
 LOOKED_UP_AT_ONCE = 500
 LONGEST_SHOWN = 100
 
-UNKNOWN = "is not on the roster of your schools in this survey"
+NO_DISTRICT = (
+    "is not on the roster yet: add a column with the code of a district of yours, so"
+    " that it can be kept"
+)
+NO_SCHOOL = (
+    "is not on the roster of your schools yet: add a column with the code of your"
+    " school, so that it can be kept"
+)
 NO_ID = "has no ID"
 SEVERAL = "is an ID in several districts: add a column with the district code"
 TOO_MANY = (
@@ -55,6 +69,8 @@ class ListReport:
     rows: int = 0
     # Once each, in the order of the file.
     people: list[Respondent] = field(default_factory=list)
+    # Not on the roster of these schools: kept for a later roster.
+    early: list[EarlyId] = field(default_factory=list)
     already: int = 0
     repeated: int = 0
     problems: list[ListProblem] = field(default_factory=list)
@@ -77,45 +93,64 @@ def list_header(rows: Iterable[tuple[int, Sequence[str]]]) -> ListColumns | None
     return None
 
 
+class ListRow(NamedTuple):
+    number: int
+    external_id: str
+    # Codes, in lower case, or blank.
+    district: str
+    school: str
+
+
 def check_list(
-    table: RosterTable, administration: Administration, schools: QuerySet[School]
+    table: RosterTable,
+    administration: Administration,
+    schools: QuerySet[School],
+    places: Places,
 ) -> ListReport:
-    """Find the people of a list in these schools.
+    """Find the people of a list in these schools, which are all of `places`.
 
     3 statements for each 500 rows. Raises RosterUnreadable.
     """
     report = ListReport(table.description)
-    found: set[int] = set()
+    found: set[int | EarlyId] = set()
     rows = _rows_with_id(table, report)
     finder = _Finder(administration, schools)
+    early = _EarlyIds(schools, places, finder.districts)
     while some := list(islice(rows, LOOKED_UP_AT_ONCE)):
-        people = finder.find({external_id for _, external_id, _ in some})
-        for number, external_id, district in some:
+        people = finder.find({row.external_id for row in some})
+        for row in some:
             matches = [
                 one
-                for code, one in people.get(external_id, ())
-                if not district or code.casefold() == district.casefold()
+                for code, one in people.get(row.external_id, ())
+                if row.district in ("", code.casefold())
             ]
-            if len(matches) != 1:
-                reason = SEVERAL if matches else UNKNOWN
-                text = external_id[:LONGEST_SHOWN]
-                report.problems.append(ListProblem(number, text, reason))
-            elif matches[0].pk in found:
-                report.repeated += 1
-            else:
-                found.add(matches[0].pk)
-                if matches[0].opted_out_at:
-                    report.already += 1
-                else:
-                    report.people.append(matches[0])
+            try:
+                if len(matches) > 1:
+                    raise InvalidCell(SEVERAL)
+                _note_row(report, found, matches[0] if matches else early.of_row(row))
+            except InvalidCell as invalid:
+                text = row.external_id[:LONGEST_SHOWN]
+                report.problems.append(ListProblem(row.number, text, str(invalid)))
     report.problems.sort(key=lambda problem: problem.row)
     return report
 
 
-def _rows_with_id(
-    table: RosterTable, report: ListReport
-) -> Iterator[tuple[int, str, str]]:
-    """Yield row, ID and district code."""
+def _note_row(
+    report: ListReport, found: set[int | EarlyId], one: Respondent | EarlyId
+) -> None:
+    key = one.pk if isinstance(one, Respondent) else one
+    if key in found:
+        report.repeated += 1
+    elif isinstance(one, EarlyId):
+        report.early.append(one)
+    elif one.opted_out_at:
+        report.already += 1
+    else:
+        report.people.append(one)
+    found.add(key)
+
+
+def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:
 
     def cell(cells: Sequence[str], name: str) -> str:
         index = table.columns.fields.get(name)
@@ -127,9 +162,52 @@ def _rows_with_id(
         if report.rows > MOST_ROWS:
             raise TooLarge(TOO_MANY)
         if external_id := cell(cells, "external_id"):
-            yield number, external_id, cell(cells, "district")
+            codes = (cell(cells, name).casefold() for name in ("district", "school"))
+            yield ListRow(number, external_id, *codes)
         else:
             report.problems.append(ListProblem(number, "", NO_ID))
+
+
+class _EarlyIds:
+    """Say for which place an ID is kept that is not on the roster.
+
+    Each district has IDs of its own. The list of a school is for its people only:
+    else it could opt out those of other schools, whom its staff may not see.
+    """
+
+    def __init__(
+        self, schools: QuerySet[School], places: Places, districts: dict[int, str]
+    ) -> None:
+        self.places = places
+        self.districts = {code.casefold(): pk for pk, code in districts.items()}
+        self._single_schools = schools.filter(pk__in=places.schools)
+
+    @cached_property
+    def schools(self) -> dict[tuple[int, str], int]:
+        """The schools of users without the whole district, by code and name."""
+        return {
+            (one.district_id, text.casefold()): one.pk
+            for one in self._single_schools
+            for text in (one.name, one.code)
+        }
+
+    def of_row(self, row: ListRow) -> EarlyId:
+        """Raises InvalidCell."""
+        external_id = parse_external_id(row.external_id)
+        district = self.districts.get(row.district)
+        if not row.district and len(self.districts) == 1:
+            [district] = self.districts.values()
+        if district is None:
+            raise InvalidCell(NO_DISTRICT)
+        if self.places.has_district(district):
+            return EarlyId(external_id, district, None)
+        own = {pk for (its, _), pk in self.schools.items() if its == district}
+        school = self.schools.get((district, row.school))
+        if not row.school and len(own) == 1:
+            [school] = own
+        if school is None:
+            raise InvalidCell(NO_SCHOOL)
+        return EarlyId(external_id, district, school)
 
 
 class _Finder:

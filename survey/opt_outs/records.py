@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from django.db import connection, transaction
-from django.db.models import QuerySet, Value
+from django.db.models import Exists, OuterRef, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
@@ -24,7 +24,7 @@ from survey.login_cards.card_sets import (
     mark_sets_of_person_outdated,
 )
 from survey.message_platforms.hooks import people_changed
-from survey.models import Administration, OptOut, Respondent
+from survey.models import Administration, Identity, ListedId, OptOut, Respondent
 from survey.rosters.counted_groups import (
     Writer,
     keep_groups_of_returning,
@@ -209,6 +209,7 @@ def take_back(
     )
     found.ended_at, found.ended_by = timezone.now(), by
     found.save(update_fields=["ended_at", "ended_by"])
+    _forget_listed_id(current)
     people_changed([current.pk])
     audit.record(
         "take back an opt-out",
@@ -219,6 +220,17 @@ def take_back(
         before={"requested on": found.requested_on.isoformat()},
         after={"administration": str(current.administration)},
     )
+
+
+def _forget_listed_id(person: Respondent) -> None:
+    """Let no later roster opt the person out again."""
+    same_id = Identity.objects.filter(
+        pk=person.pk,
+        district=OuterRef("district"),
+        external_id=OuterRef("external_id"),
+    )
+    listed = ListedId.objects.filter(administration=person.administration_id)
+    listed.filter(Exists(same_id)).delete()
 
 
 def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:

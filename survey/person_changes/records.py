@@ -17,6 +17,7 @@ from accounts.models import School, User
 from survey.login_cards.card_sets import mark_sets_of_person_outdated
 from survey.message_platforms.hooks import people_changed, people_removed
 from survey.models import Identity, Respondent, RosterChange
+from survey.opt_outs.listed_ids import opt_out_listed
 from survey.opt_outs.records import lock_person
 from survey.rosters.counted_groups import (
     keep_groups_of_returning,
@@ -89,6 +90,10 @@ def correct_person(
         Respondent.objects.filter(pk=current.pk).update(**of_person)
     if of_identity:
         Identity.objects.filter(pk=current.pk).update(**of_identity)
+    if "school" in of_person:
+        # The new school may have listed the ID.
+        with connection.cursor() as cursor:
+            opt_out_listed(cursor, current.administration, [current.pk])
     _finish(current)
     audit.record(
         "correct a person",

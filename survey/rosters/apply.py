@@ -13,6 +13,7 @@ from django.utils import timezone
 from survey import access_codes
 from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, Respondent
+from survey.opt_outs.listed_ids import opt_out_listed
 from survey.rosters.batch_writes import parallel_writes, write_batch
 from survey.rosters.change_record import (
     ChangeRecord,
@@ -257,6 +258,7 @@ def _insert_people(
     keep_groups_of_new(writer, known)
     if record:
         record.add_new_people(writer)
+    opt_out_listed(writer, administration, ids, are_new=True)
     people_changed(ids)
 
 
@@ -313,7 +315,9 @@ def change_people(
                         """
                     )
                 rows = writer.fetch_all("SELECT respondent_id FROM roster_batch")
-                people_changed([pk for (pk,) in rows])
+                ids = [pk for (pk,) in rows]
+                opt_out_listed(writer, diff.administration, ids)
+                people_changed(ids)
 
             write_batch(update)
             done += len(batch)

@@ -11,6 +11,7 @@ from typing import Protocol
 from django.db import connection
 from django.utils import timezone
 
+from survey.models import Respondent
 from survey.rosters.diff import RosterDiff, any_column_differs
 from survey.rosters.staging import Staging
 
@@ -62,6 +63,18 @@ def keep_groups_of_new(writer: Staging, schools: Sequence[int]) -> None:
             "JOIN roster_new AS new ON new.respondent_id = r.id"
             f" WHERE r.school_id IN ({keys})",
         )
+
+
+def keep_group_of_added(writer: Writer, person: Respondent) -> None:
+    """Store that a person who was added by hand doesn't count yet.
+
+    As with rosters, the first people of a school do at once.
+    """
+    people = Respondent.objects.on_roster().filter(
+        administration=person.administration_id, school=person.school_id
+    )
+    if people.exclude(pk=person.pk).exists():
+        _keep(writer, "NULL", f"WHERE r.id = {int(person.pk)}")
 
 
 def keep_groups_of_changed(

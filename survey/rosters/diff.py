@@ -150,7 +150,7 @@ def compare_roster(
             staging, columns, log, by_matched_district=True
         )
         match_people(staging, administration, report)
-        notes |= note_opted_out(staging)
+        notes |= note_opted_out(staging, administration)
         reject_identity_conflicts(staging, administration, columns, log)
         row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
         refuse_other_identifiers(staging, administration, report, table.id_name)

@@ -11,7 +11,11 @@ from accounts.models import School
 from survey.models import Administration, Role
 from survey.rosters.field_parsers import EXAMPLE_ID
 
-_ID = {Role.STUDENT: "Student ID", Role.TEACHER: "Staff ID", Role.PARENT: "Parent ID"}
+ID_HEADERS = {
+    Role.STUDENT: "Student ID",
+    Role.TEACHER: "Staff ID",
+    Role.PARENT: "Parent ID",
+}
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -23,7 +27,7 @@ def template_rows(
     columns = {
         "District": school.district.code if school else "riverside",
         "School": school.code if school else "lincoln",
-        _ID[role]: EXAMPLE_ID,
+        ID_HEADERS[role]: EXAMPLE_ID,
         "Given name": "Maya",
         "Family name": "Lopez",
     }

@@ -48,6 +48,7 @@ from survey.models import (
     FeedScan,
     Identity,
     Job,
+    ListedId,
     OpenCodeBatch,
     OpenCodeFile,
     PlaceMerge,
@@ -178,6 +179,11 @@ ROUTE_PARAMETERS = (
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     RouteParameter("count_* pk", pk_of("parents")),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
+    RouteParameter(
+        "people_listed_remove listed",
+        pk_of("listed_id"),
+        value_within_shared=pk_of("listed_id_of_shared"),
+    ),
     RouteParameter("cards_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* pk", pk_of("administration"), shared=True),
     RouteParameter("emails_* step", pk_of("email_step"), shared=True),
@@ -226,6 +232,10 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_texts n", lambda place, route: 2, owned=False),
     RouteParameter("survey_correction pk", pk_of("correction"), shared=True),
     RouteParameter("survey_* pk", pk_of("survey"), shared=True),
+    # A signature opens it, and it shows a survey alone.
+    RouteParameter("trial_* token", lambda place, route: "1:x", owned=False),
+    RouteParameter("trial_* language", lambda place, route: "en", owned=False),
+    RouteParameter("trial_* n", lambda place, route: 1, owned=False),
     RouteParameter("survey_preview_* seed", lambda place, route: 7, owned=False),
     RouteParameter("survey_preview_* language", lambda place, route: "en", owned=False),
     RouteParameter("survey_preview_* n", lambda place, route: 1, owned=False),
@@ -342,6 +352,10 @@ def create_place(
             "open_code": open_code,
             "email_step": create_email_step(mark, administration, administrator),
             "parents": parents,
+            "listed_id": create_listed_id(mark, administration, school, administrator),
+            "listed_id_of_shared": create_listed_id(
+                mark, shared, school, administrator
+            ),
             "code_file": OpenCodeFile.objects.create(
                 administration=parents,
                 school=school,
@@ -787,6 +801,21 @@ def create_join(mark: str, kept: Respondent, by: User) -> RecordJoin:
     )
 
 
+def create_listed_id(
+    mark: str, administration: Administration, school: School, by: User
+) -> ListedId:
+    """Keep an opt-out of an ID that is not on the roster."""
+    return ListedId.objects.create(
+        administration=administration,
+        district=school.district,
+        school=school,
+        external_id=f"{mark}-9",
+        requested_on=date(2026, 9, 1),
+        requested_by="parent",
+        by=by,
+    )
+
+
 def codes_of(respondent: Respondent) -> list[str]:
     """Return the access code without and with hyphens."""
     code = code_for(respondent.pk, respondent.issue, respondent.code_key_version)
@@ -907,6 +936,7 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
                 "file": SimpleUploadedFile("new.csv", people.encode()),
             }
         ],
+        "people_add": [{"external_id": "new-1"}],
         "open_codes_new": [{"label": "new"}],
         "open_codes_all": [{"label": "new"}],
         "open_code_replace": [{"seen": "1"}],

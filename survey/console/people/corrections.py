@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 from django import forms
@@ -19,6 +18,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import changeable_person_or_404
+from survey.console.people.roster_fields import RosterFieldsForm
 from survey.console.people.scope import administration_or_404, schools_for
 from survey.models import Administration, Respondent, Role
 from survey.person_changes.records import (
@@ -28,37 +28,13 @@ from survey.person_changes.records import (
     reopen_survey,
     withdraw_person,
 )
-from survey.rosters.field_parsers import (
-    InvalidCell,
-    parse_classroom,
-    parse_email,
-    parse_grade,
-    parse_text,
-)
 from survey.rosters.scope import offered_schools
 
-LONGEST_NAME = 200
 
-
-class CorrectionForm(forms.Form):
+class CorrectionForm(RosterFieldsForm):
     """The values of a roster. Only what somebody changed is stored."""
 
-    given_name = forms.CharField(
-        max_length=LONGEST_NAME, required=False, show_hidden_initial=True
-    )
-    family_name = forms.CharField(
-        max_length=LONGEST_NAME, required=False, show_hidden_initial=True
-    )
-    grade = forms.CharField(max_length=40, required=False, show_hidden_initial=True)
-    classroom = forms.CharField(
-        label="Class", max_length=64, required=False, show_hidden_initial=True
-    )
-    email = forms.CharField(
-        label="E-mail", max_length=254, required=False, show_hidden_initial=True
-    )
-    school = forms.ModelChoiceField(
-        queryset=School.objects.none(), empty_label=None, show_hidden_initial=True
-    )
+    school = forms.ModelChoiceField(queryset=School.objects.none(), empty_label=None)
 
     def __init__(
         self,
@@ -77,28 +53,8 @@ class CorrectionForm(forms.Form):
             del self.fields["email"]
         if len(schools) < 2:
             del self.fields["school"]
-
-    def clean_given_name(self) -> str:
-        return self._parsed("given_name", parse_text)
-
-    def clean_family_name(self) -> str:
-        return self._parsed("family_name", parse_text)
-
-    def clean_grade(self) -> str:
-        return self._parsed("grade", parse_grade)
-
-    def clean_classroom(self) -> str:
-        return self._parsed("classroom", parse_classroom)
-
-    def clean_email(self) -> str:
-        return self._parsed("email", parse_email)
-
-    def _parsed(self, name: str, parse: Callable[[str], str]) -> str:
-        try:
-            return parse(self.cleaned_data[name])
-        except InvalidCell as error:
-            label = self.fields[name].label or name.replace("_", " ").capitalize()
-            raise forms.ValidationError(f"{label} {error}.") from error
+        for field in self.fields.values():
+            field.show_hidden_initial = True
 
     @property
     def changes(self) -> dict[str, object]:

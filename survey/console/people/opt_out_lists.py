@@ -10,18 +10,26 @@ from django import forms
 from django.contrib import messages
 from django.core import signing
 from django.core.files.uploadedfile import UploadedFile
+from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from accounts import audit
 from accounts.access import needs
+from accounts.console.listing import Listing
 from accounts.http import StaffRequest
+from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import RequestForm
 from survey.console.people.scope import administration_or_404
-from survey.models import Administration, Respondent
+from survey.models import Administration, ListedId, Respondent
+from survey.models.listed_id import ListedIdQuerySet
 from survey.opt_outs.list_file import (
     MOST_ROWS,
     REQUIRED,
@@ -29,7 +37,8 @@ from survey.opt_outs.list_file import (
     check_list,
     list_header,
 )
-from survey.opt_outs.records import OptOutConflict, Request, opt_out_list
+from survey.opt_outs.listed_ids import EarlyId, remove_id, save_list
+from survey.opt_outs.records import OptOutConflict, Request
 from survey.rosters.file_reader import RosterUnreadable, open_any_table
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -92,7 +101,12 @@ def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
     return render(
         request,
         "survey/console/people_opt_outs.html",
-        {"administration": administration, "form": form, "most": MOST_ROWS},
+        {
+            "administration": administration,
+            "form": form,
+            "most": MOST_ROWS,
+            "kept": _listed(request, administration).count(),
+        },
     )
 
 
@@ -100,9 +114,17 @@ def _check(
     request: StaffRequest, administration: Administration, form: OptOutListForm
 ) -> ListReport:
     content = cast(BinaryIO, form.cleaned_data["file"].file)
-    schools = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    schools = _schools(request, administration)
+    places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     with open_any_table(content, list_header, REQUIRED) as table:
-        return check_list(table, administration, schools)
+        return check_list(table, administration, schools, places)
+
+
+def _schools(request: StaffRequest, administration: Administration) -> QuerySet[School]:
+    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    if administration.district_id is not None:
+        own = own.filter(district=administration.district_id)
+    return own
 
 
 def _show_checked(
@@ -120,6 +142,7 @@ def _show_checked(
         "administration": administration.pk,
         "user": request.user.pk,
         "people": [[one.pk, started(one)] for one in report.people],
+        "early": report.early,
         "on": asked.requested_on.isoformat(),
         "by": asked.requested_by,
         "reason": asked.reason,
@@ -142,6 +165,7 @@ def _show_checked(
             "administration": administration,
             "report": report,
             "people": shown,
+            "early": report.early[:MOST_SHOWN],
             "problems": report.problems[:MOST_SHOWN],
             "most_shown": MOST_SHOWN,
             "started": len(report.started) if shows_progress else 0,
@@ -173,21 +197,68 @@ def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
         reason=checked["reason"],
     )
     try:
-        number = opt_out_list(
+        number = save_list(
             dict(checked["people"]),
+            [EarlyId(*one) for one in checked["early"]],
             asked,
             administration=administration,
-            schools=request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS),
+            schools=_schools(request, administration),
             by=request.user,
             request=request,
         )
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))
         return redirect("people_opt_outs", pk)
-    people = "1 person has" if number == 1 else f"{number:,} people have"
-    messages.success(
-        request,
-        f"{people} opted out, and their access codes no longer work. Take back the"
-        " login cards that were handed out.",
-    )
+    kept = len(checked["early"])
+    if number or not kept:
+        people = "1 person has" if number == 1 else f"{number:,} people have"
+        messages.success(
+            request,
+            f"{people} opted out, and their access codes no longer work. Take back the"
+            " login cards that were handed out.",
+        )
+    if kept:
+        ids = "1 ID is" if kept == 1 else f"{kept:,} IDs are"
+        messages.success(
+            request, f"{ids} kept: a roster that lists these people opts them out."
+        )
+        return redirect("people_listed", pk)
     return redirect("people_list", pk)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_safe
+def people_listed(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the IDs of lists that are not on the roster yet."""
+    administration = administration_or_404(request, pk)
+    listing: Listing[ListedId] = Listing(
+        request,
+        _listed(request, administration).select_related("district", "school", "by"),
+        search=("external_id",),
+        sorts={
+            "id": ("external_id",),
+            "place": ("district__name", "school__name", "external_id"),
+            "recorded": ("-recorded_at", "external_id"),
+        },
+    )
+    return listing.render(
+        "survey/console/people_listed.html", {"administration": administration}
+    )
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def people_listed_remove(request: StaffRequest, pk: int, listed: int) -> HttpResponse:
+    """Let the person with an ID take part, once a roster lists them."""
+    administration = administration_or_404(request, pk)
+    row = get_object_or_404(_listed(request, administration), pk=listed)
+    remove_id(row, by=request.user, request=request)
+    messages.success(request, "The ID was removed.")
+    return redirect("people_listed", pk)
+
+
+def _listed(request: StaffRequest, administration: Administration) -> ListedIdQuerySet:
+    rows = ListedId.objects.filter(administration=administration).waiting()
+    return rows.visible_to(request.permissions)

@@ -82,13 +82,16 @@ def test_the_confirmations_are_accessible_on_a_phone(
     device: Callable, server, staff, administration, maya
 ):
     page = open_console(device(viewport=PHONE), staff.chen, server.url)
-    person = f"/console/administrations/{administration.pk}/people/{maya.pk}/"
+    people = f"/console/administrations/{administration.pk}/people/"
+    person = f"{people}{maya.pk}/"
     for name, address in {
         "person": person,
         "opt out": f"{person}opt-out/",
         "new code": f"{person}reissue/",
         "correct": f"{person}correct/",
         "withdraw": f"{person}withdraw/",
+        "add": f"{people}new/",
+        "kept opt-outs": f"{people}opt-outs/kept/",
         "cards": f"/console/administrations/{administration.pk}/cards/",
     }.items():
         page.goto(address)

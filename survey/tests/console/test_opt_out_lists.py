@@ -9,9 +9,9 @@ from django.core import signing
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership
 from accounts.tests.logging_in import log_in
-from survey.models import OptOut, RecordJoin, Respondent
+from survey.models import ListedId, OptOut, RecordJoin, Respondent
 from survey.opt_outs import list_file
 from survey.tests.people import invite
 
@@ -78,8 +78,9 @@ def test_ms_chen_uploads_the_forms_of_a_week(client, staff, people, upload, conf
     text = text_of(page)
     assert "2 people would opt out" in text
     assert "1 row names a person of an earlier row" in text
-    assert "2 rows opt nobody out" in text
-    assert "99999 is not on the roster of your schools" in text
+    assert "1 row opts nobody out" in text
+    assert "1 ID is not on the roster of your schools yet. It would be kept" in text
+    assert "99999" in text
     assert "5 – has no ID" in text
     assert "López, Maya" in text and "Kim" not in text
     assert opted_out() == set()
@@ -107,10 +108,9 @@ def test_people_of_other_schools_are_as_unknown_as_anybody(
     invite(administration, staff.washington, "78", "Leo Sand")
     log_in(client, staff.chen)
     text = text_of(upload("ID", "77", "78", "79"))
-    assert "3 rows opt nobody out" in text
+    assert "3 IDs are not on the roster of your schools yet" in text
     assert "Hassan" not in text and "Sand" not in text
-    for key in ("77", "78", "79"):
-        assert f"{key} is not on the roster of your schools" in text
+    assert "77 , 78 , 79" in text
 
 
 def test_one_id_in_two_districts_needs_the_district(
@@ -251,3 +251,103 @@ def test_three_people_take_as_many_statements_as_one(
     with django_assert_num_queries(9):
         page = upload("ID", *keys)
     assert len(page.context["people"]) == number
+
+
+@pytest.fixture
+def kept_page(client, administration):
+    people = f"/console/administrations/{administration.pk}/people/"
+
+    def get(**query):
+        return client.get(f"{people}opt-outs/kept/", query)
+
+    return get
+
+
+def test_ids_of_a_list_are_kept_shown_and_removed(
+    client, administration, staff, people, upload, confirm, kept_page
+):
+    log_in(client, staff.chen)
+    page = upload("ID", "00123", "77001", "77001")
+    text = text_of(page)
+    assert "IDs that would be kept for a later roster" in text
+    assert "Opt out 1 person and keep 1 ID" in text
+    assert "1 row names a person of an earlier row" in text
+    done = text_of(confirm(page))
+    assert "1 person has opted out" in done and "1 ID is kept" in done
+    assert "77001" in done and "Lincoln, Riverside" in done
+    row = ListedId.objects.get()
+    assert (row.school, row.external_id) == (staff.lincoln, "77001")
+    entry = AuditEntry.objects.get(action="keep opt-outs for later rosters")
+    assert (entry.school_id, entry.after["IDs"]) == (staff.lincoln.pk, 1)
+    assert "77001" not in str(list(AuditEntry.objects.values()))
+
+    # The IDs of a school are for its own staff, and for the district.
+    removal = (
+        f"/console/administrations/{administration.pk}"
+        f"/people/opt-outs/kept/{row.pk}/remove/"
+    )
+    log_in(client, staff.sam)
+    assert "77001" not in text_of(kept_page())
+    assert client.post(removal).status_code == 404
+    log_in(client, staff.dana)
+    assert "77001" in text_of(kept_page(q="770"))
+    assert "The ID was removed" in text_of(client.post(removal, follow=True))
+    assert not ListedId.objects.exists()
+
+
+def test_a_districts_list_is_not_shown_to_a_school(
+    client, administration, staff, people, upload, confirm, kept_page
+):
+    log_in(client, staff.dana)
+    confirm(upload("ID", "77001"))
+    assert ListedId.objects.get().school is None
+    log_in(client, staff.chen)
+    assert "77001" not in text_of(kept_page())
+
+
+def test_the_state_says_the_district_of_an_unknown_id(
+    client, administration, staff, people, upload, confirm
+):
+    invite(administration, staff.roosevelt, "5")
+    log_in(client, staff.state)
+    text = text_of(upload("ID", "77001"))
+    assert "add a column with the code of a district" in text
+    page = upload("ID,district", "77001,Lakeside", "77002,nowhere")
+    assert "1 ID is not on the roster" in text_of(page)
+    confirm(page)
+    assert ListedId.objects.get().district == staff.lakeside
+
+
+def test_a_list_of_two_schools_says_which(client, staff, people, upload):
+    Membership.objects.create(
+        user=staff.chen, role="coordinator", school=staff.washington
+    )
+    log_in(client, staff.chen)
+    assert "code of your school" in text_of(upload("ID", "77001"))
+    text = text_of(upload("ID,school", "77001,LINCOLN", "77002,roosevelt"))
+    assert "1 ID is not on the roster" in text and "1 row opts nobody out" in text
+
+
+def test_an_id_that_no_roster_could_have_is_not_kept(client, staff, people, upload):
+    log_in(client, staff.chen)
+    assert "was shortened by Excel" in text_of(upload("ID", "1.2E+07"))
+
+
+def test_a_list_is_refused_whose_people_arrived_meanwhile(
+    client, administration, staff, people, upload, confirm
+):
+    log_in(client, staff.chen)
+    page = upload("ID", "00123", "77001")
+    invite(administration, staff.lincoln, "77001", "Leo Sand")
+    assert "is on the roster since the file was checked" in text_of(confirm(page))
+    assert opted_out() == set() and not ListedId.objects.exists()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_three_kept_ids_take_as_many_statements_as_one(
+    client, staff, people, upload, confirm, kept_page, django_assert_num_queries, number
+):
+    log_in(client, staff.chen)
+    confirm(upload("ID", *(f"7700{n}" for n in range(number))))
+    with django_assert_num_queries(6):
+        assert len(kept_page().context["rows"]) == number

@@ -1,0 +1,227 @@
+"""Add one person to the roster of an administration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts import audit
+from accounts.access import needs
+from accounts.console.listing import Listing
+from accounts.http import StaffRequest
+from accounts.models import School
+from accounts.permissions import Capability as C
+from survey.console.people.roster_fields import RosterFieldsForm
+from survey.console.people.scope import (
+    administration_or_404,
+    schools_for,
+    selected_school,
+)
+from survey.definitions.schema import LanguageDefinition
+from survey.models import Administration, Role
+from survey.person_changes.additions import NewPerson, PersonExists, add_person
+from survey.person_changes.records import PersonConflict
+from survey.rosters.date_parsers import parse_birth_date
+from survey.rosters.field_parsers import LONGEST_ID, InvalidCell, parse_external_id
+from survey.rosters.scope import (
+    NOT_OFFERED,
+    OTHER_SCHOOL,
+    RosterRefused,
+    check_takes_roster,
+    offered_schools,
+)
+from survey.rosters.template import ID_HEADERS
+from survey.taking.published import published_survey
+
+SUBGROUP = "subgroup-"
+
+
+class NewPersonForm(RosterFieldsForm):
+    external_id = forms.CharField(
+        max_length=LONGEST_ID, help_text="As in your student information system."
+    )
+    birth_date = forms.DateField(
+        required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    language = forms.ChoiceField(
+        required=False, help_text="The language in which the survey opens."
+    )
+
+    field_order = (
+        "external_id",
+        "given_name",
+        "family_name",
+        "grade",
+        "classroom",
+        "birth_date",
+        "email",
+        "language",
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        role: str,
+        languages: Sequence[LanguageDefinition],
+        subgroups: Mapping[str, Sequence[str]],
+    ) -> None:
+        super().__init__(data)
+        self.fields["external_id"].label = ID_HEADERS[Role(role)]
+        self.fields["language"].choices = [  # type: ignore[attr-defined]
+            ("", "Not stated"),
+            *((one["code"], one["name"]) for one in languages),
+        ]
+        if role != Role.STUDENT:
+            del self.fields["grade"], self.fields["birth_date"]
+        for name, values in subgroups.items():
+            choices = [("", "Not stated"), *((value, value) for value in values)]
+            self.fields[SUBGROUP + name] = forms.ChoiceField(
+                label=name, required=False, choices=choices
+            )
+
+    def clean_external_id(self) -> str:
+        return self.parsed("external_id", parse_external_id)
+
+    def clean_birth_date(self) -> date | None:
+        born: date | None = self.cleaned_data["birth_date"]
+        if born:
+            try:
+                parse_birth_date(born.isoformat(), timezone.localdate())
+            except InvalidCell as error:
+                raise forms.ValidationError(f"Birth date {error}.") from error
+        return born
+
+    @property
+    def person(self) -> NewPerson:
+        values = dict(self.cleaned_data)
+        attributes = {
+            name.removeprefix(SUBGROUP): values.pop(name)
+            for name in sorted(self.fields)
+            if name.startswith(SUBGROUP)
+        }
+        stated = {name: value for name, value in attributes.items() if value}
+        return NewPerson(**values, attributes=stated)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_add(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the fields of a roster's row, and invite the person."""
+    administration = administration_or_404(request, pk)
+    try:
+        check_takes_roster(administration)
+    except RosterRefused as refused:
+        messages.error(request, str(refused))
+        return redirect("people_list", pk)
+    school = selected_school(request)
+    if school is None:
+        return _choose_school(request, administration)
+    if not _own_schools(request, administration).filter(pk=school.pk).exists():
+        raise Http404
+    if not offered_schools(administration).includes(school.district_id, school.pk):
+        messages.error(request, f"{school.name} {NOT_OFFERED}.")
+        return redirect("people_list", pk)
+    form = NewPersonForm(
+        request.POST if request.method == "POST" else None,
+        role=administration.role,
+        languages=published_survey(administration.published_id).definition["languages"],
+        subgroups=administration.subgroups,
+    )
+    exists = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            person = add_person(
+                administration,
+                form.person,
+                school=school,
+                by=request.user,
+                request=request,
+            )
+        except PersonExists as found:
+            exists = _shown(request, form, found)
+        except PersonConflict as conflict:
+            form.add_error(None, str(conflict))
+        else:
+            messages.success(request, _added(administration))
+            return redirect("people_detail", pk, person.pk)
+    return render(
+        request,
+        "survey/console/people_add.html",
+        {
+            "administration": administration,
+            "school": school,
+            "form": form,
+            "exists": exists,
+        },
+    )
+
+
+def _added(administration: Administration) -> str:
+    if administration.is_completion_confidential:
+        return "This person was added. The school's next login cards have one more."
+    return "This person was added. You can print the login card below."
+
+
+def _own_schools(
+    request: StaffRequest, administration: Administration
+) -> QuerySet[School]:
+    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    return schools_for(request, administration).filter(pk__in=own.values("pk"))
+
+
+def _choose_school(
+    request: StaffRequest, administration: Administration
+) -> HttpResponse:
+    schools = _own_schools(request, administration)
+    offered = offered_schools(administration)
+    if offered.districts or offered.schools:
+        schools = schools.filter(
+            Q(district__in=offered.districts) | Q(pk__in=offered.schools)
+        )
+    listing = Listing(
+        request,
+        schools.select_related("district"),
+        search=("name", "code", "district__name"),
+        sorts={
+            "name": ("name", "district__name"),
+            "district": ("district__name", "name"),
+        },
+    )
+    return listing.render(
+        "survey/console/people_add_schools.html", {"administration": administration}
+    )
+
+
+def _shown(
+    request: StaffRequest, form: NewPersonForm, found: PersonExists
+) -> PersonExists | None:
+    """Return the known person if the user may see them; else only an error."""
+    person = found.person
+    places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    if not places.has_school(person.school):
+        reason = OTHER_SCHOOL
+        if found.differs_in_zeros:
+            reason = f"with other leading zeros {OTHER_SCHOOL}"
+        form.add_error("external_id", f"This ID {reason}.")
+        return None
+    audit.record(
+        "look at a person",
+        by=request.user,
+        request=request,
+        subject=person,
+        school=person.school,
+        after={"administration": str(person.administration)},
+    )
+    form.add_error("external_id", "This ID is on the roster already: see above.")
+    return found
